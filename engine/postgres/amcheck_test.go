@@ -15,7 +15,7 @@ func TestCheckRelations(t *testing.T) {
 	super := d.Superuser(t, "app")
 	allowed(t, super,
 		"create table public.orders as select n, md5(n::text) as text from generate_series(1, 1000) n",
-		// An order that is another one later, as a changed collation's is.
+		// An order that later changes, as a collation's can.
 		"create function public.compare(int4, int4) returns int4 language sql immutable as 'select pg_catalog.btint4cmp($1, $2)'",
 		`create operator class public.some_order for type int4 using btree as
 			operator 1 <, operator 2 <=, operator 3 =, operator 4 >=, operator 5 >, function 1 public.compare(int4, int4)`,
@@ -38,8 +38,8 @@ func TestCheckRelations(t *testing.T) {
 	}
 }
 
-// The checks run as the superuser in the tenant's database, and execute
-// nothing of his: not even what the planner would evaluate of an index.
+// The checks run as the superuser in the tenant's database, and execute nothing
+// that the tenant made, not even what the planner would evaluate of an index.
 func TestCheckRelationsAmongTraps(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
@@ -54,7 +54,7 @@ func TestCheckRelationsAmongTraps(t *testing.T) {
 		"insert into public.pairs select row(n, 'a')::public.pair, public.span(n, n + 2) from generate_series(1, 100) n",
 		`alter database app set search_path = public, "$user", pg_catalog`, "alter database app set role = 'app'",
 	)
-	// What the test would see if it were not so.
+	// The control: a SELECT does spring the trap.
 	sprung := func() int { return called(t, d, "sprung_by_appliance") }
 	sprung()
 	allowed(t, d.Superuser(t, "app"), "select count(*) from public.orders")

@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BenchmarkCreate is what a tenant waits for: from a ready data directory to the first
-// login. The directories are built outside of the measured time. Run it with
+// BenchmarkCreate measures what a tenant waits for: from a ready data directory to
+// the first login. The directories are built outside the measured time. Run it with
 // -benchtime 20x.
 func BenchmarkCreate(b *testing.B) {
 	ca, err := postgres.LoadOrCreateCA(b.TempDir())
@@ -38,7 +38,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.ResetTimer()
 	b.StopTimer()
 	for n := range b.N {
-		// One directory is built and not taken: Take onto an existing directory.
+		// Taking onto an existing directory builds one and leaves it ready.
 		_ = pool.Take(b.Context(), dir)
 		b.StartTimer()
 		began := time.Now()
@@ -88,7 +88,7 @@ func create(b *testing.B, s *postgres.Supervisor, pool *postgres.WarmPool, ca po
 // processes' proportional set sizes.
 func BenchmarkIdle(b *testing.B) {
 	d := postgrestest.Instance(b)
-	time.Sleep(2 * time.Second) // its helpers have settled
+	time.Sleep(2 * time.Second) // until its helper processes are idle
 	var kib int
 	for b.Loop() {
 		kib = pssOf(d.Spec.Dir)

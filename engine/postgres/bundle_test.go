@@ -60,7 +60,7 @@ func TestPackAndRun(t *testing.T) {
 	if licences, _ := filepath.Glob(filepath.Join(cache, "bundled-*", "holdfast-licences", "*")); len(licences) == 0 {
 		t.Error("no licences")
 	}
-	// Again: what was unpacked is used.
+	// A second search uses the unpacked bundle.
 	before, _ := os.Stat(bin.Tool("postgres"))
 	again, err := s.Find(t.Context())
 	if err != nil || again.Dir != bin.Dir {

@@ -19,7 +19,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// bounded makes a CA in dir that is bounded to hosts.
+// bounded creates a CA in dir that is bounded to hosts.
 func bounded(t *testing.T, dir string, hosts ...string) postgres.CA {
 	t.Helper()
 	ca, err := postgres.LoadOrCreateCA(dir)
@@ -32,7 +32,7 @@ func bounded(t *testing.T, dir string, hosts ...string) postgres.CA {
 	return ca
 }
 
-// thief signs with the key of the CA in a directory, whatever its bounds.
+// thief signs with the key of a stolen CA, regardless of its bounds.
 type thief struct {
 	t   *testing.T
 	ca  *x509.Certificate
@@ -92,8 +92,8 @@ func (s thief) forge(host string, change func(*x509.Certificate)) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// trusts reports whether a client that has the CA's certificate takes another
-// certificate for a host, as Go and OpenSSL say.
+// trusts reports whether both Go and OpenSSL, given the CA's certificate, accept
+// another certificate for a host.
 func trusts(t *testing.T, caPEM string, certPEM []byte, host string) bool {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -126,7 +126,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// needsOpenSSL skips the test where the program is not there.
+// needsOpenSSL skips the test if OpenSSL is not installed.
 func needsOpenSSL(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -175,8 +175,8 @@ func TestStolenAuthority(t *testing.T) {
 	}
 }
 
-// TestBoundsLockNobodyOut has clients keep a certificate of the CA from before
-// it was bounded, and from before its bounds were widened.
+// TestBoundsLockNobodyOut has clients keep a CA certificate from before it was
+// bounded, and from before its bounds were widened.
 func TestBoundsLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	needsOpenSSL(t)
@@ -226,7 +226,8 @@ func TestBoundsLockNobodyOut(t *testing.T) {
 		}
 	}
 
-	// A lost certificate is made anew with the key, and old clients go on.
+	// A lost certificate is reissued for the same key, and old clients still accept
+	// it.
 	if err := os.Remove(filepath.Join(dir, "ca.crt")); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestConfigIsInForce(t *testing.T) {
 	} {
 		var got string
 		err := conn.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got)
-		if err != nil && name == "lc_collate" { // gone in PostgreSQL 16
+		if err != nil && name == "lc_collate" { // removed in PostgreSQL 16
 			continue
 		}
 		if err != nil || got != want {
@@ -79,7 +79,7 @@ func TestPostgreSQLReadsQuotedRules(t *testing.T) {
 	}
 }
 
-// A name that is a keyword unquoted is only a name: a user called "all" does
+// A name that is a keyword when unquoted is only a name: a user called "all" does
 // not match every user.
 func TestKeywordsAreNamesInRules(t *testing.T) {
 	d := postgrestest.Instance(t)

@@ -19,7 +19,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// full is a started instance that leaves silent connections their places.
+// full starts an instance that does not end silent logins.
 func full(t *testing.T) *postgrestest.Database {
 	t.Helper()
 	return postgrestest.InstanceWith(t, func(s *postgres.Spec) {
@@ -27,8 +27,8 @@ func full(t *testing.T) *postgrestest.Database {
 	})
 }
 
-// fill takes every place of the instance, without a login, and returns what
-// leaves them again.
+// fill takes every connection slot of the instance without logging in. It returns a
+// function that frees them.
 func fill(t *testing.T, d *postgrestest.Database) (leave func()) {
 	t.Helper()
 	var all []net.Conn
@@ -43,7 +43,7 @@ func fill(t *testing.T, d *postgrestest.Database) (leave func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := 0 // times in turn: what ended meanwhile has left a place, and the next ones take it
+	refused := 0 // times in a row: connections that ended freed slots for others
 	testenv.Within(t, 30*time.Second, "the superuser is refused", func() bool {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))
 		if err != nil {
@@ -66,7 +66,7 @@ func fill(t *testing.T, d *postgrestest.Database) (leave func()) {
 }
 
 // A caller that is refused because all connection slots are taken waits for one,
-// and gets the reason when none becomes free.
+// and gets the server's error if none becomes free.
 func TestConnectWaitsForAPlace(t *testing.T) {
 	t.Parallel()
 	d := full(t)
@@ -78,8 +78,8 @@ func TestConnectWaitsForAPlace(t *testing.T) {
 	d.Superuser(t, "postgres")
 }
 
-// A postmaster that serves others and has no place for the supervisor goes on:
-// it is adopted when there is one.
+// A postmaster that serves others and has no slot for the supervisor keeps running:
+// it is adopted once a slot is free.
 func TestAdoptionOfAFullInstance(t *testing.T) {
 	t.Parallel()
 	d := full(t)
@@ -105,7 +105,7 @@ func TestAdoptionOfAFullInstance(t *testing.T) {
 	}
 }
 
-// One that runs and cannot be adopted is stopped with its instance.
+// A running postmaster that could not be adopted is stopped with its instance.
 func TestStopOfOneNotAdopted(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -131,8 +131,8 @@ func TestStopOfOneNotAdopted(t *testing.T) {
 	}
 }
 
-// A dump has a place of its own where the tenants' sessions fill the rest:
-// PostgreSQL 15 cannot reserve one.
+// A dump has its own slot when tenants' sessions fill the rest: PostgreSQL 15
+// cannot reserve one.
 func TestDumpOfAFullInstance(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -157,8 +157,8 @@ func TestDumpOfAFullInstance(t *testing.T) {
 	}
 }
 
-// A tenant can keep sessions of his database from starting. One that the appliance
-// has given up does not stay in the server.
+// A tenant can block the start of sessions in its database. A session that the
+// appliance has abandoned does not stay in the server.
 func TestGivenUpSessionEnds(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)

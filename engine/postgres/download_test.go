@@ -24,8 +24,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// jarPath is where a Maven repository has the release that is downloaded
-// when any will do.
+// jarPath is the path in a Maven repository of the release that is downloaded if
+// any will do.
 func jarPath() string {
 	arch := runtime.GOARCH
 	if arch == "arm64" {
@@ -38,8 +38,8 @@ func jarPath() string {
 	return fmt.Sprintf("/io/zonky/test/postgres/%s/18.3.0/%s-18.3.0.jar", name, name)
 }
 
-// realJar is the archive of the real repository, kept between runs; nil when
-// neither is there.
+// realJar returns the archive of the real repository, kept between runs; nil if it
+// is neither cached nor reachable.
 func realJar(t *testing.T) []byte {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -70,8 +70,8 @@ func realJar(t *testing.T) []byte {
 	return data
 }
 
-// madeJar holds the PostgreSQL of this machine as embedded-postgres's
-// archives do: a .txz in a zip.
+// madeJar packs this machine's PostgreSQL as embedded-postgres's archives do: a
+// .txz in a zip.
 func madeJar(t *testing.T) []byte {
 	t.Helper()
 	bin := postgrestest.Binaries(t)
@@ -86,8 +86,8 @@ func madeJar(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	txz := filepath.Join(t.TempDir(), "postgres.txz")
-	// The programs must be in bin, and find their share directory where
-	// they were built to have it: links in bin to the installed programs do.
+	// The programs must be in bin, and find their share directory where they were
+	// built to have it; links in bin to the installed programs do both.
 	stage := t.TempDir()
 	if err := os.Mkdir(filepath.Join(stage, "bin"), 0o755); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func madeJar(t *testing.T) []byte {
 	return jar.Bytes()
 }
 
-// mirror serves the jar, and its checksum, as a Maven repository below /repo.
+// mirror serves the jar and its checksum as a Maven repository below /repo.
 func mirror(t *testing.T, jar []byte) (url string, asked func() []string) {
 	t.Helper()
 	sum := sha256.Sum256(jar)
@@ -152,7 +152,7 @@ func TestDownloadFromMirror(t *testing.T) {
 	url, asked := mirror(t, jar)
 	s := fetching(t, url+"/")
 	var wg sync.WaitGroup
-	for range 2 { // at once: one of them fetches
+	for range 2 { // concurrently: one of them fetches
 		wg.Go(func() {
 			bin, err := s.Find(t.Context())
 			if err != nil || bin.Origin != postgres.OriginDownloaded || bin.Dir != filepath.Join(s.CacheDir, "18.3", "bin") {
@@ -172,8 +172,8 @@ func TestDownloadFromMirror(t *testing.T) {
 	}
 }
 
-// What is downloaded runs: another major than the installed one, in a
-// supervised instance made from its own warm pool.
+// A download runs: another major than the installed one, in a supervised instance
+// from its own warm pool.
 func TestDownloadedPostgreSQLRuns(t *testing.T) {
 	jar := madeOrRealJar(t)
 	url, _ := mirror(t, jar)
@@ -255,7 +255,7 @@ func madeOrRealJar(t *testing.T) []byte {
 	return madeJar(t)
 }
 
-// The repository hangs: the context is heeded.
+// The context cancels a download from a repository that hangs.
 func TestDownloadIsCancelled(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -273,8 +273,7 @@ func TestDownloadIsCancelled(t *testing.T) {
 	}
 }
 
-// A directory that a process left half unpacked is not taken as good, and is
-// cleared away.
+// A directory that a process left half unpacked is not used, and is removed.
 func TestHalfDownloadIsClearedAway(t *testing.T) {
 	url, _ := mirror(t, madeOrRealJar(t))
 	s := fetching(t, url)
@@ -293,8 +292,8 @@ func TestHalfDownloadIsClearedAway(t *testing.T) {
 	}
 }
 
-// The real repository, where it can be reached, through the product's own
-// way; kept in the user's cache so that it is done once.
+// The real repository, if reachable, through the product's own path; the user's
+// cache keeps the download so that it happens once.
 func TestDownloadForReal(t *testing.T) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

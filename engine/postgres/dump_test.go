@@ -15,8 +15,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// Without privileges, a dump that the owner makes names nothing of the appliance's,
-// and can be restored anywhere. With them, it names the read-only role alone.
+// Without privileges, a dump that the owner makes names nothing of the appliance's
+// and can be restored anywhere. With privileges, it names only the read-only role.
 func TestOwnersDumpIsPlain(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -45,9 +45,9 @@ func TestOwnersDumpIsPlain(t *testing.T) {
 	}
 }
 
-// The appliance's dump has what row-level security hides from the owner, runs
-// none of the tenant's functions with rights that are not his, and is not cut
-// off by what he set on his database.
+// The appliance's dump contains what row-level security hides from the owner, runs
+// none of the tenant's functions with rights the tenant lacks, and is not cut off
+// by the settings of its database.
 func TestDump(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -92,8 +92,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// A session that holds a view holds a dump up for as long as it may and no
-// longer.
+// A session that locks a view delays a dump for as long as it may and no longer.
 func TestDumpIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -111,8 +110,8 @@ func TestDumpIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// An owner that keeps every session of its database from beginning delays a dump
-// for no longer either, and the dump leaves nothing in the server.
+// Nor does an owner that blocks the start of every session in its database delay a
+// dump for longer, and the dump leaves nothing in the server.
 func TestDumpIsNotHeldUpAtItsBeginning(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A hundred logins that are never finished keep no other client out, even if each
+// A hundred logins that never complete do not lock out other clients, even if each
 // connects again as soon as it is rejected.
 func TestHalfOpenLoginsKeepNobodyOut(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Logins = 120 })
@@ -36,7 +36,8 @@ func TestHalfOpenLoginsKeepNobodyOut(t *testing.T) {
 	_ = conn.Close(t.Context())
 }
 
-// manyLogins opens n sessions at once, which all stay open until the last is.
+// manyLogins opens n sessions concurrently, which all stay open until the last is
+// open.
 func manyLogins(t *testing.T, url string, n int) error {
 	t.Helper()
 	errs := make([]error, n)

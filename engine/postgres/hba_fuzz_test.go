@@ -9,9 +9,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// FuzzRules makes pg_hba.conf of any allow-list, database and user, and reads
-// it as PostgreSQL does: it admits only the users, to the database, from the
-// entries; and the last rule rejects.
+// FuzzRules writes pg_hba.conf for any allow-list, database and user, and reads it
+// as PostgreSQL does: it admits only the users, to the database, from the entries;
+// and the last rule rejects.
 func FuzzRules(f *testing.F) {
 	f.Add("shop", "app", "127.0.0.0/8 ::1")
 	f.Add("all", "all", "0.0.0.0/0 ::/0")

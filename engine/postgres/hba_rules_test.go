@@ -35,8 +35,8 @@ func TestNetworkRules(t *testing.T) {
 	}
 }
 
-// The first rule that fits decides: the superuser's refusal comes before
-// every rule that lets in.
+// The first rule that matches decides: the superuser's refusal comes before every
+// rule that admits clients.
 func TestRuleOrder(t *testing.T) {
 	text, err := HBA{Database: "d", Users: []string{Superuser, "u"}, Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}.rules()
 	if err != nil {

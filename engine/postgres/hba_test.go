@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// tryConnect says whether a connection gets as far as a query.
+// tryConnect returns an error unless a connection gets as far as a query.
 func tryConnect(t *testing.T, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -72,8 +72,8 @@ func TestOthersOnlyWithTLS(t *testing.T) {
 	}
 }
 
-// ownAddress is an address of this machine that is not loopback: connections
-// to it come from it, too.
+// ownAddress returns a non-loopback address of this machine. Connections to it also
+// come from it.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -94,7 +94,7 @@ func TestSuperuserIsRefusedOnTCP(t *testing.T) {
 		s.HBA.Users = append(s.HBA.Users, postgres.Superuser)
 		s.HBA.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
 	})
-	// Even with a password, which it does not have.
+	// Even with a password, which the role normally lacks.
 	if _, err := d.Superuser(t, "postgres").Exec(t.Context(), "alter role holdfast password 'known'"); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +160,8 @@ func TestUpdateRefusesWhatCannotBeSaid(t *testing.T) {
 	}
 }
 
-// TestLocalRole: the role that the rules allow the appliance logs in over the
-// socket, to its database alone, and no role logs in over TCP.
+// TestLocalRole checks that the appliance's permitted role logs in over the socket,
+// only to its database, and that no role logs in over TCP.
 func TestLocalRole(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.HBA = postgres.HBA{Database: "app", Local: "app"} })
 	conn, err := d.Supervisor.ConnectLocal(t.Context(), d.Spec.ID)

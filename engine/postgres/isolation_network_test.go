@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Clients that connect over TCP with a password of the tenant's, or none, and
-// name another user or another database in the startup message.
+// Clients connect over TCP with the tenant's password, or none, and name another
+// user or another database in the startup message.
 func TestNeighbours(t *testing.T) {
 	d, neighbour := postgrestest.Instance(t), postgrestest.Instance(t)
 	t.Run("over TCP", func(t *testing.T) { overTCP(t, d, neighbour) })
@@ -87,9 +87,9 @@ func overTCP(t *testing.T, d, neighbour *postgrestest.Database) {
 	}
 }
 
-// The private socket and files: only the operating system's user reaches them, and
-// connects as the superuser. Code of a tenant in the database runs as that user,
-// so it must not get anything that could connect from there.
+// Only the operating system's user can reach the private socket and files, and it
+// connects as the superuser. A tenant's code in the database runs as that user, so
+// it must not get anything that could connect from there.
 func TestSocketAndFiles(t *testing.T) {
 	d := postgrestest.Instance(t)
 	dir := d.SocketDir(t)
@@ -128,9 +128,9 @@ func TestSocketAndFiles(t *testing.T) {
 	}
 }
 
-// Should an operator install what connects from within (the owner cannot),
-// PostgreSQL still wants a password that was really asked for: peer
-// authentication, by which the server's own user is the superuser, asks none.
+// If an operator installs extensions that connect from within (the owner cannot),
+// PostgreSQL still requires a password that the server actually asked for: peer
+// authentication, by which the server's own user is the superuser, asks for none.
 func fromWithin(t *testing.T, d, neighbour *postgrestest.Database) {
 	allowed(t, d.Superuser(t, "app"),
 		"create extension dblink schema public", "create extension postgres_fdw schema public", "grant usage on foreign data wrapper postgres_fdw to app")
@@ -151,7 +151,7 @@ func fromWithin(t *testing.T, d, neighbour *postgrestest.Database) {
 			"create foreign table f"+name+" (rolname name, rolpassword text) server "+name+" options (schema_name 'pg_catalog', table_name 'pg_authid')")
 		refused(t, owner, "2F003", []string{"select * from f" + name, "import foreign schema public from server " + name + " into public"})
 		refused(t, owner, "42501", []string{"alter user mapping for app server " + name + " options (add password_required 'false')"})
-		// Over TCP the superuser cannot log in, and the neighbour's password is not ours.
+		// Over TCP the superuser cannot log in, and the tenant does not know the neighbour's password.
 		refused(t, owner, "08001", []string{
 			"select dblink_connect('host=127.0.0.1 port=" + strconv.Itoa(at.Spec.Config.Port) + " user=holdfast dbname=postgres password=x')",
 		})
@@ -159,6 +159,6 @@ func fromWithin(t *testing.T, d, neighbour *postgrestest.Database) {
 	refused(t, owner, "08001", []string{
 		"select dblink_connect('host=127.0.0.1 port=" + strconv.Itoa(neighbour.Spec.Config.Port) + " user=app dbname=app password=" + d.Tenant.OwnerPassword.Reveal() + "')",
 	})
-	// The control: to itself, with the password it knows anyway.
+	// The control: connecting to itself, with the password it knows anyway.
 	allowed(t, owner, "select dblink_connect('host=127.0.0.1 port="+strconv.Itoa(d.Spec.Config.Port)+" user=app dbname=app password="+d.Tenant.OwnerPassword.Reveal()+"')")
 }

@@ -6,7 +6,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// What the owner may not do.
+// What the owner must not be able to do.
 func TestOwnersAttacks(t *testing.T) {
 	d := postgrestest.Instance(t)
 	for _, group := range []struct {
@@ -55,7 +55,7 @@ func ownersFiles() []attack {
 		row("time zone file", "22023", "set timezone = '../../../../etc/passwd'"),
 		row("time zone abbreviations file", "22023", "set timezone_abbreviations = '../../etc/passwd'"),
 		row("file_fdw", "42501", "create extension file_fdw"),
-		row("adminpack", "42501 0A000 58P01", "create extension adminpack"), // gone since 17
+		row("adminpack", "42501 0A000 58P01", "create extension adminpack"), // removed in 17
 		row("xml entity", "2200N 0A000 2200M 22P02", `select xmlparse(document '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a><')`),
 	}
 }
@@ -133,7 +133,7 @@ func ownersGrants() []attack {
 		row("a parameter", "42501", "grant set on parameter log_statement to app"),
 		row("ALTER SYSTEM of a parameter", "42501", "grant alter system on parameter work_mem to app"),
 		row("default privileges of the superuser", "42501", "alter default privileges for role holdfast grant all on tables to app"),
-		// Without a grant option there is nothing to give on; it is a warning.
+		// Without a grant option this grants nothing; PostgreSQL only warns.
 		row("large objects to all", "", "grant execute on function lo_create(oid) to public", "grant execute on function lo_unlink(oid) to app_readonly"),
 		row("on pg_authid", "42501", "grant select on pg_authid to app"),
 		row("on pg_read_file", "42501", "grant execute on function pg_read_file(text) to app"),
@@ -148,8 +148,8 @@ func ownersGrants() []attack {
 	return rows
 }
 
-// What belongs to the superuser runs with his rights when it is maintained or
-// called: Cloud SQL let tables be given to its superuser.
+// The superuser's objects run with its rights when they are maintained or called:
+// Cloud SQL allowed giving tables to its superuser.
 func ownersGifts() []attack {
 	return []attack{
 		row("table", "42501", "create table public.gift (n int)", "alter table public.gift owner to holdfast"),
@@ -158,7 +158,7 @@ func ownersGifts() []attack {
 		row("materialized view", "42501", "create materialized view public.gm as select 1", "alter materialized view public.gm owner to holdfast"),
 		row("schema", "42501", "create schema gs", "alter schema gs owner to holdfast"),
 		row("schema for the superuser", "42501", "create schema attack authorization holdfast"),
-		// CVE-2023-2454: elements of a schema made with another's rights.
+		// CVE-2023-2454: elements of a schema created with another role's rights.
 		row("schema with elements", "42501", "create schema attack authorization holdfast create table t (n int) create view v as select 1"),
 		row("public schema", "42501", "alter schema public owner to holdfast"),
 		row("type", "42501", "create type public.gt as enum ('a')", "alter type public.gt owner to holdfast"),
@@ -183,8 +183,8 @@ func ownersSettings() []attack {
 		row("archive command", "55P02", "alter database app set archive_command = 'touch attack'"),
 		row("certificate", "55P02", "alter database app set ssl = off"),
 	}
-	// Settings that run code, hide traces or overrule checks; each is tried for
-	// the session, the role and the database.
+	// Settings that run code, hide traces or override checks; each is tried for the
+	// session, the role and the database.
 	for _, name := range []string{
 		"session_preload_libraries = 'x'", "dynamic_library_path = '/tmp'", "session_replication_role = replica",
 		"log_statement = 'all'", "log_min_messages = 'debug5'", "lo_compat_privileges = on", "allow_system_table_mods = on",
@@ -225,8 +225,8 @@ func ownersServer() []attack {
 		rows = append(rows, row(call, "42501", "select "+call))
 	}
 	for _, act := range []string{"pg_terminate_backend", "pg_cancel_backend"} {
-		// The harness keeps a session of the superuser's open; CVE-2023-5870
-		// was about the workers that have no user.
+		// The harness keeps a superuser session open; CVE-2023-5870 was about workers
+		// that have no user.
 		rows = append(rows,
 			row(act+" of the superuser", "42501", "select "+act+"(pid) from pg_stat_activity where usename = 'holdfast'"),
 			row(act+" of the workers", "42501", "select "+act+"(pid) from pg_stat_activity where usename is null or backend_type <> 'client backend'"))
@@ -234,7 +234,7 @@ func ownersServer() []attack {
 	return rows
 }
 
-// What it may not see.
+// What it must not see.
 func ownersEyes() []attack {
 	return []attack{
 		row("pg_authid", "42501", "select rolpassword from pg_authid"),
@@ -256,7 +256,7 @@ func ownersEyes() []attack {
 	}
 }
 
-// Ways to other servers, and to its own by another way in.
+// Ways to reach other servers, or its own server by another route.
 func ownersWaysOut() []attack {
 	return []attack{
 		row("dblink", "42501", "create extension dblink"),
@@ -272,8 +272,8 @@ func ownersWaysOut() []attack {
 func ownersExtensions() []attack {
 	rows := []attack{
 		row("by path", "22023", "create extension \"../../../tmp/attack\""),
-		// PostgreSQL lets it; what comes there is the extension's own, the
-		// superuser's, and nothing the owner can write to.
+		// PostgreSQL allows it; the objects created there belong to the extension and the
+		// superuser, and the owner can write none of them.
 		row("into pg_catalog", "42501", "create extension citext schema pg_catalog", "comment on function pg_catalog.citext_eq(citext, citext) is 'x'"),
 		row("take from pg_catalog", "42501", "alter extension citext drop function pg_catalog.citext_eq(citext, citext)"),
 		row("version by path", "22023", "create extension hstore version '../../../../tmp/attack'"),

@@ -11,8 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What an owner says of his database holds for every session in it that says
-// nothing else. It may spoil his own; the appliance's must go on, in time.
+// An owner's settings of the database apply to every session in it that does not
+// override them. They may break the owner's own sessions; the appliance's must
+// work, in time.
 func TestOwnersHarm(t *testing.T) {
 	d := postgrestest.Instance(t)
 	for name, harm := range map[string]func(*testing.T, *postgrestest.Database){
@@ -40,7 +41,7 @@ func harmfulSettings(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// resetDatabase takes back what may keep the owner himself out.
+// resetDatabase reverts what may lock out the owner itself.
 func resetDatabase(t *testing.T, d *postgrestest.Database) {
 	t.Helper()
 	allowed(t, d.Superuser(t, "postgres"), "alter database app reset all")
@@ -77,9 +78,9 @@ func extremeSettings(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// What an owner can set on the database as a whole. A template would not be
-// found when the directory is restored, and a database without connections
-// admits no session; Provision resets both.
+// What an owner can set on the database as a whole. Provision resets both of these:
+// a template would not be found when the directory is restored, and a database
+// without connections admits no session.
 func databaseOptions(t *testing.T, d *postgrestest.Database) {
 	allowed(t, d.Owner(t),
 		"alter database app is_template true", "alter database app connection limit 0",
@@ -116,9 +117,9 @@ func everyConnection(t *testing.T, d *postgrestest.Database) {
 	shutIn(t, d, opened)
 }
 
-// A tenant that makes every new session in its database wait: later requests
-// queue after a request for an exclusive lock, and the owner may ask for one on
-// a catalog.
+// A tenant makes every new session in its database wait: later requests queue
+// behind a request for an exclusive lock, and the owner may request one on a
+// catalog.
 func lockedCatalog(t *testing.T, d *postgrestest.Database) {
 	holder, waiter := d.Owner(t), d.Owner(t)
 	allowed(t, holder, "begin", "lock table pg_class in access share mode")
@@ -134,8 +135,8 @@ func lockedCatalog(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// shutIn shows that the appliance can end what the tenant's sessions do; there
-// may be more of them, which are just ending.
+// shutIn checks that the appliance can end the tenant's sessions, at least as many
+// as given: others may just be ending.
 func shutIn(t *testing.T, d *postgrestest.Database, sessions int) {
 	t.Helper()
 	ctx := within(t, 5*time.Second)

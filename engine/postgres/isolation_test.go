@@ -15,19 +15,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Tenant isolation, as attacks that are run for real: what this machine's
-// PostgreSQL answers decides, not what its documentation says. The tables
-// follow what managed services were broken by: roles that may create or grant
-// roles (Azure, "ExtraReplica"), objects given to the superuser whose code
-// maintenance then runs (Cloud SQL), SECURITY DEFINER helpers and event
-// triggers of the service (IBM, Aiven, Supabase), extension scripts and search
-// paths (CVE-2018-1058, CVE-2020-14350, CVE-2022-2625), predefined roles,
-// programs and files, and the way back over the local socket.
+// Tenant isolation, tested by real attacks: this machine's PostgreSQL decides, not
+// its documentation. The tables follow attacks that have broken managed services:
+// roles that may create or grant roles (Azure, "ExtraReplica"), objects given to
+// the superuser whose code maintenance then runs (Cloud SQL), SECURITY DEFINER
+// helpers and event triggers of the service (IBM, Aiven, Supabase), extension
+// scripts and search paths (CVE-2018-1058, CVE-2020-14350, CVE-2022-2625),
+// predefined roles, programs and files, and the way back over the local socket.
 
-// attack is one row: the statements run one after the other in one session,
-// all but the last must work, and the last one must fail with one of the
-// SQLSTATEs. A row without any may succeed: what proves its failure is that
-// nothing has changed in who has which power (see harm).
+// attack is one row. Its statements run in order in one session: all but the last
+// must succeed, and the last must fail with one of the SQLSTATEs. A row without
+// SQLSTATEs may succeed: its failure shows in that no powers have changed (see
+// harm).
 type attack struct {
 	name  string
 	sql   []string
@@ -36,7 +35,7 @@ type attack struct {
 
 func row(name, state string, sql ...string) attack { return attack{name, sql, state} }
 
-// run runs the rows, each in a session of its own.
+// run runs the rows, each in its own session.
 func run(t *testing.T, d *postgrestest.Database, connect func(testing.TB) *pgx.Conn, rows []attack) {
 	t.Helper()
 	super := d.Superuser(t, "app")
@@ -62,8 +61,8 @@ func run(t *testing.T, d *postgrestest.Database, connect func(testing.TB) *pgx.C
 	}
 }
 
-// attempt runs a statement that ought to fail, and one that does not may
-// wait for a client: it gets ten seconds.
+// attempt runs a statement that should fail, for ten seconds at most: one that does
+// not may wait for a client.
 func attempt(t *testing.T, conn *pgx.Conn, statement string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -72,7 +71,7 @@ func attempt(t *testing.T, conn *pgx.Conn, statement string) error {
 	return err
 }
 
-// sqlState is the SQLSTATE of an error of PostgreSQL's, else "".
+// sqlState returns the SQLSTATE of a PostgreSQL error, otherwise "".
 func sqlState(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -80,9 +79,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// powers are queries that name what only a superuser could have made or
-// changed, seen from inside the tenant's database. None has a row in a sound
-// instance.
+// powers are queries that find what only a superuser could have made or changed,
+// seen from inside the tenant's database. In a sound instance none returns a row.
 var powers = map[string]string{
 	"role": `select rolname || ' ' || concat_ws(',', case when rolsuper then 'superuser' end, case when rolcreaterole then 'createrole' end,
 		case when rolcreatedb then 'createdb' end, case when rolreplication then 'replication' end, case when rolbypassrls then 'bypassrls' end)
@@ -130,7 +128,7 @@ var powers = map[string]string{
 		select name from pg_ls_dir('/tmp') name where name like 'holdfast-attack%'`,
 }
 
-// harm names what the powers find; conn is the superuser's, in the tenant's
+// harm lists what the powers find; conn is the superuser's, in the tenant's
 // database.
 func harm(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
@@ -154,8 +152,8 @@ func harm(t *testing.T, conn *pgx.Conn) []string {
 	return found
 }
 
-// The proof that harm sees harm: each statement, run by the superuser and
-// rolled back, must be found.
+// TestHarmIsSeen verifies that harm finds what each statement changes; the
+// superuser runs them and rolls them back.
 func TestHarmIsSeen(t *testing.T) {
 	d := postgrestest.Instance(t)
 	conn := d.Superuser(t, "app")
@@ -202,8 +200,8 @@ func TestHarmIsSeen(t *testing.T) {
 	}
 }
 
-// within is a context for an act of the appliance's that an attack could
-// make it wait in.
+// within returns a context for an operation of the appliance that an attack could
+// block.
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)

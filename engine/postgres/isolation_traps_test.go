@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The appliance's own statements in a tenant's database may execute nothing
-// that the tenant made: no function, operator, cast, type, view, rule, policy
-// or default, wherever a search path leads. A trap is such an object; what it
-// runs is sprung(), which tells by a sequence, and sequences survive rollbacks.
+// The appliance's own statements in a tenant's database must execute nothing that
+// the tenant made: no function, operator, cast, type, view, rule, policy or
+// default, wherever a search path leads. A trap is such an object. It runs
+// sprung(), which advances a sequence, because sequences survive rollbacks.
 //
-// trapBase makes it, and the things of daily life that carry expressions.
+// trapBase creates it, and the everyday objects that carry expressions.
 var trapBase = []string{
 	"create sequence public.sprung_by_appliance",
 	"create sequence public.ran",
@@ -56,7 +56,7 @@ var trapBase = []string{
 	"create statistics public.st on public.sprung(n), n from public.orders",
 }
 
-// shadows are traps in the schema that have the names of what the appliance
+// shadows returns traps in the schema that have the names of what the appliance
 // uses.
 func shadows(schema string) []string {
 	q := func(s string) string { return strings.ReplaceAll(s, "$S", schema) }
@@ -80,7 +80,7 @@ func shadows(schema string) []string {
 		"name, name", "name, text", "text, text", "oid, oid", `"char", "char"`, "int, int", "bool, bool", "name[], name[]", "text, unknown", "oid, int",
 	} {
 		if strings.Contains(operands, "unknown") {
-			continue // no function may take that
+			continue // no function accepts that
 		}
 		left, right, _ := strings.Cut(operands, ", ")
 		name := q("$S.trap") + string(rune('a'+i))
@@ -95,9 +95,9 @@ func shadows(schema string) []string {
 	return made
 }
 
-// acts is everything the appliance does with a tenant's database, as its own
-// role. super is the superuser's session in the database postgres; inside
-// opens one in the tenant's.
+// acts does everything the appliance does with a tenant's database as its own role.
+// super is the superuser's session in the database postgres; inside opens one in
+// the tenant's.
 func acts(t *testing.T, d *postgrestest.Database, inside func() *pgx.Conn) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
@@ -136,7 +136,7 @@ func acts(t *testing.T, d *postgrestest.Database, inside func() *pgx.Conn) {
 	must("terminate sessions", err)
 }
 
-// called reports how often a sequence was advanced, and sets it back.
+// called returns how often a sequence was advanced, and resets it.
 func called(t *testing.T, d *postgrestest.Database, sequence string) int {
 	t.Helper()
 	conn := d.Superuser(t, "app")
@@ -161,7 +161,7 @@ func TestTraps(t *testing.T) {
 	} {
 		allowed(t, owner, "alter database app set "+setting, "alter role app set "+setting)
 	}
-	// In temporary schemas, of a session that stays.
+	// In temporary schemas of a session that stays open.
 	allowed(t, owner, "create temp view pg_roles as select public.sprung() as rolname", "create temp table pg_class (oid int)",
 		"create function pg_temp.pg_get_userbyid(oid) returns name language plpgsql as 'begin perform public.sprung(); return null; end'")
 
@@ -206,8 +206,8 @@ func TestTraps(t *testing.T) {
 	})
 }
 
-// Maintenance runs index expressions and the like: as their owner, and barred
-// from changing roles, whichever role runs it (CVE-2020-25695, CVE-2022-1552).
+// Maintenance runs index expressions and the like as their owner, and barred from
+// changing roles, whichever role runs it (CVE-2020-25695, CVE-2022-1552).
 // Autovacuum runs as the superuser.
 func TestMaintenanceRunsAsTheOwner(t *testing.T) {
 	d := postgrestest.Instance(t)
@@ -227,7 +227,7 @@ func TestMaintenanceRunsAsTheOwner(t *testing.T) {
 		"create materialized view public.mv as select public.sprung(n) as n from public.orders", "create unique index on public.mv (n)",
 	)
 	super := d.Superuser(t, "app")
-	// What the test would see if it were not so.
+	// The control: the superuser does spring the trap.
 	called(t, d, "ran")
 	allowed(t, super, "select public.sprung(1)")
 	if called(t, d, "sprung_by_appliance") == 0 {
@@ -277,7 +277,7 @@ func TestTrustedExtensionsAmongTraps(t *testing.T) {
 	allowed(t, owner, "set search_path = traps, public, pg_catalog")
 	made := 0
 	for _, name := range names {
-		// One that finds a trap where its own object should be is refused.
+		// An extension that finds a trap where its own object should be is refused.
 		if _, err := owner.Exec(t.Context(), "create extension "+pgx.Identifier{name}.Sanitize()+" schema traps cascade"); err == nil {
 			made++
 		} else {
@@ -293,7 +293,7 @@ func TestTrustedExtensionsAmongTraps(t *testing.T) {
 	if found := harm(t, super); len(found) > 0 {
 		t.Errorf("afterwards: %s", strings.Join(found, "; "))
 	}
-	// An object that was there before does not become the extension's.
+	// An object that already exists does not become the extension's.
 	allowed(t, owner, "set search_path = public", "create schema before", "create function before.lo_oid(oid) returns oid language plpgsql as 'begin perform public.sprung(); return $1; end'", "create domain before.lo as oid")
 	_, err = owner.Exec(t.Context(), "drop extension if exists lo; create extension lo schema before")
 	if got := sqlState(err); got != "42710" && got != "55000" && got != "42723" {

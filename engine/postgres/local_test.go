@@ -124,7 +124,7 @@ func TestRotateLog(t *testing.T) {
 	}
 }
 
-// What tenants can put into the log is not taken for the postmaster's words.
+// Lines that tenants write to the log are not taken for the postmaster's.
 func TestLogLinesOfThePostmaster(t *testing.T) {
 	const lines = "2026-01-01 00:00:00.000 UTC [7] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use\n"
 	if !portTaken(lines, 7) || portTaken(lines, 8) || portTaken("\t"+lines, 7) ||
@@ -195,7 +195,7 @@ func TestInitError(t *testing.T) {
 	}
 }
 
-// The environment of PostgreSQL is made, not inherited.
+// PostgreSQL's environment is built, not inherited.
 func TestEnvironmentIsNotInherited(t *testing.T) {
 	t.Setenv("PGDATA", "/somewhere")
 	t.Setenv("LD_PRELOAD", "")

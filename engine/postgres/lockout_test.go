@@ -27,7 +27,7 @@ func flood(t *testing.T, d *postgrestest.Database, clients int, parameters map[s
 	floodFrom(t, d, "127.0.0.1", clients, parameters)
 }
 
-// floodFrom is flood by clients that have an address of the machine.
+// floodFrom is flood by clients with the given address of this machine.
 func floodFrom(t *testing.T, d *postgrestest.Database, from string, clients int, parameters map[string]string) {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -48,7 +48,7 @@ func floodFrom(t *testing.T, d *postgrestest.Database, from string, clients int,
 	}
 }
 
-// halfLogin says startup and waits until it is sent away.
+// halfLogin sends startup and waits until it is disconnected.
 func halfLogin(ctx context.Context, dialer *net.Dialer, address string, startup []byte) {
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -62,7 +62,7 @@ func halfLogin(ctx context.Context, dialer *net.Dialer, address string, startup 
 	}
 }
 
-// patientWithLogins is an instance that does not end silent logins by itself.
+// patientWithLogins starts an instance that does not end silent logins by itself.
 func patientWithLogins(t *testing.T) *postgrestest.Database {
 	t.Helper()
 	return postgrestest.InstanceWith(t, func(s *postgres.Spec) {
@@ -80,8 +80,8 @@ func awaitFull(t *testing.T, connect func(context.Context) error) {
 	})
 }
 
-// Logins that are never finished do not keep the appliance out, however many
-// there are and however often they return; afterwards the rules are what they were.
+// Logins that never complete do not lock out the appliance, however many there are
+// and however often they return; afterwards the rules are restored.
 func TestLockout(t *testing.T) {
 	t.Parallel()
 	d := patientWithLogins(t)
@@ -101,8 +101,8 @@ func TestLockout(t *testing.T) {
 	allowed(t, session, "select 1")
 }
 
-// An incomplete login is recognized by its title, which PostgreSQL cuts off where
-// its arguments and environment end: the longest names fit.
+// An incomplete login is recognized by its title, which PostgreSQL truncates at the
+// end of its arguments and environment: the longest names fit.
 func TestLockoutOfLongNames(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("n", 63)
@@ -130,8 +130,8 @@ func TestLockoutOfLongNames(t *testing.T) {
 	}
 }
 
-// A lockout of incomplete logins from one address rejects no client from another:
-// neither by a rule, nor for longer than the lockout takes.
+// A lockout of incomplete logins from one address rejects no client from another,
+// neither by a rule nor for longer than the lockout takes.
 func TestLockoutSparesOtherAddresses(t *testing.T) {
 	t.Parallel()
 	d := patientWithLogins(t)

@@ -36,7 +36,7 @@ func TestStopOrphan(t *testing.T) {
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	s.Detach()
-	// A backend that stands still: it takes force, which is fine.
+	// A stopped backend makes force necessary, which is fine.
 	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,8 @@ func TestStopOrphan(t *testing.T) {
 	}
 }
 
-// An appliance that was killed during a build for the warm pool leaves its postmaster.
+// An appliance killed during a build for the warm pool leaves its postmaster
+// running.
 func TestBuildLeftRunning(t *testing.T) {
 	dir := t.TempDir()
 	bin := postgrestest.Binaries(t)
@@ -74,7 +75,7 @@ func TestBuildLeftRunning(t *testing.T) {
 	}
 }
 
-// However fast a tenant writes to the log, what is kept of it is bounded.
+// The kept log is bounded, however fast a tenant writes to it.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -105,7 +106,7 @@ func TestLogIsAskedForAgain(t *testing.T) {
 	testenv.Within(t, 30*time.Second, "a new log", func() bool { _, err := os.Stat(log); return err == nil })
 }
 
-// The postmaster really opens a new log after a rotation.
+// The postmaster opens a new log after a rotation.
 func TestLogrotateSignal(t *testing.T) {
 	d := postgrestest.Instance(t)
 	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
@@ -127,8 +128,8 @@ func TestLogrotateSignal(t *testing.T) {
 	})
 }
 
-// A server that was killed has left its socket. The next one on its directory
-// would take it over; without a next one, nothing must be left.
+// A killed server leaves its socket. The next server on its directory would take it
+// over; without one, nothing must remain.
 func TestSocketOfDeadServer(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "hf-s") // a path short enough
 	if err != nil {
@@ -153,8 +154,8 @@ func TestSocketOfDeadServer(t *testing.T) {
 	}
 }
 
-// The next appliance removes what a killed one has left, even while the server is
-// an unreaped zombie; what is in use stays.
+// The next appliance removes what a killed one left, even while the server is an
+// unreaped zombie; sockets in use stay.
 func TestClearSockets(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "hf-s")
 	if err != nil {
@@ -190,8 +191,8 @@ func TestClearSockets(t *testing.T) {
 	}
 }
 
-// A killed server may stay a zombie for a while, where init is slow to reap it or
-// there is no init. Its database comes back at once all the same.
+// A killed server may stay a zombie for a while, if init is slow to reap it or
+// there is no init. Its database still restarts at once.
 func TestStartBesideZombie(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
@@ -199,7 +200,7 @@ func TestStartBesideZombie(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, pid := s.Status(d.Spec.ID)
-	s.Detach() // nothing waits for the process any more
+	s.Detach() // nothing reaps the process now
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,8 @@ func TestProvisionRenames(t *testing.T) {
 	allowed(t, d.Owner(t), "drop table kept")
 }
 
-// A prepared transaction belongs to no session, and outlives the server.
+// A prepared transaction belongs to no session and survives a restart of the
+// server.
 func TestRotationBesidePreparedTransaction(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
 	owner := d.Owner(t)
@@ -94,7 +95,7 @@ func TestProvisionRefuses(t *testing.T) {
 			t.Errorf("provisioned %+v", wrong)
 		}
 	}
-	d.Owner(t) // nothing was changed, the session is fit
+	d.Owner(t) // nothing was changed, the session is usable
 	if err := postgres.Provision(t.Context(), super, d.Tenant); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
@@ -131,7 +132,7 @@ func TestTerminateSessions(t *testing.T) {
 	}
 }
 
-// dial opens a session of the owner's from an address of loopback.
+// dial opens a session as the owner from a loopback address.
 func dial(t *testing.T, d *postgrestest.Database, from string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))

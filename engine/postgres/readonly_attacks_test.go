@@ -2,10 +2,10 @@ package postgres_test
 
 import "strings"
 
-// readOnlyAttacks are statements by which the read-only role would write to
-// what objects has made in the schema. Those with brackets may be refused with
-// another SQLSTATE than a privilege's, because PostgreSQL looks at something else
-// first; "warning" are those it answers with one, having done nothing.
+// readOnlyAttacks returns statements by which the read-only role would write to
+// what objects has created in the schema. Those with brackets may be refused with
+// an SQLSTATE other than that of a missing privilege, because PostgreSQL checks
+// something else first; with "warning", it may only warn and do nothing.
 func readOnlyAttacks(schema, largeObject string) []string {
 	text := strings.NewReplacer("$#", largeObject, "$", schema).Replace(writing)
 	return strings.Split(text, "\n")

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockers are the functions by which any role could hold up another, or use up
-// transaction numbers, without a privilege on anything.
+// lockers call the functions by which any role could block another, or use up
+// transaction numbers, without a privilege.
 var lockers = []string{
 	"select pg_advisory_lock(1)", "select pg_advisory_lock(1, 2)", "select pg_advisory_lock_shared(1)", "select pg_advisory_lock_shared(1, 2)",
 	"select pg_try_advisory_lock(1)", "select pg_try_advisory_lock(1, 2)", "select pg_try_advisory_lock_shared(1)",
@@ -22,7 +22,8 @@ var lockers = []string{
 	"select txid_current()", "select pg_current_xact_id()",
 }
 
-// The read-only role takes no advisory lock that the owner's migrations wait for.
+// The read-only role cannot take an advisory lock that the owner's migrations wait
+// for.
 func TestReadOnlyTakesNoAdvisoryLock(t *testing.T) {
 	d := postgrestest.Instance(t)
 	takesNone := func(t *testing.T) {
@@ -70,7 +71,7 @@ func provisioned(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// What a session of the read-only role spills to disk is bounded, whatever it says.
+// What a session of the read-only role spills to disk is bounded, whatever it sets.
 func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"temp_file_limit": "160MB"} })
 	const spill = "select count(*) from (select from generate_series(1, %d) g order by repeat(g::text, 20)) s"
@@ -91,7 +92,7 @@ func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
 	refused(t, d.Owner(t), "53400", []string{fmt.Sprintf(spill, 2_000_000)})
 }
 
-// However many sessions the read-only role opens, the owner has places.
+// The owner has connection slots, however many sessions the read-only role opens.
 func TestReadOnlyLeavesConnections(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"max_connections": "20"}
@@ -125,7 +126,7 @@ func openUntilRefused(t *testing.T, url string) int {
 	return 100
 }
 
-// A read-only session that forgets itself ends.
+// Time limits end forgotten sessions of the read-only role.
 func TestReadOnlyHasTimeLimits(t *testing.T) {
 	d := postgrestest.Instance(t)
 	var statement, idle string

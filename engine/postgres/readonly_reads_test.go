@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// made is what an owner makes, in ways that differ in how privileges come about.
-// $ is the schema.
+// made is what an owner creates, in ways that differ in how privileges arise. $ is
+// the schema.
 const made = `create schema $
 create table $.t (n serial primary key)
 create view $.v as select * from $.t
@@ -54,8 +54,8 @@ func reads(t *testing.T, d *postgrestest.Database, schema string) {
 	allowed(t, d.ReadOnly(t), strings.Split(strings.ReplaceAll(read, "$", schema), "\n")...)
 }
 
-// The read-only role reads what the owner makes, wherever and however, and what an
-// older version's database has.
+// The read-only role reads what the owner creates, wherever and however, and what a
+// database of an older version contains.
 func TestReadOnlyReadsWhatTheOwnerMakes(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner, super := d.Owner(t), d.Superuser(t, "app")
@@ -107,7 +107,7 @@ func TestReadOnlyReadsWhatTheOwnerMakes(t *testing.T) {
 	})
 }
 
-// olderReader makes the read-only role what it was in older versions.
+// olderReader gives the read-only role the privileges it had in older versions.
 func olderReader(t *testing.T, super *pgx.Conn) {
 	t.Helper()
 	allowed(t, super, "grant pg_read_all_data to app_readonly",

@@ -18,8 +18,8 @@ var secretsOfCatalogs = []string{
 	"table pg_backend_memory_contexts", "table pg_shmem_allocations", "table pg_replication_origin_status",
 }
 
-// The read-only role reads no password verifier, and nothing else that PostgreSQL
-// closes to ordinary roles.
+// The read-only role can read no password verifier, nor anything else that
+// PostgreSQL closes to ordinary roles.
 func TestReadOnlyReadsNoSecrets(t *testing.T) {
 	d := postgrestest.Instance(t)
 	super, owner := d.Superuser(t, "app"), d.Owner(t)

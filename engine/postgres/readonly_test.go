@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// objects are what the owner has, in a schema of its own and a large object.
+// objects returns statements that create what the owner has, in its own schema, and
+// a large object.
 func objects(schema, largeObject string) []string {
 	return strings.Split(strings.NewReplacer("$#", largeObject, "$", schema).Replace(`create schema $
 select lo_from_bytea($#, 'x')
@@ -34,7 +35,7 @@ create function $.plain_writer() returns int language sql as 'insert into $.t va
 create procedure $.proc() language sql as 'insert into $.t values (2)'`), "\n")
 }
 
-// The two SQLSTATEs that refuse.
+// The two SQLSTATEs of a refusal.
 const (
 	readOnlyTransaction = "25006"
 	noPrivilege         = "42501"
@@ -51,9 +52,9 @@ func TestReadOnly(t *testing.T) {
 	t.Run("rotation", func(t *testing.T) { rotationCoversBothRoles(t, d) })
 }
 
-// The read-only role writes nothing: as it logs in, because its transactions
-// are read-only, and when it has switched that off, because it has no
-// privilege. Nothing may have changed in either case.
+// The read-only role writes nothing: at login because its transactions are
+// read-only, and after it has switched that off because it has no privilege.
+// Nothing must have changed in either case.
 func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) {
 	super := d.Superuser(t, "app")
 	for _, mode := range []struct {
@@ -90,8 +91,7 @@ func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) 
 	}
 }
 
-// readOnlyAttack runs one statement, by itself and in transactions that are
-// begun in every way.
+// readOnlyAttack runs one statement, by itself and in every kind of transaction.
 func readOnlyAttack(t *testing.T, conn *pgx.Conn, attack, states string) {
 	t.Helper()
 	statement := attack
@@ -111,16 +111,16 @@ func readOnlyAttack(t *testing.T, conn *pgx.Conn, attack, states string) {
 		case contains(states, got):
 		case err == nil && contains(states, "warning"):
 		case how != "" && got == "25001": // not in a transaction block
-		case how == "" && got == "25P01": // only in one
+		case how == "" && got == "25P01": // only in a transaction block
 		default:
 			t.Errorf("%s; %s: %v, want SQLSTATE %s", how, statement, err, states)
 		}
 	}
 }
 
-// contents is all that is in the tenant's database and about its roles, as
-// lines that can be compared. No privileges are the same as the default ones,
-// which are what a GRANT that grants nothing leaves.
+// contents returns everything in the tenant's database and about its roles, as
+// comparable lines. Absent privileges count as the default ones, which a GRANT that
+// grants nothing leaves.
 func contents(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `
@@ -173,8 +173,8 @@ func difference(was, is []string) string {
 	return strings.Join(changed, "\n")
 }
 
-// grantedToPublic is what an owner gives to everybody, who include the
-// read-only role: by a grant, or by a function that runs with his rights.
+// grantedToPublic is what an owner grants to PUBLIC, which includes the read-only
+// role: by a grant, or by a function that runs with the owner's rights.
 var grantedToPublic = []string{
 	"create schema given", "grant usage, create on schema given to public",
 	"create table given.inbox (n int)", "grant insert, update, delete on given.inbox to public",
@@ -185,10 +185,9 @@ var grantedToPublic = []string{
 	"revoke execute on function given.closed() from public",
 }
 
-// What the owner has given to everybody the role may write, but only when its
-// client says that it wants to write: as it logs in, not even that. PostgreSQL
-// has no lock on default_transaction_read_only, and no grant that excepts a
-// role; DESIGN.md says so.
+// The role may write what the owner has granted to PUBLIC, but only when its client
+// asks to write; at login, not even that. PostgreSQL cannot lock
+// default_transaction_read_only, and no grant can except a role; DESIGN.md says so.
 func readOnlyAndGrants(t *testing.T, d *postgrestest.Database) {
 	owner := d.Owner(t)
 	allowed(t, owner, "create table direct (n int)", "grant insert on direct to app_readonly", "grant temp on database app to public")
@@ -205,12 +204,12 @@ func readOnlyAndGrants(t *testing.T, d *postgrestest.Database) {
 		"select given.closed()", "insert into given.log values (1)", "select * from direct for update", "drop table direct", "truncate direct",
 		"alter table given.inbox add m int",
 	})
-	// What the owner takes back is closed again.
+	// What the owner revokes is closed again.
 	allowed(t, owner, "revoke all on given.inbox, direct from public, app_readonly", "revoke create on schema given from public", "revoke execute on function given.log() from public")
 	refused(t, ro, "42501", []string{"insert into given.inbox values (1)", "insert into direct values (1)", "create table given.own (n int)", "select given.log()"})
 }
 
-// The protocol's own function calls ask for the same privileges.
+// The protocol's own function calls need the same privileges.
 func readOnlyByFunctionCall(t *testing.T, d *postgrestest.Database) {
 	ro := d.ReadOnly(t)
 	allowed(t, ro, "set default_transaction_read_only = off")
@@ -247,8 +246,8 @@ func readOnlyByFunctionCall(t *testing.T, d *postgrestest.Database) {
 	}
 }
 
-// Rotation is for both roles, and takes back what a role can do to itself:
-// another password, and other settings.
+// Rotation covers both roles, and reverts what a role can do to itself: another
+// password, and other settings.
 func rotationCoversBothRoles(t *testing.T, d *postgrestest.Database) {
 	oldOwner, oldReader := d.URL("app", d.Tenant.OwnerPassword), d.URL("app_readonly", d.Tenant.ReadOnlyPassword)
 	allowed(t, d.Owner(t), "alter role app password 'stolen'")

@@ -10,9 +10,9 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// What a tenant writes into his policies does not fill the appliance's memory,
-// neither by the length of one nor by their number. It runs alone: the memory
-// is that of the process.
+// A tenant's policies do not fill the appliance's memory, neither by their length
+// nor by their number. The test does not run in parallel: it measures the memory of
+// the process.
 func TestPoliciesAreBounded(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// refused runs statements of which each must be refused with one of the
-// SQLSTATEs. Each has its own transaction.
+// refused runs statements, each of which must be refused with one of the SQLSTATEs.
+// Each has its own transaction.
 func refused(t *testing.T, conn *pgx.Conn, states string, statements []string) {
 	t.Helper()
 	for _, statement := range statements {
@@ -83,7 +83,7 @@ func TestOwnerCannotReachTheHost(t *testing.T) {
 		"select pg_create_physical_replication_slot('x')",
 		"create event trigger e on ddl_command_start execute function f()",
 	})
-	// Of others' sessions it learns no statements.
+	// It cannot see the statements of others' sessions.
 	var seen int
 	err := owner.QueryRow(t.Context(), "select count(*) from pg_stat_activity where usename = 'holdfast' and query <> '<insufficient privilege>'").Scan(&seen)
 	if err != nil || seen > 0 {
@@ -104,7 +104,7 @@ func TestReadOnlyCannotWrite(t *testing.T) {
 	allowed(t, ro, "select * from later")
 	refused(t, ro, "25006", []string{"insert into t values (2)", "create table x (n int)", "create temp table x (n int)", "truncate t"})
 
-	// A session may say that it is read-write; it does not help.
+	// A session may declare itself read-write; it does not help.
 	allowed(t, ro, "set default_transaction_read_only = off")
 	refused(t, ro, "42501", []string{
 		"insert into t values (2)", "update t set n = 2", "delete from t", "truncate t", "drop table t", "alter table t add m int",
@@ -132,7 +132,7 @@ func TestReadOnlyIsSetRightAgain(t *testing.T) {
 	refused(t, d.ReadOnly(t), "25006", []string{"create table x (n int)"})
 }
 
-// What the owner sets for his database must not lead the superuser astray.
+// The owner's settings of the database must not mislead the superuser.
 func TestOwnersSettingsDoNotReachTheSuperuser(t *testing.T) {
 	d := postgrestest.Instance(t)
 	allowed(t, d.Owner(t),
@@ -187,7 +187,7 @@ func TestOddPasswords(t *testing.T) {
 	}
 }
 
-// A password may be in no log and in no statistics.
+// No password appears in the log or in statistics.
 func TestPasswordsLeaveNoTrace(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"log_statement": "all", "log_min_duration_statement": "0", "log_connections": "on"}

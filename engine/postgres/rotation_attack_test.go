@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A role's settings in one database come before those it has everywhere.
+// A role's settings in one database override those it has everywhere.
 func TestRotationTakesBackSettingsInTheDatabase(t *testing.T) {
 	d := postgrestest.Instance(t)
 	allowed(t, d.ReadOnly(t), "set default_transaction_read_only = off",
@@ -30,8 +30,8 @@ func TestRotationTakesBackSettingsInTheDatabase(t *testing.T) {
 	refused(t, d.ReadOnly(t), "25006", []string{"create table x (n int)"})
 }
 
-// Who has the password may not keep it: neither by a transaction that has
-// changed the role and does not end, nor by changing it all the time.
+// A client with the old password must not keep its access: neither by an open
+// transaction that has changed the role, nor by changing the role all the time.
 func TestRotationIsNotHeldUp(t *testing.T) {
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
@@ -64,7 +64,7 @@ func TestRotationIsNotHeldUp(t *testing.T) {
 	allowed(t, bystander, "select 1")
 }
 
-// Nor does a tenant hold up the start of his database, and of others that wait for
+// Nor can a tenant delay the start of its database, or of others that wait for
 // their turn.
 func TestProvisionIsNotHeldUp(t *testing.T) {
 	d := postgrestest.Instance(t)
@@ -78,7 +78,7 @@ func TestProvisionIsNotHeldUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := conn.Exec(t.Context(), change); err != nil {
-			t.Logf("%s: %v", change, err) // not his to change
+			t.Logf("%s: %v", change, err) // not the owner's to change
 		}
 		if err := postgres.Provision(within(t, 5*time.Second), super, d.Tenant); err != nil {
 			t.Errorf("%s holds it up: %v", change, err)
@@ -86,8 +86,8 @@ func TestProvisionIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port can put a line feed into a user's name; it may not
-// begin a line of the log that looks like the postmaster's.
+// Any client that reaches the port can put a line feed into a user name; it must
+// not begin a line of the log that looks like the postmaster's.
 func TestNamesDoNotForgeTheLog(t *testing.T) {
 	d := postgrestest.Instance(t)
 	config, err := pgx.ParseConfig(d.URL("app", d.Tenant.OwnerPassword))
@@ -112,8 +112,8 @@ func TestNamesDoNotForgeTheLog(t *testing.T) {
 	}
 }
 
-// A login that began before the password was rotated, or before its address was taken
-// out of the rules, and goes on afterwards is no way in: it ends with the sessions.
+// A login that began before the password was rotated, or before its address left
+// the rules, and continues afterwards gives no access: it ends with the sessions.
 func TestLoginHalfDone(t *testing.T) {
 	rotate := func(t *testing.T, d *postgrestest.Database) error {
 		d.Tenant.OwnerPassword = model.NewSecret("another one")
@@ -168,8 +168,8 @@ func TestLoginHalfDone(t *testing.T) {
 	}
 }
 
-// lateClient is a client that stops while it logs in: before it says anything, or
-// when it was asked for the password.
+// lateClient is a client that stops while it logs in: before it sends anything, or
+// when it is asked for the password.
 type lateClient struct {
 	net.Conn
 	silent      bool

@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// pretend makes a directory of programs that say they are of that version,
-// and are good for nothing else.
+// pretend creates a directory of programs that report the given version and do
+// nothing else.
 func pretend(t *testing.T, version string, tools ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func server(t *testing.T, version string) string {
 	return pretend(t, version, "postgres", "initdb", "pg_dump")
 }
 
-// offline is a search that has nothing but what is put in.
+// offline returns a search with only the given directories.
 func offline(dirs ...string) postgres.Search {
 	return postgres.Search{
 		NoFetch:   true,

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Servers that are about to start have no socket yet: their numbers must
-// differ all the same.
+// Servers that are about to start have no socket yet; their numbers must still
+// differ.
 func TestPrivatePortsDiffer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -40,7 +40,7 @@ func (w *witness) seen() string {
 	return fmt.Sprint(w.states)
 }
 
-// supervisor returns one that is closed when the test ends.
+// supervisor returns a supervisor that is closed when the test ends.
 func supervisor(t *testing.T) (*postgres.Supervisor, *witness) {
 	t.Helper()
 	w := &witness{}
@@ -86,8 +86,8 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 	}
 }
 
-// A backend that is busy does not see that its postmaster is dead, and holds
-// its shared memory; one that hangs does not even quit when it is asked to.
+// A busy backend does not notice that its postmaster is dead, and holds its shared
+// memory; a hanging one does not even quit on request.
 func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 	for name, hangs := range map[string]bool{"busy": false, "hanging": true} {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the terminal of the appliance goes to its process group. A
-// postmaster stops when the appliance has said so, in its order.
+// Ctrl-C in the appliance's terminal goes to its process group. A postmaster stops
+// only when the appliance stops it, in its order.
 func TestOwnProcessGroup(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
@@ -190,7 +190,7 @@ func TestAdoption(t *testing.T) {
 	if _, _, now := second.Status(d.Spec.ID); now != pid {
 		t.Errorf("postmaster %d instead of the adopted %d", now, pid)
 	}
-	// It is looked after like a child of its own.
+	// It is supervised like the supervisor's own child.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +238,8 @@ func TestAdoptionWithAnotherPort(t *testing.T) {
 	}
 }
 
-// After a power cut the number in postmaster.pid may be any process's, of the
-// same user too: PostgreSQL itself then refuses to start.
+// After a power failure the number in postmaster.pid may belong to any process,
+// even one of the same user: PostgreSQL itself then refuses to start.
 func TestReusedPID(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
@@ -250,7 +250,7 @@ func TestReusedPID(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger := exec.CommandContext(t.Context(), "sleep", "1000")
-	stranger.Dir = d.Spec.Dir // as unkind as can be
+	stranger.Dir = d.Spec.Dir // the worst case
 	if err := stranger.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +309,8 @@ func TestStartFailureHasTheLogLines(t *testing.T) {
 	}
 }
 
-// occupy listens on the instance's port, or the next that nobody has taken
-// since it was drawn.
+// occupy listens on the instance's port, or on the next that has not been taken
+// since it was chosen.
 func occupy(t *testing.T, d *postgrestest.Database) net.Listener {
 	t.Helper()
 	for range 20 {
@@ -337,8 +337,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// An address that was taken while the instance was down is seen though its
-// recovery wrote much to the log since.
+// An address that was taken while the instance was down is detected although its
+// recovery has since written much to the log.
 func TestPortInUseAfterACrash(t *testing.T) {
 	d := postgrestest.Prepare(t)
 	d.Spec.Config.Listen = []string{"127.0.0.1", "127.0.0.2"}
@@ -414,7 +414,7 @@ func TestStopAtDeadline(t *testing.T) {
 	_, _, pid := s.Status(d.Spec.ID)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	// A backend that stands still keeps a fast shutdown from being faster.
+	// A stopped backend delays a fast shutdown.
 	conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func warmPool(t *testing.T, dir string, want int) *postgres.WarmPool {
 	return s
 }
 
-// systemIdentifier is what tells one cluster from another, for pg_basebackup
-// and everybody's WAL.
+// systemIdentifier returns what distinguishes one cluster from another, for
+// pg_basebackup and WAL tools.
 func systemIdentifier(t *testing.T, dir string) string {
 	t.Helper()
 	bin := postgrestest.Binaries(t)
@@ -119,7 +119,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 		s.Start()
 		taken := make(chan error, 1)
 		go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
-		time.Sleep(after) // to meet different steps, each of which must do
+		time.Sleep(after) // hits different steps, each of which must close cleanly
 		began := time.Now()
 		s.Close()
 		if took := time.Since(began); took > 5*time.Second {
@@ -193,7 +193,7 @@ func TestTakeGivesUpWithItsContext(t *testing.T) {
 	testenv.Within(t, 30*time.Second, "the pool gets the directory", func() bool { return s.Ready() == 1 })
 }
 
-// processesBelow are the processes whose working directory lies in dir.
+// processesBelow returns the processes whose working directory is below dir.
 func processesBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
