@@ -11,29 +11,28 @@ import (
 	"holdfast/engine/model"
 )
 
-// Account is what there is to tell of a running import. Its methods may be
-// called by several goroutines.
+// Account is the record of a running import: its progress, log and flaws. Its methods are safe for concurrent use.
 type Account struct {
 	clock func() time.Time
 
 	mu     sync.Mutex
 	record model.Import
-	began  time.Time // the copying
-	total  float64   // what there is to do, in bytes of the source's files
+	began  time.Time // of the copying
+	total  float64   // all work, in bytes of the source's files
 	done   float64
 	active map[*transfer]bool
 
 	logged, flawed int  // bytes of text in the record
-	full           bool // the log
+	full           bool // the log is full
 }
 
-// NewAccount begins the account of the import that record is of.
+// NewAccount returns an account that starts with the given record.
 func NewAccount(record model.Import, clock func() time.Time) *Account {
 	return &Account{record: record, clock: clock, active: map[*transfer]bool{}}
 }
 
-// The bounds of what is kept. The text of lines and of flaws is counted in
-// bytes, each for itself: the record is written anew every few seconds.
+// Limits of the record, which is rewritten every few seconds. The text of log lines and the text of flaws are limited
+// separately, in bytes.
 const (
 	mostLines   = 2000
 	mostFlaws   = 1000
@@ -41,7 +40,7 @@ const (
 	mostMissing = 100 // names of extensions
 )
 
-// Snapshot returns the record as it is now.
+// Snapshot returns the current record.
 func (a *Account) Snapshot() model.Import {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +61,7 @@ func (a *Account) Snapshot() model.Import {
 	return record
 }
 
-// Enter notes that the import is in another state and phase.
+// Enter sets the import's status and phase.
 func (a *Account) Enter(status model.ImportStatus, phase string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +86,7 @@ func (a *Account) say(level, message string) {
 	a.record.Log = append(a.record.Log, model.ImportLine{At: a.clock(), Level: level, Message: message})
 }
 
-// missing notes which extensions are not available here.
+// missing records the extensions that are not available here.
 func (a *Account) missing(names []string) {
 	names = names[:min(len(names), mostMissing)]
 	shown := make([]string, len(names))
@@ -97,7 +96,7 @@ func (a *Account) missing(names []string) {
 	a.change(func(record *model.Import) { record.MissingExts = shown })
 }
 
-// flaw notes that something did not come over.
+// flaw records that something was not copied.
 func (a *Account) flaw(object string, err error) {
 	flaw := model.ImportFlaw{Object: oneLine(object), Message: oneLine(err.Error())}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -123,14 +122,14 @@ func (a *Account) change(fn func(*model.Import)) {
 	fn(&a.record)
 }
 
-// plan says what there is to do.
+// plan sets the total work.
 func (a *Account) plan(total float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.began, a.total = a.clock(), total
 }
 
-// achieve notes that work of that weight is done.
+// achieve records that work of that weight is done.
 func (a *Account) achieve(weight float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,7 +142,7 @@ func (a *Account) start(t *transfer) {
 	a.active[t] = true
 }
 
-// finish ends a transfer; what it copied counts when it is there to stay.
+// finish ends a transfer; its rows and bytes count only if the copy was committed.
 func (a *Account) finish(t *transfer, copied bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +153,7 @@ func (a *Account) finish(t *transfer, copied bool) {
 	}
 }
 
-// share is how much of the work is done.
+// share returns the share of the work that is done.
 func (a *Account) share() (float64, bool) {
 	if a.total <= 0 || a.record.Status != model.ImportCopying {
 		return 0, false
@@ -166,14 +165,13 @@ func (a *Account) share() (float64, bool) {
 	return min(done/a.total, 1), true
 }
 
-// The least of the copying that must be behind for an estimate of the rest.
+// The least time and share of the copying that must have passed before the rest is estimated.
 const (
 	leastTime  = 5 * time.Second
 	leastShare = 0.05
 )
 
-// secondsLeft is how long the rest takes if it goes on as it went so far; nil
-// while too little is done to say.
+// secondsLeft extrapolates the remaining time from the elapsed time; nil while too little is done for an estimate.
 func (a *Account) secondsLeft(share float64) *int64 {
 	elapsed := a.clock().Sub(a.began)
 	if elapsed < leastTime || share < leastShare {

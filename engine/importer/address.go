@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// dialTimeout bounds one attempt to reach one address.
+// dialTimeout limits one connection attempt to one address.
 const dialTimeout = 10 * time.Second
 
-// errAddress says that an address is none to import from.
+// errAddress says that the importer refuses an address.
 var errAddress = errors.New("is not an address to import from")
 
-// errOwn says that an address is this machine's, and not to be imported from.
+// errOwn says that an address is this machine's, and that its port is refused.
 var errOwn = errors.New("is a port of this machine that is not to be imported from")
 
-// refusedPrefixes are the networks that no database elsewhere is in. The
-// prefixes with an IPv4 address inside are refused as a whole where the
-// translation is deprecated (6to4, Teredo, IPv4-compatible, IPv4-translated).
+// refusedPrefixes are networks that contain no remote database. Prefixes that embed an IPv4 address are refused as a
+// whole where the translation is deprecated (6to4, Teredo, IPv4-compatible, IPv4-translated).
 var refusedPrefixes = []struct {
 	prefix netip.Prefix
 	why    string
@@ -48,15 +47,12 @@ var refusedPrefixes = []struct {
 	{netip.MustParsePrefix("fd00:a9fe:a9fe::/48"), "a cloud's metadata service"},    // Akamai (Linode)
 }
 
-// ipv4Compatible is the deprecated form of IPv4 addresses that loopback and the
-// unspecified address are in, too.
+// ipv4Compatible is the deprecated form of IPv4 addresses; it also contains loopback and the unspecified address.
 var ipv4Compatible = netip.MustParsePrefix("::/96")
 
-// checkAddress refuses the addresses that no database elsewhere has and a
-// machine's own services do: link-local ones (cloud metadata), those that mean
-// this machine by another name, multicast. Loopback and private networks stay:
-// that is where people's databases are, and what is reached there must let the
-// source's user in.
+// checkAddress refuses addresses that no remote database has but local services do: link-local ones (cloud metadata),
+// aliases of this machine, multicast. Loopback and private networks are allowed: users' databases are there, and a
+// service reached there must still accept the source's user.
 func checkAddress(address netip.Addr) error {
 	for _, meant := range meanings(address) {
 		if why := refusal(meant); why != "" {
@@ -66,7 +62,7 @@ func checkAddress(address netip.Addr) error {
 	return nil
 }
 
-// refusal says why an address is refused, "" if it is not.
+// refusal returns why an address is refused, or "".
 func refusal(address netip.Addr) string {
 	for _, refused := range refusedPrefixes {
 		if refused.prefix.Contains(address) {
@@ -89,9 +85,8 @@ var (
 	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215
 )
 
-// meanings returns every address that packets to the given one may reach: the
-// address without its zone and, when a translator would turn it into an IPv4
-// address, that one. Below the prefix for local use the operator of the network
+// meanings returns every address that packets to the given one may reach: the address without its zone and, if a
+// translator would turn it into an IPv4 address, that address. Below the prefix for local use the network's operator
 // chooses where the IPv4 address is; all layouts of RFC 6052 are returned.
 func meanings(address netip.Addr) []netip.Addr {
 	address = address.WithZone("").Unmap()
@@ -104,7 +99,7 @@ func meanings(address netip.Addr) []netip.Addr {
 	case nat64Local.Contains(address):
 		all := []netip.Addr{address, netip.AddrFrom4([4]byte(b[12:]))}                                                        // /96
 		for _, other := range [][4]byte{{b[6], b[7], b[9], b[10]}, {b[7], b[9], b[10], b[11]}, {b[9], b[10], b[11], b[12]}} { // /48, /56, /64
-			if other[0] != 0 { // else the layout is another
+			if other[0] != 0 { // otherwise the layout is another one
 				all = append(all, netip.AddrFrom4(other))
 			}
 		}
@@ -114,15 +109,14 @@ func meanings(address netip.Addr) []netip.Addr {
 	}
 }
 
-// literalAddress reads a host that is an IP address.
+// literalAddress parses a host that is an IP address.
 func literalAddress(host string) (netip.Addr, bool) {
 	address, err := netip.ParseAddr(host)
 	return address, err == nil
 }
 
-// dial connects to the source. The checks come after the name is resolved and
-// right before the system connects, so that a name cannot mean another address
-// the second time.
+// dial connects to the source. It checks the address after name resolution, right before the system connects, so that
+// the name cannot resolve to another address in between.
 func (s Source) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil, fmt.Errorf("%s %w", network, errAddress)
@@ -140,8 +134,7 @@ func (s Source) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// checkOwn refuses an address of this machine with a port that [Source.Foreign]
-// knows.
+// checkOwn refuses an address of this machine if [Source.Foreign] refuses its port.
 func (s Source) checkOwn(to netip.AddrPort) error {
 	if s.Foreign == nil {
 		return nil
@@ -160,7 +153,7 @@ func (s Source) checkOwn(to netip.AddrPort) error {
 	return err
 }
 
-// isOwn reports whether one of the addresses is this machine's.
+// isOwn reports whether one of the addresses belongs to this machine.
 func isOwn(addresses []netip.Addr) (bool, error) {
 	if slices.ContainsFunc(addresses, netip.Addr.IsLoopback) {
 		return true, nil

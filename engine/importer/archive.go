@@ -11,21 +11,21 @@ import (
 	"holdfast/engine/model"
 )
 
-// entry is one thing that pg_dump says how to make.
+// entry is the definition of one object in pg_dump's archive.
 type entry struct {
 	id         int
-	catalog    uint32 // oid of the system catalog the thing is in
-	oid        uint32 // of the thing, in the source
-	tag        string // its name, for people
-	desc       string // what it is: TABLE, INDEX, COMMENT, …
+	catalog    uint32 // oid of the object's system catalog
+	oid        uint32 // of the object, in the source
+	tag        string // the object's name, for display
+	desc       string // the kind of object: TABLE, INDEX, COMMENT, …
 	section    section
-	definition string // SQL, "" for nothing
+	definition string // SQL, "" for none
 	namespace  string
 	owner      string // role, in the source
-	needs      []int  // ids of entries
+	needs      []int  // ids of the entries it depends on
 }
 
-// section says when an entry's turn is.
+// section is the phase of a restore in which an entry is created.
 type section int
 
 // The sections of an archive (pg_backup.h, teSection).
@@ -36,9 +36,9 @@ const (
 	sectionPostData
 )
 
-// name is what flaws call the entry.
+// name returns what flaws call the entry.
 func (e entry) name() string {
-	if strings.HasPrefix(e.tag, e.desc+" ") { // user mappings say so themselves
+	if strings.HasPrefix(e.tag, e.desc+" ") { // a user mapping's tag starts with its kind
 		return e.tag
 	}
 	if e.namespace == "" {
@@ -47,27 +47,25 @@ func (e entry) name() string {
 	return e.desc + " " + e.namespace + "." + e.tag
 }
 
-// The bounds of what is taken for an archive of a schema.
+// Limits of a schema archive.
 const (
-	largestArchive = 128 << 20 // bytes, which are held in memory
+	largestArchive = 128 << 20 // bytes, held in memory
 	mostEntries    = 1_000_000
 	mostNeeds      = 1_000_000
 )
 
-// The versions of the archive format that are known, as major*256+minor: what
-// pg_dump has written since PostgreSQL 12.
+// The supported versions of the archive format, as major*256+minor: those that pg_dump has written since PostgreSQL 12.
 const (
 	oldestArchive    = 1<<8 | 14
 	newestArchive    = 1<<8 | 16
-	withAlgorithm    = 1<<8 | 15 // the header names the compression's algorithm
-	withRelationKind = 1<<8 | 16 // entries have the kind of relation
+	withAlgorithm    = 1<<8 | 15 // the header names the compression algorithm
+	withRelationKind = 1<<8 | 16 // entries have the relation kind
 )
 
 var errArchive = errors.New("not an archive of pg_dump's that is known here")
 
-// readArchive reads the entries of an archive in pg_dump's custom format that
-// holds no data. The format is that of PostgreSQL's pg_backup_archiver.c
-// (ReadHead, ReadToc) and pg_backup_custom.c (_ReadExtraToc).
+// readArchive reads the entries of a pg_dump custom-format archive that contains no data. PostgreSQL's
+// pg_backup_archiver.c (ReadHead, ReadToc) and pg_backup_custom.c (_ReadExtraToc) define the format.
 func readArchive(r io.Reader) ([]entry, error) {
 	limited := &io.LimitedReader{R: r, N: largestArchive}
 	a := &archiveReader{r: bufio.NewReaderSize(limited, 1<<16)}
@@ -132,17 +130,17 @@ func (a *archiveReader) header() {
 	for range 7 { // the time of the dump
 		a.int()
 	}
-	for range 3 { // database, version of the server, version of pg_dump
+	for range 3 { // database, server version, pg_dump version
 		a.text()
 	}
 }
 
 func (a *archiveReader) entry() entry {
 	e := entry{id: a.int()}
-	a.int() // whether it has data
+	a.int() // whether it contains data
 	e.catalog, e.oid = a.oid(), a.oid()
 	e.tag, e.desc, e.section, e.definition = a.text(), a.text(), section(a.int()), a.text()
-	a.text() // how it is dropped
+	a.text() // DROP statement
 	a.text() // COPY statement
 	e.namespace = a.text()
 	a.text() // tablespace
@@ -160,7 +158,7 @@ func (a *archiveReader) entry() entry {
 	return e
 }
 
-// needs reads a list of ids that ends with no text.
+// needs reads a list of ids, which ends with an absent string.
 func (a *archiveReader) needs() []int {
 	var ids []int
 	for len(ids) < mostNeeds {
@@ -193,7 +191,7 @@ func (a *archiveReader) byte() byte {
 	return b
 }
 
-// int reads a number: its sign, then its bytes from the lowest.
+// int reads a number: its sign, then its bytes, lowest first.
 func (a *archiveReader) int() int {
 	negative := a.byte() != 0
 	n := 0
@@ -218,7 +216,7 @@ func (a *archiveReader) textOrNone() (string, bool) {
 	if length < 0 || a.err != nil {
 		return "", false
 	}
-	// Only as much memory is taken as there is text, whatever the length says.
+	// Memory grows with the text that arrives, whatever the length claims.
 	var text []byte
 	for length > 0 {
 		part := make([]byte, min(length, 1<<20))

@@ -13,9 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Check looks for what would keep data of the source from being copied, and
-// fails with the remedy. What would cost less is noted and left out. target is
-// a session as the new owner.
+// Check looks for anything that would prevent the copy of data, and fails with the remedy. It logs what would cost
+// less, and the copy leaves that out. target is a session as the new owner.
 func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	s.warnOfEncoding()
 	if err := s.compareLocales(ctx, target); err != nil {
@@ -24,8 +23,7 @@ func (s *Session) Check(ctx context.Context, target *pgx.Conn) error {
 	return s.trouble(ctx, s.examine(ctx, target))
 }
 
-// examine looks at what is in the snapshot that the session is in, and names
-// the snapshot.
+// examine checks the contents of the session's snapshot, and exports the snapshot.
 func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
 	if err := s.freeze(ctx); err != nil {
 		return sourceError{err}
@@ -39,8 +37,7 @@ func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
 	return nil
 }
 
-// warnOfEncoding says what may become of text that no server has checked to be in
-// any encoding.
+// warnOfEncoding warns about text whose encoding no server has verified.
 func (s *Session) warnOfEncoding() {
 	if s.encoding == "SQL_ASCII" {
 		s.account.Say(model.ImportWarning, "the source's encoding is SQL_ASCII, where any bytes are text, and here text is UTF-8: a table with other text comes over "+
@@ -49,21 +46,19 @@ func (s *Session) warnOfEncoding() {
 	}
 }
 
-// copyOverhead is what a copy takes beside the source's size at the most, in
-// bytes: write-ahead log that is not yet recycled, and temporary files.
+// copyOverhead is the most that a copy takes on top of the source's size, in bytes: write-ahead log that is not yet
+// recycled, and temporary files.
 const copyOverhead = 256 << 20
 
-// RoomFor returns how many bytes of disk the copy of a database of so many
-// bytes takes at the most.
+// RoomFor returns the most disk space, in bytes, that the copy of a database of that size takes.
 func RoomFor(size int64) int64 { return size + size/10 + copyOverhead }
 
-// Size returns how many bytes the source's database has, as it says: what is
-// beyond reason is cut to what can still be added up.
+// Size returns the size of the source's database in bytes, as the source reports it, limited to a value that can still
+// be added up.
 func (s *Session) Size() int64 { return min(max(s.size, 0), 1<<60) }
 
-// checkExtensions notes which extensions of the source cannot be made here.
-// One that columns have a type of keeps whole tables away: that is not worth
-// the time.
+// checkExtensions records which extensions of the source cannot be created here. It fails for one whose types columns
+// use: without it whole tables would be missing, and the import would not be worth the time.
 func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 	type extension struct{ Name, Table string }
 	wanted, err := list(ctx, s.conn, "list extensions", pgx.RowToStructByPos[extension], `select e.extname::text, coalesce((select min(n.nspname || '.' || c.relname)
@@ -99,10 +94,9 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 	return nil
 }
 
-// tellOfMemberRows notes rows that people have put into tables of an extension:
-// its tables come with it, and they are not theirs to copy. The rows are not
-// looked at: a query over a table can run its owner's code. So it is not known
-// whose they are where the extension has rows of its own there.
+// tellOfMemberRows logs rows that users may have put into an extension's tables, which come with the extension and are
+// not copied. It does not read the rows: a query over a table can run its owner's code. So it cannot tell whose they
+// are where the extension has rows of its own.
 func (c *copying) tellOfMemberRows(ctx context.Context) error {
 	type member struct {
 		Extension, Table string
@@ -124,7 +118,7 @@ func (c *copying) tellOfMemberRows(ctx context.Context) error {
 	return nil
 }
 
-// checkCollations fails when a column's collation is not there.
+// checkCollations fails when a column's collation does not exist here.
 func (s *Session) checkCollations(ctx context.Context, target *pgx.Conn) error {
 	wanted, err := list(ctx, s.conn, "list collations", pgx.RowTo[string], `select distinct l.collname::text from pg_collation l join pg_attribute a on a.attcollation = l.oid
 		join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
@@ -184,7 +178,7 @@ func (s *Session) checkRights(ctx context.Context, _ *pgx.Conn) error {
 	return nil
 }
 
-// few names the first of many.
+// few lists the first few of many names.
 func few(names []string) string {
 	const shown = 5
 	if len(names) > shown {
@@ -193,8 +187,7 @@ func few(names []string) string {
 	return oneLine(strings.Join(names, ", "))
 }
 
-// trouble puts into words for a person why an import cannot go on; what is in
-// words already stays.
+// trouble explains to a person why an import cannot go on. It leaves an error that already has such a message as it is.
 func (s *Session) trouble(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -214,7 +207,7 @@ func (s *Session) trouble(ctx context.Context, err error) error {
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if pg.Code == "53100" && where == "in the copy" {
-			return err // the disk is full: whose it is says so
+			return err // the disk is full: the error says whose
 		}
 		said = fmt.Sprintf("%s (%s)", pg.Message, pg.Code)
 		if pg.Code == "55P03" { // lock_not_available

@@ -19,8 +19,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// config says how sessions with the source are opened. Everything is said:
-// pgx would take what is missing from PG* variables and files.
+// config returns the settings of sessions with the source. It sets everything explicitly: pgx would take missing values
+// from PG* variables and files.
 func (s Source) config() (*pgx.ConnConfig, error) {
 	query := url.Values{"sslmode": {s.sslMode}, "target_session_attrs": {"any"}, "passfile": {"/dev/null"}}
 	for _, name := range []string{"sslcert", "sslkey", "sslrootcert", "sslpassword"} {
@@ -42,14 +42,13 @@ func (s Source) config() (*pgx.ConnConfig, error) {
 	if s.options != "" {
 		config.RuntimeParams["options"] = s.options
 	}
-	// Poolers between know the simple protocol best.
+	// Poolers in between support the simple protocol best.
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return config, nil
 }
 
-// connect opens a session with the source. The error, if any, is for the
-// person who gave the source.
+// connect opens a session with the source. Its error is written for the person who gave the source.
 func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 	config, err := s.config()
 	if err != nil {
@@ -67,16 +66,13 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// poolerRests are for how long an idle client is left in peace to see whether
-// somebody else is lent what it has had: poolers take that back a moment after
-// they have answered, and do not say when.
+// poolerRests are how long an idle client rests before checkPooler tests whether another client gets its session: a
+// pooler reclaims a session a moment after the answer, and does not tell when.
 var poolerRests = []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond}
 
-// checkPooler refuses a source behind a pooler that lends a session for a
-// transaction: what pg_dump sets would stay set for the application that has
-// the session next. Such a pooler lends on what an idle client has had, or
-// something else each time; that it makes up the number it greets with says
-// nothing, others do, too.
+// checkPooler refuses a pooler in transaction mode: what pg_dump sets would stay set for the application that gets the
+// session next. Such a pooler lends an idle client's session to another client, or gives each transaction another
+// session. A made-up process ID in the greeting proves nothing: other poolers do that, too.
 func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
 	if n, err := readNumber(ctx, conn, backendNumber); err != nil || n == conn.PID() {
 		return err
@@ -99,11 +95,11 @@ func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// backendNumber asks a session for its number.
+// backendNumber asks a session for its process ID.
 const backendNumber = "select pg_catalog.pg_backend_pid()"
 
-// lendsOn reports whether conn has another session after a rest, or other begins
-// a transaction in the one that conn has had.
+// lendsOn reports whether conn gets another session, at once or after a rest, or other begins a transaction in conn's
+// session.
 func lendsOn(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration) (bool, error) {
 	var numbers [4]uint32
 	for i, ask := range []struct {
@@ -126,7 +122,7 @@ func lendsOn(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration
 	return n[0] != n[1] || n[0] == n[2] || n[0] != n[3], other.Exec(ctx, "rollback").Close()
 }
 
-// readNumber returns the number that is the answer to the last statement.
+// readNumber returns the number that the last statement answers.
 func readNumber(ctx context.Context, conn *pgconn.PgConn, sql string) (uint32, error) {
 	results := conn.Exec(ctx, sql)
 	var answer string
@@ -148,8 +144,8 @@ func readNumber(ctx context.Context, conn *pgconn.PgConn, sql string) (uint32, e
 	return uint32(n), nil
 }
 
-// checkVersion refuses servers that are too old to be asked what is asked of
-// them here. What cannot be read, a fork's own way of counting, is let through.
+// checkVersion refuses servers that are too old for the import's queries. A version that it cannot parse, such as a
+// fork's, is accepted.
 func checkVersion(text string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor); n == 2 && (major < 9 || major == 9 && minor < 6) {
@@ -158,9 +154,8 @@ func checkVersion(text string) error {
 	return nil
 }
 
-// explain says in words, and without anything secret, why the source cannot
-// be connected to. What an address that is no PostgreSQL answered is not
-// repeated.
+// explain tells a person, without secrets, why the connection to the source failed. It does not repeat the answer of an
+// address that is not a PostgreSQL server.
 func (s Source) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -169,7 +164,7 @@ func (s Source) explain(ctx context.Context, err error) error {
 		return refusal
 	}
 	if known, ok := errors.AsType[*model.Error](err); ok && known.Code != model.CodeInternal {
-		return known // without pgconn's words around it
+		return known // without pgconn's wrapping
 	}
 	say := func(format string, args ...any) error {
 		return &model.Error{Code: model.CodeValidation, Message: SourceField + ": " + fmt.Sprintf(format, args...), Err: errWithoutText{err}}
@@ -199,7 +194,7 @@ func (s Source) explain(ctx context.Context, err error) error {
 	}
 }
 
-// explainServer says what a server means that does not let the user in.
+// explainServer explains a server's refusal to let the user in.
 func (s Source) explainServer(pg *pgconn.PgError) string {
 	switch {
 	case pg.Code == "28P01":
@@ -223,15 +218,15 @@ func isTLS(err error) bool {
 	return record || verify || unknown || alert || strings.Contains(err.Error(), "refused TLS") || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: ")
 }
 
-// errWithoutText keeps an error's kind for the code and its text from the
-// log: the text may repeat what a stranger answered.
+// errWithoutText keeps an error's kind for its code, but keeps its text out of the log: the text may repeat an
+// untrusted answer.
 type errWithoutText struct{ error }
 
 func (errWithoutText) Error() string   { return "connect to the source" }
 func (e errWithoutText) Unwrap() error { return e.error }
 
-// oneLine makes a stranger's message fit for a log: one line of bounded length.
-// However long the message is, only its beginning is looked at.
+// oneLine makes an untrusted message fit for a log: one line of bounded length. It looks only at the beginning of the
+// message, however long that is.
 func oneLine(text string) string {
 	const longest = 500
 	text = text[:min(len(text), 8*longest)]

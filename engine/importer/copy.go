@@ -9,18 +9,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// Job is what Copy needs to know beside the source.
+// Job is what Copy needs besides the source.
 type Job struct {
 	Owner     string // the role that owns the new database
 	Target    Target
-	PgDump    string   // the program, at least as new as the source
-	PgDumpEnv []string // the variables it needs to run at all
-	// DumpMemory is how much memory the program may take, in bytes; 0 for any.
+	PgDump    string   // the program, at least as new as the source's server
+	PgDumpEnv []string // the variables that it requires
+	// DumpMemory is the most memory the program may take, in bytes; 0 for no limit.
 	DumpMemory int64
-	SocketDir  string // a private directory for sockets alone, with a short path
+	SocketDir  string // a private directory used only for sockets, with a short path
 }
 
-// copying is a job while it runs.
+// copying is a running Job.
 type copying struct {
 	*Session
 	Job
@@ -30,12 +30,11 @@ type copying struct {
 
 	mu       sync.Mutex
 	failed   map[int]bool     // ids of entries that were refused or left out
-	rows     map[uint32]int64 // how many were copied, by the table's oid, or told
+	rows     map[uint32]int64 // rows copied, by the table's oid, or told
 	rerouted []reroutedPartition
 }
 
-// told stands for the rows of a table that were not copied, which is a flaw
-// the account has.
+// told marks a table whose rows were not copied; the account has the flaw.
 const told = -1
 
 func (c *copying) setFailed(id int) {
@@ -56,13 +55,11 @@ func (c *copying) setRows(t table, rows int64) {
 	c.rows[t.oid] = rows
 }
 
-// jobs is how many steps run at a time. On the smallest machines one copy
-// keeps two processors busy at both ends.
+// jobs is how many steps run at a time. On the smallest machines one copy keeps two processors busy, one at each end.
 func jobs() int { return max(2, min(runtime.NumCPU(), 8)) }
 
-// Copy copies the source, as of the snapshot that Check has begun, into the
-// target, and verifies it. Flaws are told to the account; an error means that
-// the copy cannot be used.
+// Copy copies the source, as of Check's snapshot, into the target, and verifies the copy. The account receives the
+// flaws; after an error the copy cannot be used.
 func (s *Session) Copy(ctx context.Context, job Job) error {
 	job.Target = job.Target.bounded
 	c := &copying{

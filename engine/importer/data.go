@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// copyData copies the rows and makes what is made when they are there.
+// copyData copies the rows and creates what depends on them.
 func (c *copying) copyData(ctx context.Context) error {
 	if err := c.readSequences(ctx); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *copying) run(ctx context.Context, steps []*step) error {
 	return r.run(ctx, c.workers)
 }
 
-// dataSteps are the copies of the tables that could be made.
+// dataSteps returns the copies of the tables that could be created.
 func (c *copying) dataSteps() []*step {
 	made := map[uint32]int{}
 	for _, e := range c.entries {
@@ -107,9 +107,8 @@ func (c *copying) copyTable(ctx context.Context, w *worker, t *transfer) error {
 	return nil
 }
 
-// entrySteps makes steps of the entries that come after the data: index are
-// those that need the rows of their own table only, rest what needs all. What
-// would hide rows or forbid reading them comes last (finish.go).
+// entrySteps returns the steps of the entries that come after the data: index needs only the rows of its own table,
+// rest needs all rows. Entries that would hide rows or forbid reading them come last (finish.go).
 func (c *copying) entrySteps(data []*step) (index, rest []*step) {
 	rows := map[int]*step{} // by the table's entry
 	for _, s := range data {
@@ -150,12 +149,12 @@ func isIndex(e entry) bool {
 	return e.desc == "INDEX" || e.desc == "CONSTRAINT" || e.desc == "INDEX ATTACH"
 }
 
-// isLast reports whether an entry is made after the rows are verified.
+// isLast reports whether an entry is created after the rows are verified.
 func isLast(e entry) bool {
 	return e.desc == "ROW SECURITY" || e.desc == "ACL" || e.desc == "DEFAULT ACL"
 }
 
-// indexShares is what each index of a table weighs, by the table's entry.
+// indexShares returns the weight of each index of a table, by the table's entry.
 func (c *copying) indexShares() map[int]float64 {
 	table, count := map[uint32]int{}, map[int]float64{}
 	for _, e := range c.entries {

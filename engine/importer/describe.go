@@ -10,17 +10,14 @@ import (
 	"holdfast/engine/model"
 )
 
-// describeTries is how often the source is looked at and described when
-// somebody drops or alters what is in the snapshot meanwhile.
+// describeTries is how often the source is read and described if its objects are dropped or altered meanwhile.
 const describeTries = 3
 
-// errAltered says that an object of the snapshot is not there any more, or is
-// another.
+// errAltered says that an object of the snapshot was dropped, replaced or altered.
 var errAltered = errors.New("objects of the source were dropped or altered while they were read; try again when that is done")
 
-// describe locks the tables of the source and has pg_dump describe the schema.
-// pg_dump lists the snapshot's objects and asks the server for the definitions
-// that they have now: when the two differ, both begin anew with a new snapshot.
+// describe locks the tables of the source and has pg_dump describe the schema. pg_dump lists the snapshot's objects and
+// asks the server for their current definitions: when the two differ, both start over in a new snapshot.
 func (c *copying) describe(ctx context.Context) ([]entry, error) {
 	for try := 1; ; try++ {
 		entries, err := c.describeOnce(ctx)
@@ -58,7 +55,7 @@ func (c *copying) describeOnce(ctx context.Context) ([]entry, error) {
 	return dumpSchema(ctx, c.Job, c.snapshot, conn.PgConn())
 }
 
-// again looks at the source in a new snapshot.
+// again reads the source in a new snapshot.
 func (c *copying) again(ctx context.Context) error {
 	c.snapshot = ""
 	if err := c.enter(ctx, c.conn); err != nil {
@@ -72,8 +69,8 @@ func (c *copying) again(ctx context.Context) error {
 	return c.examine(ctx, target)
 }
 
-// fingerprint is one number for the definitions in the catalog, but for those of
-// temporary objects. Both servers and snapshots count the same.
+// fingerprint computes one number from the definitions in the catalog, except those of temporary objects. Equal
+// definitions give the same number in every snapshot.
 var fingerprint = func() string {
 	var sums []string
 	for catalog, where := range map[string]string{
@@ -91,8 +88,7 @@ var fingerprint = func() string {
 	return "select sum(h)::int8 from (" + strings.Join(sums, " union all ") + ") x"
 }()
 
-// isAltered reports whether the definitions of the source are others than in
-// the snapshot, after what has ended with err.
+// isAltered reports whether the source's definitions differ from the snapshot's, after describeOnce returned err.
 func (c *copying) isAltered(ctx context.Context, err error) (bool, error) {
 	_, refused := errors.AsType[dumpError](err)
 	switch {

@@ -18,12 +18,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// longestDump is how long pg_dump may take.
+// longestDump limits how long pg_dump may take.
 const longestDump = 6 * time.Hour
 
-// dumpSchema has pg_dump describe everything but the data, as of the
-// snapshot. It gets no byte of the source's before it has its limit of memory. It is the only program that is run, and learns nothing secret: its
-// arguments and its environment name a socket.
+// dumpSchema has pg_dump describe everything but the data, as of the snapshot. pg_dump receives no byte of the source
+// before its memory limit is set. It is the only program that runs, and sees no secrets: its arguments and environment
+// name a socket.
 func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgConn) ([]entry, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestDump, tooMuch("takes more than %v to be described", longestDump))
 	defer cancel()
@@ -58,7 +58,7 @@ func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgCo
 	r.start()
 	entries, readErr := readArchive(archive)
 	if readErr != nil {
-		_ = cmd.Process.Kill() // it may still want to write
+		_ = cmd.Process.Kill() // it may be blocked writing
 	}
 	err = cmd.Wait()
 	r.close()
@@ -80,12 +80,12 @@ func dumpSchema(ctx context.Context, job Job, snapshot string, conn *pgconn.PgCo
 	return entries, errors.Join(context.Cause(ctx), readErr)
 }
 
-// dumpError marks what pg_dump has complained of.
+// dumpError marks an error that pg_dump reported.
 type dumpError struct{ error }
 
 func (e dumpError) Unwrap() error { return e.error }
 
-// complaint keeps the beginning of what a program complains of.
+// complaint keeps the beginning of a program's error messages.
 type complaint struct{ text bytes.Buffer }
 
 // Write implements io.Writer.

@@ -11,10 +11,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// finish does what would have been in the way before: row security, which
-// may hide rows from the owner, too; the views that hold rows, which are
-// filled under it; privileges, which the owner may have taken from himself;
-// statistics; and the comment and the settings of the database.
+// finish does what would have been in the way before: row security, which may hide rows from the owner, too;
+// materialized views, which are filled under it; privileges, which the owner may have revoked from himself; statistics;
+// and the comment and the settings of the database.
 func (c *copying) finish(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{
 		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copyComment, c.copySettings,
@@ -26,7 +25,7 @@ func (c *copying) finish(ctx context.Context) error {
 	return nil
 }
 
-// makeAll makes the entries of a kind, one by one.
+// makeAll creates the entries of a kind, one by one.
 func (c *copying) makeAll(desc string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, e := range c.entries {
@@ -41,7 +40,7 @@ func (c *copying) makeAll(desc string) func(context.Context) error {
 	}
 }
 
-// flawed notes a refusal and returns what is more than one.
+// flawed records a refusal as a flaw and returns any fatal error.
 func (c *copying) flawed(object string, err error) error {
 	if err != nil && !fatal(err) {
 		c.account.flaw(object, err)
@@ -67,7 +66,7 @@ func (c *copying) refreshViews(ctx context.Context) error {
 	return nil
 }
 
-// analyze gives the planner the statistics it needs to be of use at once.
+// analyze collects the statistics that the planner needs from the start.
 func (c *copying) analyze(ctx context.Context) error {
 	var steps []*step
 	for _, t := range c.inventory.tables {
@@ -81,8 +80,7 @@ func (c *copying) analyze(ctx context.Context) error {
 	return c.run(ctx, steps)
 }
 
-// copyComment gives the new database the comment of the source's; pg_dump
-// leaves it out, as it does the settings.
+// copyComment copies the database's comment, which pg_dump leaves out, as it does the settings.
 func (c *copying) copyComment(ctx context.Context) error {
 	var comment *string
 	if err := c.conn.QueryRow(ctx, "select shobj_description(oid, 'pg_database') from pg_database where datname = current_database()").Scan(&comment); err != nil {
@@ -99,9 +97,8 @@ func (c *copying) copyComment(ctx context.Context) error {
 	return c.flawed("COMMENT DATABASE", err)
 }
 
-// copySettings gives the new database the settings that the source's has for
-// everybody (ALTER DATABASE ... SET), and its owner those that the source's
-// user has there (ALTER ROLE ... SET), of which those IN DATABASE win.
+// copySettings copies the settings of the source's database (ALTER DATABASE ... SET) to the new database, and those of
+// the source's user (ALTER ROLE ... SET) to its owner; those IN DATABASE win.
 func (c *copying) copySettings(ctx context.Context) error {
 	type setting struct {
 		Text string
@@ -127,10 +124,9 @@ func (c *copying) copySettings(ctx context.Context) error {
 	return nil
 }
 
-// copySetting has the server write the value, whatever its form: it knows
-// which settings are lists.
+// copySetting has the server write the value, whatever its form: the server knows which settings are lists.
 func (c *copying) copySetting(ctx context.Context, name, value string, own bool) error {
-	conn, err := c.Target(ctx) // of its own: the value is in force in it
+	conn, err := c.Target(ctx) // a session of its own: the value takes effect in it
 	if err != nil {
 		return err
 	}

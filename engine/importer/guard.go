@@ -15,21 +15,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// bounds are how much a server may answer to one thing that is sent to it, in
-// bytes, rows and time.
+// bounds limit a server's answer to one request, in bytes, rows and time.
 type bounds struct {
-	what    string // what is asked for, for people
-	message int64  // bytes of one message but for the data of a COPY
-	bytes   int64  // of all messages but for the data of a COPY
-	rows    int64  // but for those of a COPY
+	what    string // the request, for display
+	message int64  // bytes of one message, except the data of a COPY
+	bytes   int64  // bytes of all messages, except the data of a COPY
+	rows    int64  // except those of a COPY
 	time    time.Duration
-	// copies lets the server send the data of a COPY, for as long as it takes.
+	// copies lets the server send the data of a COPY, for any length of time.
 	copies bool
 }
 
-// The bounds of what is asked for. What is listed is held in memory here,
-// several times as large as it was sent; what pg_dump asks for is held by
-// pg_dump, which has a limit of its own.
+// Bounds for each kind of request. Lists are held in memory here and take several times their size on the wire; pg_dump
+// holds its own results, and has its own memory limit.
 var (
 	logInBounds   = bounds{what: "the log-in", message: 1 << 20, bytes: 1 << 20, rows: 1, time: time.Minute}
 	catalogBounds = bounds{what: "a list of its objects", message: largestMessage, bytes: 64 << 20, rows: 500_000, time: 30 * time.Minute}
@@ -38,36 +36,32 @@ var (
 )
 
 const (
-	// largestMessage is how long one message may be, in bytes, that is held in
-	// memory here. Much of it is there several times.
+	// largestMessage limits one message that is held in memory here, in bytes. Much of it is held several times.
 	largestMessage = 4 << 20
-	// silence is how long a server may say nothing while it is waited for.
+	// silence is how long a server may send nothing while a read waits for it.
 	silence = 10 * time.Minute
-	// dataPart is how much of the data of a COPY is handed on at a time. Where it
-	// is cut does not matter: neither end of a COPY takes a message for a row.
+	// dataPart is how much of a COPY's data is passed on at a time. Any cut is fine: neither end of a COPY treats a
+	// message as a row.
 	dataPart = 64 << 10
-	// statusBytes bounds the parameters that a server reports in a session, which
-	// are kept.
+	// statusBytes limits the parameters that a server reports in a session, which are kept.
 	statusBytes = 256 << 10
 )
 
-// guard is a connection to a server that is not trusted. It
-// follows the messages the server sends, ends the session when they pass the
-// bounds, cuts the data of a COPY into parts, and leaves out notices and
-// notifications. So the server does not choose how much memory its
-// reader needs.
+// guard is a connection to an untrusted server. It parses the server's messages, ends the session when they exceed the
+// bounds, cuts the data of a COPY into parts, and drops notices and notifications. So the server does not decide how
+// much memory its reader needs.
 type guard struct {
 	net.Conn
 	r *bufio.Reader
 
 	bounds  atomic.Pointer[bounds]
-	renewed atomic.Bool // something was sent: what comes next is another answer
+	renewed atomic.Bool // something was sent: the next message begins another answer
 
-	reading sync.Mutex // one reader at a time; it guards what follows
-	head    []byte     // of a message, to be handed on
-	body    int64      // how much of the message, or of the part of it, is to be handed on
-	rest    int64      // how much of a COPY's message comes after that
-	skip    int64      // how much of a message is left out
+	reading sync.Mutex // one reader at a time; guards the fields below
+	head    []byte     // of a message, to be passed on
+	body    int64      // bytes of the message, or of its current part, still to be passed on
+	rest    int64      // bytes of a COPY's message that follow
+	skip    int64      // bytes of a message to drop
 	bytes   int64
 	rows    int64
 	status  int64
@@ -75,10 +69,10 @@ type guard struct {
 	err     error
 	timer   *time.Timer
 	silent  atomic.Bool
-	refused *atomic.Pointer[model.Error] // the first refusal of all the source's sessions
+	refused *atomic.Pointer[model.Error] // the first refusal in any session with the source
 }
 
-// guard is pgconn's hook for connections that are made, TLS included.
+// guard is pgconn's hook for established connections, TLS included.
 func (s Source) guard(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
 	g := &guard{Conn: conn, refused: s.refused, r: bufio.NewReaderSize(conn, dataPart), began: time.Now()}
 	g.timer = time.AfterFunc(silence, func() {
@@ -91,15 +85,14 @@ func (s Source) guard(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.C
 	return g, nil
 }
 
-// expect says how much the server may answer from now on, until it is said
-// again.
+// expect sets the bounds of the server's answers, until the next call.
 func expect(conn *pgx.Conn, b bounds) {
 	if g, ok := conn.PgConn().Conn().(*guard); ok {
 		g.bounds.Store(&b)
 	}
 }
 
-// Write implements net.Conn. What is sent is answered anew.
+// Write implements net.Conn. The bounds start over for the answer to p.
 func (g *guard) Write(p []byte) (int, error) {
 	g.renewed.Store(true)
 	return g.Conn.Write(p)
@@ -111,7 +104,7 @@ func (g *guard) Close() error {
 	return g.Conn.Close()
 }
 
-// Read implements net.Conn. It waits for the first byte only.
+// Read implements net.Conn. It waits only for the first byte.
 func (g *guard) Read(p []byte) (n int, err error) {
 	g.reading.Lock()
 	defer g.reading.Unlock()
@@ -128,8 +121,7 @@ func (g *guard) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// failed returns the error of a read: none while there is something to hand on,
-// as it comes again.
+// failed returns the error of a read: nil if the read has data, as the error occurs again.
 func (g *guard) failed(err error, n int) error {
 	switch {
 	case g.err != nil:
@@ -143,7 +135,7 @@ func (g *guard) failed(err error, n int) error {
 	return err
 }
 
-// refuse remembers why the session has ended: pgconn may only say that it has.
+// refuse records why the session has ended: pgconn may report only that it has.
 func (g *guard) refuse(refusal *model.Error) error {
 	g.err = refusal
 	if g.refused != nil {
@@ -152,7 +144,7 @@ func (g *guard) refuse(refusal *model.Error) error {
 	return g.err
 }
 
-// refusal is why a session with the source was ended from here, nil for none.
+// refusal returns why the importer ended a session with the source, or nil.
 func (s Source) refusal() error {
 	if s.refused == nil || s.refused.Load() == nil {
 		return nil
@@ -160,8 +152,7 @@ func (s Source) refusal() error {
 	return s.refused.Load()
 }
 
-// next hands on some of what is there. Without wait it returns 0 bytes rather
-// than wait for more.
+// next passes on some of the available data. Without wait it returns 0 bytes rather than block.
 func (g *guard) next(p []byte, wait bool) (int, error) {
 	switch {
 	case g.err != nil:
@@ -187,7 +178,7 @@ func (g *guard) next(p []byte, wait bool) (int, error) {
 	return g.next(p, wait)
 }
 
-// hand hands on some of a message's body.
+// hand passes on some of a message's body.
 func (g *guard) hand(p []byte) (int, error) {
 	stop := g.listen()
 	n, err := g.r.Read(p[:min(int64(len(p)), g.body)])
@@ -196,8 +187,7 @@ func (g *guard) hand(p []byte) (int, error) {
 	return n, err
 }
 
-// listen bounds how long the server may be silent, and how long it may take for
-// an answer.
+// listen limits how long the server may be silent, and how long an answer may take.
 func (g *guard) listen() (stop func()) {
 	if g.r.Buffered() > 0 {
 		return func() {}
@@ -210,10 +200,10 @@ func (g *guard) listen() (stop func()) {
 	return func() { g.timer.Stop() }
 }
 
-// headBytes is how long the head of a message is: its type and its length.
+// headBytes is the length of a message's head: its type and its length.
 const headBytes = 5
 
-// begin reads the head of the next message that is handed on.
+// begin reads the head of the next message that is not dropped.
 func (g *guard) begin() error {
 	for {
 		stop := g.listen()
@@ -258,8 +248,7 @@ func message(kind byte, length int64) []byte {
 	return binary.BigEndian.AppendUint32([]byte{kind}, uint32(length+4))
 }
 
-// admit counts a message, and refuses it when there are too many, or it is too
-// long.
+// admit counts a message, and refuses it if there are too many or it is too long.
 func (g *guard) admit(kind byte, length int64) *model.Error {
 	b := g.bounds.Load()
 	if g.renewed.Swap(false) {
@@ -291,8 +280,7 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 	}
 }
 
-// tooMuch says that a server has passed the bounds, and what can be done when it
-// did so honestly.
+// tooMuch says that a server has exceeded the bounds, and what helps if it did so honestly.
 func tooMuch(format string, args ...any) *model.Error {
 	return model.Invalid(SourceField, "the server "+format+"; check that it is a PostgreSQL server, and copy what is too large for an import with pg_dump, part by part", args...)
 }

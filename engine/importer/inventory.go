@@ -8,27 +8,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// table is a table with rows of its own, in the source.
+// table is a table of the source that has rows of its own.
 type table struct {
 	oid          uint32
 	schema, name string
-	columns      string  // that hold data, as SQL; generated ones are left out
+	columns      string  // those that hold data, as SQL; generated ones are left out
 	heap, all    float64 // bytes, without and with indexes
-	rows         float64 // as the source's statistics have it; below 0 when they have not
+	rows         float64 // according to the source's statistics; below 0 if there are none
 	readable     bool
-	filtered     bool // row security would leave out rows
+	filtered     bool // row security would hide rows
 }
 
 func (t table) sanitized() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }
 
 func (t table) String() string { return t.schema + "." + t.name }
 
-// inventory is what the source has in data.
+// inventory is the data that the source contains.
 type inventory struct {
 	tables       []table
 	sequences    []sequence
 	largeObjects int64
-	// hiddenObjects are the large objects that the user may not read.
+	// hiddenObjects counts the large objects that the user may not read.
 	hiddenObjects int64
 	views         []view
 }
@@ -39,13 +39,12 @@ type view struct {
 	schema, name string
 }
 
-// users is a condition that leaves out what is PostgreSQL's own, temporary or
-// an extension's.
+// users is a condition that excludes PostgreSQL's own, temporary and extension objects.
 const users = ` n.nspname <> 'information_schema' and n.nspname !~ '^pg_' and c.relpersistence <> 't'
 	and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e') `
 
-// takeInventory reads the catalog of the source, within the snapshot. What has
-// been dropped since is in it: functions answer NULL of it, or nothing.
+// takeInventory reads the catalog of the source, within the snapshot. It includes objects that were dropped since:
+// functions return NULL or nothing for them.
 func takeInventory(ctx context.Context, conn *pgx.Conn, version int) (inventory, error) {
 	var inv inventory
 	var err error
@@ -87,7 +86,7 @@ func readTables(ctx context.Context, conn *pgx.Conn, version int) ([]table, erro
 		where c.relkind = 'r' and `+users+` order by 5 desc, 2, 3`)
 }
 
-// quoteNames makes a list of columns of names. It takes less memory than they do.
+// quoteNames returns a list of columns as SQL. It takes less memory than the names do.
 func quoteNames(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// largeObjectWeight is what a large object counts in the plan: only a
-	// superuser can ask how large it is.
+	// largeObjectWeight is the weight of a large object in the plan: only a superuser can query its size.
 	largeObjectWeight = 4096
-	// objectsTogether is how many large objects are read at a time, and
-	// objectPart how much of each; the rest follows in parts.
+	// objectsTogether is how many large objects are read at a time, and objectPart how much of each; the rest follows
+	// in parts.
 	objectsTogether = 64
 	objectPart      = 256 << 10
 )
 
-// largeObject is a large object, or its beginning.
+// largeObject is a large object, or its first part.
 type largeObject struct {
 	oid        uint32
 	data       []byte
 	comment    *string
-	read, edit bool // what everybody may
+	read, edit bool // granted to PUBLIC
 }
 
-// copyLargeObjects copies every large object under the number it has.
+// copyLargeObjects copies every large object under its oid.
 func (c *copying) copyLargeObjects(ctx context.Context, w *worker) error {
 	source, target, err := w.ends(ctx)
 	if err != nil {
@@ -59,7 +58,7 @@ func readObjects(ctx context.Context, source *pgx.Conn, after uint32) ([]largeOb
 	return objects, nil
 }
 
-// copyObject makes one large object, part by part, in one transaction.
+// copyObject creates one large object, part by part, in one transaction.
 func copyObject(ctx context.Context, source, target *pgx.Conn, o largeObject) error {
 	tx, err := target.Begin(ctx)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// leftover is something of the source that pg_dump is not asked for, and that
-// an owner cannot have here.
+// leftover is a kind of object that pg_dump is not asked for, and that an owner cannot have here.
 type leftover struct {
 	list          string // a query for names
-	since, before int    // versions whose server it can be asked; 0 for any
+	since, before int    // range of server versions that support the query; 0 for any
 	tell          func(a *Account, name string)
 }
 
@@ -72,17 +71,16 @@ var leftovers = []leftover{
 	},
 }
 
-// definers lists SECURITY DEFINER functions by a condition about their owner.
+// definers lists SECURITY DEFINER functions whose owner meets a condition.
 func definers(condition string) string {
 	return `select p.oid::regprocedure::text || ' of ' || r.rolname from pg_proc p join pg_namespace n on n.oid = p.pronamespace join pg_roles r on r.oid = p.proowner
 		where p.prosecdef and ` + userSchema + member("pg_proc", "p") + ` and ` + condition + ` order by 1`
 }
 
-// ownsHere is a condition about roles whose part the new owner has: the user
-// of the source, and the owner of the database.
+// ownsHere is a condition for the roles that the new owner replaces: the source's user and the owner of its database.
 const ownsHere = ` (r.rolname = current_user or r.oid = (select d.datdba from pg_database d where d.datname = current_database())) `
 
-// tellOfLeftovers says what is not copied and is in no archive of pg_dump's.
+// tellOfLeftovers logs what is neither copied nor in pg_dump's archive.
 func (c *copying) tellOfLeftovers(ctx context.Context) error {
 	for _, l := range leftovers {
 		if c.number < l.since || l.before > 0 && c.number >= l.before {

@@ -10,16 +10,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// locale is how a database sorts text and knows letters where nothing names a
-// collation.
+// locale is how a database sorts and classifies text that has no explicit collation.
 type locale struct {
-	Provider       string // c for the C library, i for ICU, b for PostgreSQL itself
-	Collate, Ctype string // of the C library
-	Name           string // of the two others
+	Provider       string // c for libc, i for ICU, b for builtin
+	Collate, Ctype string // of libc
+	Name           string // of the other two
 }
 
-// localeOf asks a database. Servers before 15 know the C library alone, and
-// what the name of the others is called has changed since.
+// localeOf reads a database's locale. Servers before 15 support libc alone, and the column with the name of the others
+// has been renamed since.
 func localeOf(ctx context.Context, conn *pgx.Conn) (locale, error) {
 	rows, _ := conn.Query(ctx, `select coalesce(j->>'datlocprovider', 'c'), j->>'datcollate', j->>'datctype', coalesce(j->>'datlocale', j->>'daticulocale', '')
 		from (select to_jsonb(d) j from pg_database d where datname = current_database()) x`)
@@ -30,7 +29,7 @@ func localeOf(ctx context.Context, conn *pgx.Conn) (locale, error) {
 	return l, nil
 }
 
-// order names what text is sorted by.
+// order names the order that text is sorted by.
 func (l locale) order() string {
 	switch {
 	case l.Provider == "i":
@@ -42,8 +41,7 @@ func (l locale) order() string {
 	}
 }
 
-// letters names by what capital and small letters are told. Most locales of the
-// C library agree in that.
+// letters names the rules that distinguish upper and lower case. Most libc locales agree on them.
 func (l locale) letters() string {
 	name, turkic := l.Name, false
 	if l.Provider == "c" {
@@ -67,7 +65,7 @@ func isC(name string) bool { return name == "C" || name == "POSIX" }
 
 func isCUTF8(name string) bool { return name == "C.UTF-8" || name == "C.utf8" || name == "C.UTF8" }
 
-// compareLocales warns of what will be different where locales are.
+// compareLocales warns about what changes because the locales differ.
 func (s *Session) compareLocales(ctx context.Context, target *pgx.Conn) error {
 	there, err := localeOf(ctx, s.conn)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitMemory bounds the memory that a process which was just started may take
-// for data; 0 for any.
+// limitMemory limits the data memory (RLIMIT_DATA) of a process that has just started; 0 for no limit.
 func limitMemory(pid int, bytes int64) error {
 	if bytes == 0 {
 		return nil

@@ -14,9 +14,8 @@ type object struct {
 	name string
 }
 
-// misnamed returns the oids of those whose name does not mean them any more, or
-// that hold no data of their own any more: a table without rows may be made a
-// view. What is asked reads the present, not the snapshot.
+// misnamed returns the oids of the objects whose name now refers to something else, or that no longer hold data of
+// their own: a table without rows may be turned into a view. It reads the present, not the snapshot.
 func misnamed(ctx context.Context, conn *pgx.Conn, objects []object) ([]uint32, error) {
 	oids, names := make([]string, len(objects)), make([]string, len(objects))
 	for i, o := range objects {
@@ -26,7 +25,7 @@ func misnamed(ctx context.Context, conn *pgx.Conn, objects []object) ([]uint32, 
 		where to_regclass(x.name)::oid is distinct from x.oid or pg_relation_filenode(x.oid) is null`, oids, names)
 }
 
-// list returns the rows of a query. what it does begins the error.
+// list returns the rows of a query. The error begins with what.
 func list[T any](ctx context.Context, conn *pgx.Conn, what string, as pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
 	rows, _ := conn.Query(ctx, query, args...) // the rows have the error
 	all, err := pgx.CollectRows(rows, as)
@@ -36,12 +35,11 @@ func list[T any](ctx context.Context, conn *pgx.Conn, what string, as pgx.RowToF
 	return all, nil
 }
 
-// errReplaced says that what has the table's name is not the table.
+// errReplaced says that the table's name now refers to another object.
 var errReplaced = errors.New("it was dropped or replaced in the source during the import")
 
-// lockNamed locks a table in a session with the source and checks that its name
-// still means it. The COPY that follows refuses anything but a table, and runs no
-// code of its owner.
+// lockNamed locks a table in a session with the source and checks that its name still refers to it. The COPY that
+// follows accepts only a table, and runs no code of its owner.
 func lockNamed(ctx context.Context, conn *pgx.Conn, t table) error {
 	if _, err := conn.Exec(ctx, "lock table only "+t.sanitized()+" in access share mode"); err != nil {
 		return err

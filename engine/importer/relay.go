@@ -17,28 +17,25 @@ import (
 	"holdfast/engine/model"
 )
 
-// relay lets one client of this machine use a session with the source that is
-// logged in already: a private socket, behind which bytes go through. So a
-// client tool needs no password, opens no connection of its own, and speaks
-// TLS by the rules of this process.
+// relay lets one local client use an authenticated session with the source: it passes bytes between a private socket
+// and the session. So a client tool needs no password, opens no connection of its own, and uses TLS by the rules of
+// this process.
 type relay struct {
 	port     int // the number in the socket's name, by which libpq finds it
 	listener net.Listener
 	session  *pgconn.HijackedConn
 	serving  sync.WaitGroup
 	once     sync.Once
-	refusal  error // why the session was ended from here; to be read when the relay is closed
+	refusal  error // why this side ended the session; read it after the relay is closed
 }
 
-// relays is how many there may be in a directory. With numbers below 1000 the
-// socket's path is no longer than those of instances.
+// relays is how many a directory may have. With numbers below 1000 the socket's path is no longer than an instance's.
 const relays = 999
 
-// openRelay makes a socket below dir, which must be private, for the session
-// conn, which is the relay's from then on. Nothing goes through before it is
-// started. The caller closes it.
+// openRelay creates a socket below dir, which must be private, and takes over the session conn. It passes no bytes
+// before start. The caller closes the relay.
 func openRelay(ctx context.Context, dir string, conn *pgconn.PgConn) (*relay, error) {
-	// After a write that took long pgconn reads in the background, and would take
+	// After a write that took long, pgconn reads in the background and would take
 	// what the server answers to the client.
 	if err := conn.SyncConn(ctx); err != nil {
 		return nil, fmt.Errorf("take over session: %w", err)
@@ -63,7 +60,7 @@ func openRelay(ctx context.Context, dir string, conn *pgconn.PgConn) (*relay, er
 // start lets the client in.
 func (r *relay) start() { r.serving.Go(r.serve) }
 
-// serve answers the one client there is.
+// serve answers the single client.
 func (r *relay) serve() {
 	client, err := r.listener.Accept()
 	if err != nil {
@@ -85,7 +82,7 @@ func (r *relay) serve() {
 	back.Wait()
 }
 
-// welcome is the server's side of a log-in that needs nothing.
+// welcome plays the server in a log-in without authentication.
 func (r *relay) welcome(client net.Conn) error {
 	server := pgproto3.NewBackend(client, client)
 	for {
@@ -114,7 +111,7 @@ func (r *relay) welcome(client net.Conn) error {
 	return server.Flush()
 }
 
-// close ends the session and the socket, and waits.
+// close ends the session, closes the socket, and waits for serve.
 func (r *relay) close() {
 	r.once.Do(func() {
 		_ = r.listener.Close()

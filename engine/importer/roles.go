@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// The roles of the source are not here. What an entry says of them is mapped:
-// the owner of a thing is the new owner; everybody (PUBLIC) stays everybody;
-// what another role was granted is left out; a policy for another role is left
-// out when it shows rows, and for everybody when it hides them. Whatever is misread here can do no more than the new owner
-// can, who executes it.
+// The roles of the source do not exist here. Entries that name them are mapped: an object's owner becomes the new
+// owner; PUBLIC stays PUBLIC; grants to other roles are left out; a policy for another role is left out if it is
+// permissive, and applies to PUBLIC if it is restrictive. Anything misread here can do no more than the new owner can,
+// who executes it.
 
-// roleMap maps roles, and counts what it had to leave out.
+// roleMap maps roles, and counts the grants that it left out.
 type roleMap struct {
 	owner string         // the new one
 	lost  map[string]int // grants left out, by role
@@ -21,8 +20,7 @@ func newRoleMap(owner string) *roleMap {
 	return &roleMap{owner: owner, lost: map[string]int{}}
 }
 
-// grants maps statements GRANT, REVOKE and ALTER DEFAULT PRIVILEGES about
-// something of owner's, and leaves out everything else.
+// grants maps GRANT, REVOKE and ALTER DEFAULT PRIVILEGES statements about an object of owner's, and drops all others.
 func (m *roleMap) grants(sql, owner string) string {
 	var kept []string
 	for _, statement := range split(scan(sql)) {
@@ -60,10 +58,9 @@ func (m *roleMap) grant(statement []token, owner string) (string, bool) {
 	return join(statement), true
 }
 
-// policy maps the roles of a statement CREATE POLICY, which stand before its
-// expressions, and returns those that are not here. No role sees rows
-// that it could not see in the source: a permissive policy is for the roles that
-// remain, and "" when none does; a restrictive one is for everybody then.
+// policy maps the roles of a CREATE POLICY statement, which come before its expressions, and returns the roles that do
+// not exist here. No role sees rows that it could not see in the source: a permissive policy applies to the remaining
+// roles, and is "" if none remain; a restrictive one then applies to PUBLIC.
 func (m *roleMap) policy(sql, owner string) (definition string, lost []string) {
 	tokens := scan(sql)
 	to := slices.IndexFunc(tokens, func(t token) bool { return t.is("TO") || t.text == "(" })
@@ -89,7 +86,7 @@ func (m *roleMap) policy(sql, owner string) (definition string, lost []string) {
 	roles := m.ownerToken().text
 	switch {
 	case public:
-		roles, lost = "PUBLIC", nil // which are all
+		roles, lost = "PUBLIC", nil // PUBLIC includes them
 	case len(lost) > 0 && isRestrictive(tokens[:to]):
 		roles = "PUBLIC"
 	case !own:
@@ -98,8 +95,8 @@ func (m *roleMap) policy(sql, owner string) (definition string, lost []string) {
 	return sql[:tokens[to].start] + "TO " + roles + rest, lost
 }
 
-// isRestrictive reports whether what stands before a policy's roles makes it
-// one that takes rows away. AS is reserved: a name that reads so is quoted.
+// isRestrictive reports whether the tokens before a policy's roles make it restrictive. AS is reserved: an identifier
+// of that name is quoted.
 func isRestrictive(tokens []token) bool {
 	at := slices.IndexFunc(tokens, func(t token) bool { return t.is("AS") })
 	return at >= 0 && at+1 < len(tokens) && tokens[at+1].is("RESTRICTIVE")

@@ -22,9 +22,8 @@ type step struct {
 	done bool
 }
 
-// runner runs steps on several workers, the heaviest first. It reports a step
-// that the server refuses to flawed, and then runs the steps that need it
-// nevertheless: they may succeed.
+// runner runs steps on several workers, the heaviest first. It reports a step that the server refuses to flawed, and
+// still runs the steps that need it: they may succeed.
 type runner struct {
 	flawed   func(*step, error)
 	finished func(*step)

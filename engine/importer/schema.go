@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// copySchema makes everything that rows need to be put into.
+// copySchema creates everything that must exist before the rows are copied.
 func (c *copying) copySchema(ctx context.Context) error {
 	entries, err := c.describe(ctx)
 	if err != nil {
@@ -32,8 +32,7 @@ func (c *copying) copySchema(ctx context.Context) error {
 	return nil
 }
 
-// choose returns the entries that are to be made, with the roles of here in
-// their definitions, and says what is left out. Large objects are copied
+// choose returns the entries to create, with their roles mapped, and logs what is left out. Large objects are copied
 // without pg_dump.
 func (c *copying) choose(entries []entry) []entry {
 	var chosen []entry
@@ -46,7 +45,7 @@ func (c *copying) choose(entries []entry) []entry {
 			c.setFailed(e.id)
 			c.account.flaw(e.name(), errors.New("the extension is not available to owners of databases here"))
 		case e.desc == "FOREIGN DATA WRAPPER", e.desc == "SERVER", e.desc == "USER MAPPING":
-			// Not even tried: their passwords would be in the server's log.
+			// Not even tried: the server would log their passwords.
 			c.setFailed(e.id)
 			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
 		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
@@ -70,8 +69,8 @@ func (c *copying) choose(entries []entry) []entry {
 	return chosen
 }
 
-// policy returns the definition of a policy for the roles that are here, and
-// notes those that are not: it is not the source's any more.
+// policy returns the definition of a policy for the roles that exist here. It records the roles that do not as a flaw:
+// the policy then differs from the source's.
 func (c *copying) policy(e entry) string {
 	definition, lost := c.roles.policy(e.definition, e.owner)
 	if len(lost) == 0 {
@@ -89,8 +88,7 @@ func (c *copying) policy(e entry) string {
 	return definition
 }
 
-// make executes an entry's definition. A remark about what was not made is
-// left out with it.
+// make executes an entry's definition. It skips a comment or privilege whose object was not created.
 func (c *copying) make(ctx context.Context, w *worker, e entry) error {
 	remark := e.desc == "COMMENT" || e.desc == "ACL"
 	if strings.TrimSpace(e.definition) == "" || remark && slices.ContainsFunc(e.needs, c.hasFailed) {
@@ -106,9 +104,8 @@ func (c *copying) make(ctx context.Context, w *worker, e entry) error {
 	return err
 }
 
-// makeParts makes what holds rows without the attributes that are refused here,
-// which stand in statements of their own after the one that makes it. An
-// option that this server does not know is of no use to it, and no flaw.
+// makeParts creates a table or materialized view without the attributes that this server refuses, which follow it in
+// statements of their own. An option that this server does not know is useless to it, and not a flaw.
 func (c *copying) makeParts(ctx context.Context, w *worker, e entry, refusal error) error {
 	parts := statements(e.definition)
 	if len(parts) < 2 || w.execute(ctx, parts[0]) != nil {

@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// sequence is a sequence of the source and its position.
+// sequence is a sequence of the source, with its position.
 type sequence struct {
 	oid, schemaOID uint32
 	schema, name   string
@@ -25,13 +25,13 @@ type sequence struct {
 	called   bool
 }
 
-// position says what is known of a sequence's position.
+// position is the state of a sequence's position.
 type position int
 
 const (
 	unread  position = iota
-	known            // last and called are the source's
-	guessed          // it has not been used since it was set: last is where it begins
+	known            // last and called were read from the source
+	guessed          // it has not been used since it was set: last is its start
 	lost             // it was dropped or replaced in the source: a flaw
 )
 
@@ -52,16 +52,14 @@ func listSequences(ctx context.Context, conn *pgx.Conn, version int) ([]sequence
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S' and `+users+` order by 3, 4`)
 }
 
-// sequencesTogether is how many positions one statement asks for.
+// sequencesTogether is how many positions one statement reads.
 const sequencesTogether = 500
 
-// readSequences reads the positions of the sequences, which are in no snapshot,
-// in a short transaction of its own: the functions that read a sequence by its
-// oid lock it as nextval does.
+// readSequences reads the positions of the sequences, which are not part of a snapshot, in a short transaction of its
+// own: the functions that read a sequence by its oid lock it as nextval does.
 //
-// A query that names a relation of the source is never sent where another user
-// could replace the relation: planning it is enough to run the owner's code
-// (DESIGN.md, "The source's users").
+// It never sends a query that names a relation of the source where another user could replace the relation: planning it
+// is enough to run the owner's code (DESIGN.md, "The source's users").
 func (c *copying) readSequences(ctx context.Context) error {
 	if len(c.inventory.sequences) == 0 {
 		return nil
@@ -87,8 +85,8 @@ func (c *copying) readSequences(ctx context.Context) error {
 	return nil
 }
 
-// readPositions reads positions by oid, and by themselves those of a part that
-// is refused. One that is gone is a flaw.
+// readPositions reads positions by oid. If the server refuses the part, it reads them one by one; a sequence that is
+// gone is a flaw.
 func (c *copying) readPositions(ctx context.Context, conn *pgx.Conn, part []sequence) error {
 	err := c.guarded(ctx, conn, func() error { return c.askPositions(ctx, conn, part) })
 	switch {
@@ -110,7 +108,7 @@ func (c *copying) readPositions(ctx context.Context, conn *pgx.Conn, part []sequ
 	}
 }
 
-// guarded does something in a savepoint, so that a refusal ends nothing else.
+// guarded runs do in a savepoint, so that a refusal does not abort the transaction.
 func (c *copying) guarded(ctx context.Context, conn *pgx.Conn, do func() error) error {
 	if _, err := conn.Exec(ctx, "savepoint part"); err != nil {
 		return err
@@ -129,8 +127,7 @@ func (c *copying) guarded(ctx context.Context, conn *pgx.Conn, do func() error) 
 	return refusal
 }
 
-// isGone reports whether the source refuses something because an object is not
-// what it was: not there, or of another kind.
+// isGone reports whether the source refuses a statement because an object no longer exists or is of another kind.
 func isGone(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && slices.Contains([]string{"42P01", "42704", "42809", "3F000", "42501", "XX000"}, pg.Code)
@@ -141,9 +138,8 @@ func (c *copying) lose(s *sequence) {
 	c.account.flaw("SEQUENCE "+s.String(), errors.New("it was dropped or replaced in the source during the import; its position here is that of a new one"))
 }
 
-// positionsByOID ask for the oids, positions and states of sequences; a
-// position that is NULL is unknown. Before PostgreSQL 18 they lock the sequences
-// until the transaction ends.
+// The positionsByOID queries return the oids, positions and states of sequences; a NULL position is unknown. Before
+// PostgreSQL 18 they lock the sequences until the transaction ends.
 const (
 	positions18 = "select q, (d).last_value, (d).is_called from (select q, pg_get_sequence_data(q) d from unnest($1::text[]::oid[]) q) x"
 	positions10 = "select q, pg_sequence_last_value(q), true from unnest($1::text[]::oid[]) q"
@@ -177,8 +173,8 @@ func (c *copying) askPositions(ctx context.Context, conn *pgx.Conn, part []seque
 	return err
 }
 
-// loseUntold notes which positions PostgreSQL 18 and newer did not return: it
-// returns one for every sequence that exists.
+// loseUntold records the positions that PostgreSQL 18 and newer did not return as lost: it returns one for every
+// sequence that exists.
 func (c *copying) loseUntold(part []sequence) {
 	for i := range part {
 		if part[i].position == unread {
@@ -187,9 +183,8 @@ func (c *copying) loseUntold(part []sequence) {
 	}
 }
 
-// holdSequences locks the sequences of a server before PostgreSQL 10, which
-// pg_dump reads by name there, until the copy is done. An import is refused
-// where that is not enough.
+// holdSequences locks the sequences of a server before PostgreSQL 10, which pg_dump reads by name there, until the copy
+// is done. It refuses the import where a lock is not enough.
 func (c *copying) holdSequences(ctx context.Context) error {
 	if c.number >= 100000 || len(c.inventory.sequences) == 0 {
 		return nil
@@ -221,9 +216,8 @@ func (c *copying) holdSequences(ctx context.Context) error {
 	return err
 }
 
-// unsafeSchemas returns the schemas of sequences that an ordinary role of the
-// source could rename, with that role: it could put something else under a name
-// although the sequence is locked.
+// unsafeSchemas returns the schemas of sequences that an unprivileged role of the source could rename, with that role:
+// it could put something else under a sequence's name although the sequence is locked.
 func (s *Session) unsafeSchemas(ctx context.Context, conn *pgx.Conn) (map[uint32]string, error) {
 	var oids []string
 	for _, q := range s.inventory.sequences {
@@ -246,9 +240,9 @@ func (s *Session) unsafeSchemas(ctx context.Context, conn *pgx.Conn) (map[uint32
 	return unsafe, err
 }
 
-// readUnused reads by name the positions of sequences that have not been used
-// since they were set, which no function returns before PostgreSQL 18. They are
-// locked already, and their schemas stay, so their names still mean them.
+// readUnused reads by name the positions of sequences that have not been used since they were set, which no function
+// returns before PostgreSQL 18. The sequences are locked, and their schemas cannot be renamed, so the names still refer
+// to them.
 func (c *copying) readUnused(ctx context.Context, conn *pgx.Conn, unsafe map[uint32]string) error {
 	var safe []*sequence
 	for i := range c.inventory.sequences {
@@ -273,7 +267,7 @@ func (c *copying) readUnused(ctx context.Context, conn *pgx.Conn, unsafe map[uin
 	return nil
 }
 
-// stillNamed returns those that still have their names; the others are lost.
+// stillNamed returns the sequences that still have their names; the others are lost.
 func (c *copying) stillNamed(ctx context.Context, conn *pgx.Conn, part []*sequence) (named []*sequence, err error) {
 	var objects []object
 	for _, s := range part {
@@ -315,7 +309,7 @@ func askByName(ctx context.Context, conn *pgx.Conn, part []*sequence) error {
 	return err
 }
 
-// tellOfGuesses says which positions are not the source's for certain, and why.
+// tellOfGuesses logs which positions are guesses, and why.
 func (c *copying) tellOfGuesses(unsafe map[uint32]string) {
 	var names []string
 	role := ""
@@ -331,7 +325,7 @@ func (c *copying) tellOfGuesses(unsafe map[uint32]string) {
 	}
 }
 
-// setSequences puts the sequences where the source's are.
+// setSequences sets the sequences to the source's positions.
 func (c *copying) setSequences(ctx context.Context) error {
 	target, err := c.workers[0].writer(ctx)
 	if err != nil {
@@ -355,8 +349,8 @@ func (c *copying) setSequences(ctx context.Context) error {
 	return nil
 }
 
-// pass moves a position that is guessed past the largest value of the column
-// that takes its values from the sequence, if there is one.
+// pass moves a guessed position past the largest value of the column that takes its values from the sequence, if there
+// is one.
 func (s *sequence) pass(ctx context.Context, target *pgx.Conn) error {
 	var column, table string
 	err := target.QueryRow(ctx, `select quote_ident(a.attname), quote_ident(n.nspname) || '.' || quote_ident(c.relname)

@@ -16,8 +16,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Session is a source that was reached and let its user in. It holds the
-// snapshot of which everything is copied.
+// Session is an authenticated connection to the source. It holds the snapshot that everything is copied from.
 type Session struct {
 	Version string // of the source's server
 	Major   int
@@ -34,8 +33,7 @@ type Session struct {
 	inventory inventory
 }
 
-// Open connects to the source. The error, if any, is for the person who gave
-// it. The caller closes the session.
+// Open connects to the source. Its error is written for the person who gave the source. The caller closes the session.
 func Open(ctx context.Context, source Source, account *Account) (*Session, error) {
 	source.refused = new(atomic.Pointer[model.Error])
 	conn, err := source.connect(ctx)
@@ -63,19 +61,19 @@ func (s *Session) look(ctx context.Context) error {
 	err := s.conn.QueryRow(ctx, `select current_setting('server_version'), current_setting('server_version_num')::int,
 		pg_encoding_to_char(encoding)::text, pg_database_size(oid)
 		from pg_database where datname = current_database()`).Scan(&s.Version, &s.number, &s.encoding, &s.size)
-	s.Version, _, _ = strings.Cut(oneLine(s.Version), " ") // Debian adds its package's version
+	s.Version, _, _ = strings.Cut(oneLine(s.Version), " ") // Debian appends its package's version
 	s.Major = s.number / 10000
 	return err
 }
 
-// Close ends the session, and the snapshot with it.
+// Close ends the session and its snapshot.
 func (s *Session) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	_ = s.conn.Close(ctx)
 }
 
-// freeze names the snapshot, so that others can enter it.
+// freeze exports the snapshot, so that other sessions can import it.
 func (s *Session) freeze(ctx context.Context) error {
 	if err := s.conn.QueryRow(ctx, "select pg_export_snapshot()").Scan(&s.snapshot); err != nil {
 		return fmt.Errorf("export snapshot: %w", err)
@@ -86,8 +84,8 @@ func (s *Session) freeze(ctx context.Context) error {
 	return nil
 }
 
-// hold keeps the tables from being altered or dropped until the copy is done.
-// It fails with errAltered when one of them has been already.
+// hold keeps the tables from being altered or dropped until the copy is done. It fails with errAltered if one of them
+// already was.
 func (s *Session) hold(ctx context.Context, tables []table) error {
 	const together = 500
 	for part := range slices.Chunk(tables, together) {
@@ -113,11 +111,11 @@ func (s *Session) hold(ctx context.Context, tables []table) error {
 	return nil
 }
 
-// holdInterval is how often the session that holds the snapshot is looked at.
+// holdInterval is how often the session that holds the snapshot is checked.
 const holdInterval = 10 * time.Second
 
-// holding does something while the session that holds the snapshot and the
-// tables is idle, and ends it when that session has ended.
+// holding runs do while the session that holds the snapshot and the tables is idle, and cancels it if that session
+// ends.
 func (s *Session) holding(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -145,8 +143,8 @@ func (s *Session) holding(ctx context.Context, do func(context.Context) error) e
 	return err
 }
 
-// another opens another session with the source and prepares it. A session
-// that has just ended may still be counted there, and the new one be refused.
+// another opens another session with the source and prepares it. It retries a refusal: the server may still count a
+// session that has just ended.
 func (s *Session) another(ctx context.Context, prepare func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*dialTimeout)
 	defer cancel()
@@ -169,7 +167,7 @@ func (s *Session) another(ctx context.Context, prepare func(context.Context, *pg
 	}
 }
 
-// reader opens another session in the same snapshot.
+// reader opens another session that sees the snapshot.
 func (s *Session) reader(ctx context.Context) (*pgx.Conn, error) { return s.another(ctx, s.enter) }
 
 // describer opens a session for pg_dump, which begins its transaction itself.
@@ -183,9 +181,8 @@ func (s *Session) describer(ctx context.Context) (*pgx.Conn, error) {
 	})
 }
 
-// sourceSettings are in force in every session with the source: names are those
-// of pg_catalog alone, values are written in the way every server reads, and
-// row security does not leave out rows without a word.
+// sourceSettings apply to every session with the source: names resolve only in pg_catalog, values are written in a form
+// that every server reads, and row security causes an error instead of hiding rows.
 var sourceSettings = []string{
 	"search_path = pg_catalog, pg_temp", "default_transaction_read_only = on", "statement_timeout = 0", "lock_timeout = '30s'",
 	"idle_in_transaction_session_timeout = 0", "datestyle = iso", "intervalstyle = postgres", "extra_float_digits = 3",
@@ -193,12 +190,11 @@ var sourceSettings = []string{
 	"standard_conforming_strings = on", "client_min_messages = warning",
 }
 
-// newerSettings are those that not every server has: PostgreSQL 17 and newer;
-// 12.20, 13.16, 14.13, 15.8, 16.4 and newer. The latter keeps views and foreign
-// tables that replaced something else from being executed.
+// newerSettings do not exist on every server: the first came with PostgreSQL 17; the second with 12.20, 13.16, 14.13,
+// 15.8, 16.4 and 17. The second prevents the expansion of views and foreign tables that replaced something else.
 const newerSettings = `('transaction_timeout', '0'), ('restrict_nonsystem_relation_kind', 'view, foreign-table')`
 
-// setAll sets them, for the session or for the transaction alone.
+// setAll returns SQL that applies sourceSettings and newerSettings, to the session or only to the transaction.
 func setAll(local bool) string {
 	set := "set "
 	if local {
@@ -208,9 +204,8 @@ func setAll(local bool) string {
 		fmt.Sprintf("; select set_config(name, x.value, %t) from pg_settings join (values %s) x (setting_name, value) on setting_name = name", local, newerSettings)
 }
 
-// enter begins a transaction in the snapshot, after rolling back an earlier
-// one; the first transaction takes the snapshot. It cannot write, and what is
-// set ends with it: behind a pooler the session may be somebody else's then.
+// enter begins a transaction that imports the snapshot, after rolling back an earlier one; the first transaction takes
+// the snapshot. It is read-only, and its settings end with it: a pooler may then lend the session to another client.
 func (s *Session) enter(ctx context.Context, conn *pgx.Conn) error {
 	if conn.PgConn().TxStatus() != 'I' {
 		if _, err := conn.Exec(ctx, "rollback"); err != nil {

@@ -13,32 +13,30 @@ import (
 	"holdfast/engine/model"
 )
 
-// Source is the database an import comes from.
+// Source is the database that an import copies.
 type Source struct {
 	Host     string // a name or an IP address
 	Port     int
 	Database string
 	User     string
 	Password model.Secret
-	// Foreign reports whether a port of this machine is not to be imported from;
-	// nil when every one is.
+	// Foreign reports whether imports from a port of this machine are refused; nil allows every port.
 	Foreign func(port int) (bool, error)
 
-	refused        *atomic.Pointer[model.Error] // why a session was ended from here
+	refused        *atomic.Pointer[model.Error] // why the importer ended a session
 	sslMode        string
 	channelBinding string
-	options        string // command-line options for the session, as some hosts need to find a database
+	options        string // command-line options of the session, which some hosts use to select a database
 }
 
-// SourceField is what the input that ParseSource reads is called in errors.
+// SourceField is the name in errors of the input that ParseSource reads.
 const SourceField = "source_url"
 
 const defaultPort = 5432
 
-// ParseSource reads a connection URL. What names a local file, a socket, a
-// service or several hosts is refused, and so is every parameter that is not
-// known to be harmless. No error shows any part of the URL but the name of a
-// parameter: the password may be anywhere in what is not well-formed.
+// ParseSource parses a connection URL. It refuses local files, sockets, services, several hosts, and every parameter
+// that is not known to be harmless. No error shows any part of the URL except the name of a parameter: a malformed URL
+// may have the password anywhere.
 func ParseSource(text string) (Source, error) {
 	if scheme, _, ok := strings.Cut(text, "://"); !ok || !isPostgres(scheme) {
 		return Source{}, model.Invalid(SourceField, "must begin with postgresql:// or postgres://: only a PostgreSQL server can be imported from")
@@ -66,13 +64,13 @@ func ParseSource(text string) (Source, error) {
 	return s, s.setParameters(u)
 }
 
-// isPostgres reports whether a scheme is PostgreSQL's.
+// isPostgres reports whether a URL scheme is PostgreSQL's.
 func isPostgres(scheme string) bool {
 	return strings.EqualFold(scheme, "postgresql") || strings.EqualFold(scheme, "postgres")
 }
 
-// escapeStray escapes what passwords often have and URLs may not, where it can
-// mean nothing else.
+// escapeStray escapes characters that are common in passwords but not allowed in URLs, where they have no other
+// meaning.
 func escapeStray(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -85,8 +83,8 @@ func escapeStray(text string) string {
 	return b.String()
 }
 
-// longestName is more than any server takes for the name of a role or a
-// database (63 bytes), with room for what poolers put behind it.
+// longestName exceeds every server's limit for the name of a role or a database (63 bytes), and leaves space for a
+// pooler's suffix.
 const longestName = 255
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
@@ -118,11 +116,11 @@ func (s *Source) setAddress(u *url.URL) error {
 	return nil
 }
 
-// modes are what sslmode may be, all of which work without files of this
-// machine: verify-ca and verify-full trust the system's authorities.
+// modes are the supported values of sslmode, all of which work without local files: verify-ca and verify-full use the
+// system's certificate authorities.
 var modes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
 
-// setParameters takes what stands behind the question mark.
+// setParameters reads the query parameters.
 func (s *Source) setParameters(u *url.URL) error {
 	s.sslMode = "prefer"
 	query, err := url.ParseQuery(u.RawQuery)
@@ -144,7 +142,7 @@ func (s *Source) setParameters(u *url.URL) error {
 			s.channelBinding = value
 		case "options":
 			s.options = value
-		case "application_name", "connect_timeout", "target_session_attrs", "gssencmode", "sslsni": // nothing of it matters here
+		case "application_name", "connect_timeout", "target_session_attrs", "gssencmode", "sslsni": // these have no effect here
 		default:
 			return refuseParameter(name)
 		}
@@ -174,7 +172,7 @@ func refuseParameter(name string) error {
 	}
 }
 
-// Describe returns what may be shown of the source.
+// Describe returns the parts of the source that may be shown.
 func (s Source) Describe() model.ImportSource {
 	return model.ImportSource{Host: s.Host, Port: s.Port, Database: s.Database, User: s.User}
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Target opens a session with the new database as the role that will own it,
-// and as nothing more: what is executed there is a stranger's.
+// Target opens a session with the new database as the role that will own it, with no more privileges: the code executed
+// there is untrusted.
 type Target func(context.Context) (*pgx.Conn, error)
 
-// bounded is the target with a bound on its messages: a stranger's functions
-// may write them.
+// bounded opens the target with bounds on its messages: untrusted functions may write them.
 func (open Target) bounded(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := open(ctx)
 	if err == nil {
@@ -26,14 +25,13 @@ func (open Target) bounded(ctx context.Context) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// targetSession is said first where entries are executed, as pg_restore does:
-// definitions name everything in full, and bodies of functions may name what
-// is made later.
+// targetSession initializes a session that executes entries, as pg_restore does: definitions qualify every name, and
+// function bodies may name objects that are created later.
 const targetSession = `set search_path = ''; set check_function_bodies = off; set xmloption = content; set client_min_messages = warning;
 	set row_security = off; set default_table_access_method = heap; set default_tablespace = ''; set synchronous_commit = off`
 
-// executor executes a stranger's SQL in a session of its own. What the SQL
-// does to the session is no matter: nothing else is done there.
+// executor executes untrusted SQL in a session of its own. The SQL may change the session's state, because nothing else
+// runs there.
 type executor struct {
 	session *pgconn.HijackedConn
 }
@@ -62,8 +60,8 @@ func (x *executor) close() { _ = x.session.Conn.Close() }
 
 var errLeftOpen = errors.New("its definition leaves a transaction open")
 
-// execute runs the statements of one entry as one query. A *pgconn.PgError is
-// the server's refusal; after any other error the session is of no more use.
+// execute runs the statements of one entry as one query. A *pgconn.PgError is the server's refusal; after any other
+// error the session is unusable.
 func (x *executor) execute(ctx context.Context, sql string) error {
 	if strings.ContainsRune(sql, 0) {
 		return &pgconn.PgError{Severity: "ERROR", Code: "22021", Message: "the definition has a zero byte"}
@@ -85,8 +83,7 @@ func (x *executor) execute(ctx context.Context, sql string) error {
 	}
 }
 
-// query does not use pgconn, which would wait for ever on a COPY FROM STDIN
-// that no definition should have.
+// query does not use pgconn, which would wait forever on a COPY FROM STDIN, which no legitimate definition contains.
 func (x *executor) query(sql string) (status byte, refusal, err error) {
 	frontend := x.session.Frontend
 	frontend.SendQuery(&pgproto3.Query{String: sql})
@@ -114,8 +111,8 @@ func (x *executor) query(sql string) (status byte, refusal, err error) {
 	}
 }
 
-// fatal reports whether an import cannot go on after err: nothing is wrong
-// with one object, but with a connection, a server or its disk.
+// fatal reports whether err prevents the import from going on: the cause is not one object, but a connection, a server
+// or its disk.
 func fatal(err error) bool {
 	if _, ok := errors.AsType[sessionError](err); ok {
 		return true
@@ -130,7 +127,7 @@ func fatal(err error) bool {
 	switch pg.Code[:min(2, len(pg.Code))] {
 	case "53", "58": // insufficient resources, system error
 		return true
-	case "57": // operator intervention, but for a statement that was cancelled
+	case "57": // operator intervention, except a cancelled statement
 		return pg.Code != "57014"
 	default:
 		return false

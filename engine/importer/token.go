@@ -2,17 +2,16 @@ package importer
 
 import "strings"
 
-// token is a word, a quoted identifier, or a sign of SQL.
+// token is a word, a quoted identifier or a symbol of SQL.
 type token struct {
 	text  string
 	start int // in the text it was read from
 }
 
-// is reports whether the token is a keyword: pg_dump quotes every identifier
-// that is one.
+// is reports whether the token is the keyword: pg_dump quotes every identifier that is a keyword.
 func (t token) is(keyword string) bool { return strings.EqualFold(t.text, keyword) }
 
-// name is the identifier that the token stands for.
+// name returns the identifier that the token denotes.
 func (t token) name() string {
 	if !strings.HasPrefix(t.text, `"`) {
 		return strings.ToLower(t.text)
@@ -20,9 +19,8 @@ func (t token) name() string {
 	return strings.ReplaceAll(strings.TrimSuffix(t.text[1:], `"`), `""`, `"`)
 }
 
-// scan reads SQL that has identifiers, keywords, numbers and signs: statements
-// about privileges, and those about policies up to their expressions. What is
-// not closed ends with the text.
+// scan tokenizes SQL that consists of identifiers, keywords, numbers and symbols: statements about privileges, and
+// policies up to their expressions. An unclosed quote ends with the text.
 func scan(sql string) []token {
 	var tokens []token
 	for i := 0; i < len(sql); {
@@ -44,7 +42,7 @@ func scan(sql string) []token {
 	return tokens
 }
 
-// quoted returns how long the quoted identifier is that sql begins with.
+// quoted returns the length of the quoted identifier at the start of sql.
 func quoted(sql string) int {
 	for i := 1; i < len(sql); i++ {
 		if sql[i] != '"' {
@@ -62,7 +60,7 @@ func inWord(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// split makes statements of tokens; there is none without a token.
+// split divides tokens into statements, none of them empty.
 func split(tokens []token) [][]token {
 	var statements [][]token
 	first := 0
@@ -101,7 +99,7 @@ func statements(sql string) []string {
 			i += literal(sql[i:], i > 0 && (sql[i-1] == 'E' || sql[i-1] == 'e') && (i == 1 || !inWord(sql[i-2])))
 		case c == '$':
 			i += dollarQuoted(sql[i:])
-		case inWord(c): // a dollar within a word quotes nothing
+		case inWord(c): // a dollar sign within a word starts no quote
 			for i < len(sql) && inWord(sql[i]) {
 				i++
 			}
@@ -113,21 +111,20 @@ func statements(sql string) []string {
 	return all
 }
 
-// literal returns how long the literal is that sql begins with.
+// literal returns the length of the literal at the start of sql.
 func literal(sql string, escapes bool) int {
 	for i := 1; i < len(sql); i++ {
 		switch {
 		case escapes && sql[i] == '\\':
 			i++
-		case sql[i] == '\'': // two of them make two literals, which comes to the same
+		case sql[i] == '\'': // a doubled quote makes two literals, which gives the same result
 			return i + 1
 		}
 	}
 	return len(sql)
 }
 
-// dollarQuoted returns how long the literal is that sql begins with, 1 where
-// the dollar begins none.
+// dollarQuoted returns the length of the dollar-quoted literal at the start of sql, 1 if there is none.
 func dollarQuoted(sql string) int {
 	end := 1
 	for end < len(sql) && sql[end] != '$' && inWord(sql[end]) {

@@ -16,13 +16,12 @@ import (
 type transfer struct {
 	table  table
 	weight float64
-	root   pgx.Identifier // takes the rows in the table's stead; nil for the table itself
+	root   pgx.Identifier // receives the rows instead of the table; nil for the table itself
 	rows   atomic.Int64
 	bytes  atomic.Int64
 }
 
-// share is how much of the table is copied, as far as the statistics of the
-// source know how much there is.
+// share returns how much of the table is copied, according to the source's statistics.
 func (t *transfer) share() float64 {
 	if t.table.rows <= 0 {
 		return 0
@@ -30,21 +29,19 @@ func (t *transfer) share() float64 {
 	return min(float64(t.rows.Load())/t.table.rows, 0.99)
 }
 
-// Write counts what the source sends: in the text format a line is a row.
+// Write counts the rows that the source sends: in the text format a line is a row.
 func (t *transfer) Write(p []byte) (int, error) {
 	t.rows.Add(int64(bytes.Count(p, []byte{'\n'})))
 	t.bytes.Add(int64(len(p)))
 	return len(p), nil
 }
 
-// pipeBuffer is how much is handed from one connection to the other at a time.
+// pipeBuffer is how much one connection hands to the other at a time.
 const pipeBuffer = 256 << 10
 
-// flow copies a table's rows from the source to the target, and returns how
-// many there were: as many as the source's server says it has sent in the
-// snapshot. The target's transaction empties the table first, so that
-// PostgreSQL knows that no other transaction has seen it and writes the rows frozen:
-// nothing has to visit them again. A root has rows of others already.
+// flow copies a table's rows from the source to the target, and returns their number as the source's server reports it
+// for the snapshot. The target's transaction truncates the table first, so that no other transaction can see it and
+// PostgreSQL writes the rows frozen: nothing has to revisit them. A root is not truncated: it already has other rows.
 func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int64, err error) {
 	if _, err := target.Exec(ctx, "begin"); err != nil {
 		return 0, fmt.Errorf("begin: %w", err)
@@ -74,8 +71,8 @@ func (t *transfer) flow(ctx context.Context, source, target *pgx.Conn) (rows int
 	return sent, err
 }
 
-// pipe runs both ends of the copy. When one fails, the other ends, too; the
-// error is of the one that failed first.
+// pipe runs both ends of the copy. When one end fails, the other ends, too; the error is from the end that failed
+// first.
 func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, received int64, err error) {
 	r, w := io.Pipe()
 	columns := t.columns()
@@ -105,10 +102,10 @@ func (t *transfer) pipe(ctx context.Context, source, target *pgx.Conn) (sent, re
 	return tag.RowsAffected(), received, receiveErr
 }
 
-// errOtherEnd says that copying stopped because the other end did.
+// errOtherEnd says that one end of a copy stopped because the other did.
 var errOtherEnd = errors.New("the other end of the copy stopped")
 
-// sourceError marks what went wrong in the source.
+// sourceError marks an error that occurred in the source.
 type sourceError struct{ error }
 
 func (e sourceError) Unwrap() error { return e.error }

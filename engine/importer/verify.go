@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// verifyRows counts every table of the copy against what the source's server
-// said it had in the snapshot, and sees where the sequences are.
+// verifyRows compares the row count of every table of the copy with the count that the source's server reported for the
+// snapshot. It also compares the sequences and the number of large objects.
 func (c *copying) verifyRows(ctx context.Context) error {
 	roots, err := c.reroutedRoots(ctx)
 	if err != nil {
@@ -102,9 +102,8 @@ func (c *copying) verifyLargeObjects(ctx context.Context) error {
 	return nil
 }
 
-// kinds are queries that count the objects of a kind, in the source and in
-// the copy. What PostgreSQL makes by itself for another object, and differently
-// from version to version, is left out: a partition's share of its parent's
+// kinds are queries that count the objects of a kind, in the source and in the copy. They exclude what PostgreSQL
+// creates implicitly for another object, and differently from version to version: a partition's share of its parent's
 // triggers and keys, types of tables and arrays, NOT NULL constraints.
 var kinds = []struct{ name, query string }{
 	{"schemas", `select count(*) from pg_namespace n where n.nspname not in ('information_schema', 'public') and n.nspname !~ '^pg_' ` + member("pg_namespace", "n")},
@@ -140,7 +139,7 @@ var kinds = []struct{ name, query string }{
 
 const userSchema = ` n.nspname <> 'information_schema' and n.nspname !~ '^pg_' `
 
-// member is a condition that leaves out what belongs to an extension.
+// member is a condition that excludes objects that belong to an extension.
 func member(catalog, alias string) string {
 	return fmt.Sprintf(` and not exists (select from pg_depend d where d.classid = '%s'::regclass and d.objid = %s.oid and d.deptype = 'e')`, catalog, alias)
 }
@@ -162,7 +161,7 @@ func (c *copying) verifyObjects(ctx context.Context) error {
 	defer target.Close(context.WithoutCancel(ctx))
 	for _, kind := range kinds {
 		query := kind.query
-		if c.number < 100000 { // there were no partitions
+		if c.number < 100000 { // which has no partitions
 			query = strings.ReplaceAll(query, "not c.relispartition and", "")
 		}
 		want, err := count(ctx, c.conn, query)

@@ -8,8 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// worker does steps one after the other, with sessions of its own that are
-// opened when they are first needed.
+// worker runs steps one after the other, with sessions of its own that it opens when it first needs them.
 type worker struct {
 	session *Session
 	open    Target
@@ -30,7 +29,7 @@ func (w *worker) close(ctx context.Context) {
 	}
 }
 
-// ends returns the sessions between which data is copied.
+// ends returns the two sessions that data is copied between.
 func (w *worker) ends(ctx context.Context) (source, target *pgx.Conn, err error) {
 	if source, err = w.reader(ctx); err != nil {
 		return nil, nil, err
@@ -39,14 +38,13 @@ func (w *worker) ends(ctx context.Context) (source, target *pgx.Conn, err error)
 	return source, target, err
 }
 
-// sessionError says that a worker has no session to work in. Another may have
-// one.
+// sessionError says that a worker could not open a session. Another worker may have one.
 type sessionError struct{ error }
 
 func (e sessionError) Unwrap() error { return e.error }
 
-// reader returns a session with the source in the snapshot. One that a refusal
-// has thrown out of it enters it again.
+// reader returns a session with the source that sees the snapshot. If an error aborted the session's transaction, it
+// enters the snapshot again.
 func (w *worker) reader(ctx context.Context) (*pgx.Conn, error) {
 	if w.source != nil && !w.source.IsClosed() {
 		if w.source.PgConn().TxStatus() != 'T' {
@@ -79,7 +77,7 @@ func (w *worker) writer(ctx context.Context) (*pgx.Conn, error) {
 	return target, nil
 }
 
-// tries is how often a definition is executed that runs into a deadlock.
+// tries is how often a definition that runs into a deadlock is executed.
 const tries = 5
 
 // execute executes a definition in the target.
