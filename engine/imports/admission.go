@@ -8,9 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// admit refuses an import that does not fit on the disk or into its organization's
-// plan beside what the other imports under way will need. If it accepts the
-// import, it reserves its size.
+// admit refuses an import that does not fit on the disk or into its organization's plan in addition to what the other
+// running imports will need. If it accepts the import, it reserves its size.
 func (s *Service) admit(db model.Database, size int64) error {
 	s.admission.Lock()
 	defer s.admission.Unlock()
@@ -31,7 +30,7 @@ func (s *Service) admit(db model.Database, size int64) error {
 	return nil
 }
 
-// StillToImport returns how much more of the disk the imports under way may take.
+// StillToImport returns how much more disk space the running imports may take, in bytes.
 func (s *Service) StillToImport() (bytes int64) {
 	for database, size := range s.Reserved() {
 		stats, _ := s.databases.Statistics.Get(database)

@@ -30,8 +30,8 @@ type NewImport struct {
 	sandbox bool
 }
 
-// Create starts to copy a database from elsewhere into a new one and returns its
-// record at once. It refuses what is wrong without asking the source.
+// Create starts to copy a database from another server into a new one and returns its record at once. It refuses
+// invalid input without contacting the source.
 func (s *Service) Create(ctx context.Context, call *model.Call, in NewImport) (model.Import, error) {
 	r, err := s.beginImport(ctx, call, in)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewImport) (m
 	return r.account.Snapshot(), nil
 }
 
-// beginImport starts an import, which runs until over is closed.
+// beginImport starts an import; over is closed when it ends.
 func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImport) (*importRun, error) {
 	source, err := importer.ParseSource(in.SourceURL.Reveal())
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) isForeignPort(organization string, port int) (foreign bool, er
 	return foreign, err
 }
 
-// database returns the new database that the import asks for.
+// database describes the new database.
 func (in NewImport) database(source importer.Source) (databases.NewDatabase, error) {
 	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox}
 	user := "username"
@@ -166,7 +166,7 @@ func dropOldImports(tx *meta.Tx, organization string) error {
 	if err != nil {
 		return err
 	}
-	var gone []string // the newest first
+	var gone []string // newest first
 	for _, i := range records {
 		_, err := tx.Databases().Get(i.Database)
 		switch {

@@ -33,8 +33,7 @@ func (s *Service) Get(call *model.Call, id string) (model.Import, error) {
 	return s.current(record), nil
 }
 
-// Reserved returns the sizes in bytes of the sources of the imports under way,
-// by the database each one fills.
+// Reserved returns the sizes in bytes of the sources of the running imports, by the database that each one fills.
 func (s *Service) Reserved() map[string]int64 {
 	sizes := map[string]int64{}
 	for database, size := range s.sizes.Range {
@@ -43,7 +42,7 @@ func (s *Service) Reserved() map[string]int64 {
 	return sizes
 }
 
-// current returns the record with the present progress of its import.
+// current returns the record with the current progress of its import.
 func (s *Service) current(record model.Import) model.Import {
 	if account := s.account(record.ID); account != nil && !record.Status.Final() {
 		return account.Snapshot()
@@ -51,7 +50,7 @@ func (s *Service) current(record model.Import) model.Import {
 	return record
 }
 
-// Operation sets the phase and the progress of op if it is an import under way.
+// Operation sets the phase and the progress of op if it is a running import.
 func (s *Service) Operation(op *model.DatabaseOperation) {
 	if account := s.account(op.ID); account != nil {
 		now := account.Snapshot()
@@ -59,8 +58,7 @@ func (s *Service) Operation(op *model.DatabaseOperation) {
 	}
 }
 
-// account returns the account of a running import by the id of the import or its
-// operation, nil if it does not run.
+// account returns the account of a running import by the id of the import or its operation, nil if it is not running.
 func (s *Service) account(id string) *importer.Account {
 	found, _ := s.accounts.Load(id)
 	account, _ := found.(*importer.Account)

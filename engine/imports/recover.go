@@ -33,12 +33,10 @@ func (s *Service) RollBackInterrupted(ctx context.Context, db model.Database) er
 	return s.rollBack(ctx, db, records[0], errImportInterrupted)
 }
 
-// relayDir returns the directory of the imports' sockets, beside those of the
-// instances.
+// relayDir returns the directory of the imports' sockets, next to the instances' sockets.
 func (s *Service) relayDir() string { return filepath.Join(s.databases.SocketDir, "i") }
 
-// MakeRelayDir replaces the directory, in which interrupted imports have left
-// their sockets.
+// MakeRelayDir replaces the directory, which may contain the sockets of interrupted imports.
 func (s *Service) MakeRelayDir() error {
 	if err := os.RemoveAll(s.relayDir()); err != nil {
 		return fmt.Errorf("clear sockets of imports: %w", err)

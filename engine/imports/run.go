@@ -22,7 +22,7 @@ type importRun struct {
 	source  importer.Source
 	pgDump  string
 	account *importer.Account
-	over    chan struct{} // closed when it has ended
+	over    chan struct{} // closed when the import has ended
 }
 
 // runImport copies the source and records the outcome. When the appliance stops,
@@ -86,8 +86,8 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	}))
 }
 
-// dumpMemory returns how many bytes of memory pg_dump may take, which depends on
-// the source: a quarter of the machine's, within least and most.
+// dumpMemory returns how much memory pg_dump may take, in bytes: the source determines how much it needs. It is a
+// quarter of the machine's memory, within least and most.
 func (s *Service) dumpMemory() int64 {
 	const least, most = 256 << 20, 2 << 30
 	host, err := core.MeasureHost(s.core.Config.DataDir)
@@ -109,8 +109,8 @@ func checkImport(ctx context.Context, session *importer.Session, target importer
 // accountInterval is how often the account of a running import is recorded.
 const accountInterval = 2 * time.Second
 
-// keepAccount records the account of a running import at intervals, so that it
-// survives a crash. stop ends that and waits for it.
+// keepAccount records the account of a running import at intervals, so that it survives a crash. stop ends this and
+// waits for it.
 func (s *Service) keepAccount(ctx context.Context, r *importRun) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -137,10 +137,9 @@ func replaceImport(tx *meta.Tx, record model.Import) error {
 	return tx.Imports().Change(record.ID, func(i *model.Import) { *i = record })
 }
 
-// publishImport opens the database to its owner and its allow-list, with the
-// passwords and privileges of its record, whatever the import executed. Committing
-// those waits for the disk and so makes the import's asynchronous commits
-// durable.
+// publishImport opens the database to its owner and its allow-list, with the recorded passwords and privileges,
+// whatever SQL the import has executed. Committing those waits for the disk and so makes the import's asynchronous
+// commits durable.
 func (s *Service) publishImport(ctx context.Context, r *importRun) error {
 	ctx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
 	defer cancel()
@@ -182,8 +181,7 @@ func (s *Service) importEnd(record model.Import) *model.Call {
 	return s.core.System(model.ActionImportEnd, record.Organization, resource)
 }
 
-// rollBack removes what a failed import has made, so that its name is free again,
-// and records the cause.
+// rollBack removes everything that a failed import created, so that its name is free again, and records the cause.
 func (s *Service) rollBack(ctx context.Context, db model.Database, record model.Import, cause error) error {
 	s.core.Log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
 	now := s.core.Clock()

@@ -11,10 +11,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// SandboxCreate makes a sandbox, in the oldest project of the call's
-// organization, and returns once it can be used. It calls progress with the state
-// of an import. The caller calls SandboxRemove when the holder is gone. If ctx ends
-// before, nothing is left.
+// SandboxCreate creates a sandbox in the oldest project of the call's organization and returns once it is usable. It
+// reports the state of an import to progress. The caller calls SandboxRemove when the holder has disconnected. If ctx
+// ends first, nothing remains.
 func (s *Service) SandboxCreate(ctx context.Context, call *model.Call, in databases.NewSandbox, progress func(model.Import)) (databases.Sandbox, error) {
 	project, err := s.databases.OldestProject(call)
 	if err != nil {
@@ -54,8 +53,8 @@ func (s *Service) importSandbox(ctx context.Context, call *model.Call, in NewImp
 	}
 }
 
-// importedSandbox returns the sandbox of an import that has ended. An import that
-// has left objects out counts as failed, because tests need all of them.
+// importedSandbox returns the sandbox of an import that has ended. An import that left objects out counts as failed,
+// because tests need all of them.
 func (s *Service) importedSandbox(ctx context.Context, call *model.Call, r *importRun) (databases.Sandbox, error) {
 	record, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Import, error) { return tx.Imports().Get(r.account.Snapshot().ID) })
 	if err != nil {

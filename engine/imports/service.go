@@ -1,6 +1,5 @@
-// Package imports fills new databases, sandboxes among them, from servers
-// elsewhere. Package importer copies the data; this package admits an import,
-// records it and its progress, and opens or removes the database at its end.
+// Package imports fills new databases, including sandboxes, from other servers. Package importer copies the data; this
+// package admits an import, records it and its progress, and opens or removes the database at its end.
 package imports
 
 import (
@@ -17,7 +16,7 @@ type Service struct {
 
 	admission sync.Mutex // held while one import is admitted
 	accounts  sync.Map   // *importer.Account of each running import, by the ids of the import and its operation
-	sizes     sync.Map   // int64, of the sources of admitted imports, by the ids of the new databases
+	sizes     sync.Map   // int64, source sizes of admitted imports, by the ids of the new databases
 }
 
 // New returns the service.
