@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// ErrDamaged means that an archive is not what was written.
+// ErrDamaged means that an archive differs from what was written.
 var ErrDamaged = errors.New("the archive is damaged")
 
-// maxText bounds the manifest, in bytes.
+// maxText limits the manifest, in bytes.
 const maxText = 64 << 20
 
-// reader unpacks an archive and notes the checksums.
+// reader unpacks an archive and computes the checksums.
 type reader struct {
 	root     *os.Root
 	sums     bytes.Buffer
-	last     string // the entry read last
+	last     string // the previous entry
 	manifest Manifest
 }
 
-// Read unpacks an archive into root, an empty directory, and checks all of it.
-// After an error the content of root is useless.
+// Read unpacks an archive into root, an empty directory, and verifies all of it. After an error the content of root is
+// unusable.
 func Read(r io.Reader, root string) (Manifest, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -55,7 +55,7 @@ func Read(r io.Reader, root string) (Manifest, error) {
 	}
 }
 
-// cut returns the error for an archive that cannot be read further.
+// cut returns the error for an archive that cannot be read to its end.
 func (a *reader) cut(err error) error {
 	switch {
 	case a.last == "":
@@ -121,9 +121,9 @@ func (a *reader) copy(name string, w io.Writer, r io.Reader) error {
 	return nil
 }
 
-// check compares what was read with the list that ends the archive.
+// check compares the checksums of what was read with the list at the end of the archive.
 func (a *reader) check(r io.Reader) error {
-	list, err := io.ReadAll(io.LimitReader(r, int64(a.sums.Len())+1)) // a longer one cannot be equal
+	list, err := io.ReadAll(io.LimitReader(r, int64(a.sums.Len())+1)) // a longer list cannot be equal
 	if err != nil {
 		return a.cut(err)
 	}

@@ -24,21 +24,20 @@ const (
 // Manifest describes an archive.
 type Manifest struct {
 	Format    int       `json:"format"`
-	Version   string    `json:"version"` // of the program that wrote it
+	Version   string    `json:"version"` // of the program that wrote the archive
 	CreatedAt time.Time `json:"created_at"`
 	Databases []string  `json:"databases"` // their names
 	Files     int       `json:"files"`
 	Bytes     int64     `json:"bytes"`
 }
 
-// writer writes an archive and notes the checksums.
+// writer writes an archive and computes the checksums.
 type writer struct {
 	tar  *tar.Writer
 	sums bytes.Buffer
 }
 
-// Write writes everything below root. Files may grow meanwhile: Write writes what
-// they had when it began.
+// Write writes everything below root. Files may grow meanwhile: Write writes them up to their initial size.
 func Write(w io.Writer, root string, m Manifest) error {
 	m.Format = Format
 	sizes := map[string]int64{}
