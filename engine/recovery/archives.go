@@ -21,9 +21,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Each database has a directory of backups outside its instance: repository/
-// holds the chunks, wal/ the WAL of all its generations. The directory is made
-// with the database, stays in the trash with it and is removed with it.
+// Each database has a directory of backups outside its instance: repository/ holds the chunks, wal/ the WAL of all its
+// generations. The directory is created with the database, stays while it is in the trash, and is removed with it.
 
 // walSlot is the replication slot that keeps WAL until it is archived.
 const walSlot = "holdfast"
@@ -47,8 +46,8 @@ type databaseArchive struct {
 	repository         *repository.Repository
 	wal                *wal.Archive
 	receiver           *wal.Receiver
-	receivedGeneration int // whose WAL the receiver takes
-	// failures and lastFailed count for the receivers before this one.
+	receivedGeneration int // whose WAL the receiver reads
+	// failures and lastFailed cover the previous receivers.
 	failures   int
 	lastFailed time.Time
 
@@ -60,7 +59,7 @@ func (s *archiveSet) get(database string) *databaseArchive {
 	return a.(*databaseArchive)
 }
 
-// known returns the archive of a database, nil if none was used.
+// known returns the archive of a database, nil if none was opened.
 func (s *archiveSet) known(database string) *databaseArchive {
 	a, _ := s.open.Load(database)
 	archive, _ := a.(*databaseArchive)
@@ -77,8 +76,7 @@ func (a *databaseArchive) closeReceiver() error {
 	return a.endReceiver()
 }
 
-// endReceiver closes the receiver and remembers how often it failed. The caller
-// holds mu.
+// endReceiver closes the receiver and records how often it failed. The caller holds mu.
 func (a *databaseArchive) endReceiver() error {
 	status := a.receiver.Status()
 	a.failures += status.Failures
@@ -106,7 +104,7 @@ func (a *databaseArchive) close() error {
 	return err
 }
 
-// CloseReceivers closes all WAL receivers. The servers keep later WAL.
+// CloseReceivers closes all WAL receivers. The servers keep the WAL that they write afterwards.
 func (s *Service) CloseReceivers() error {
 	return s.eachArchive((*databaseArchive).closeReceiver)
 }
@@ -177,9 +175,8 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 	return a.wal, nil
 }
 
-// ReceiveWAL starts to receive the WAL of the database's generation, unless that
-// is under way. The receiver reconnects by itself whatever happens to the
-// instance. The WAL of sandboxes is not archived.
+// ReceiveWAL starts to receive the WAL of the database's generation, unless it already does. The receiver reconnects by
+// itself whatever happens to the instance. The WAL of sandboxes is not archived.
 func (s *Service) ReceiveWAL(db model.Database) error {
 	if db.Sandbox {
 		return nil
@@ -200,8 +197,7 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 		}
 	}
 	if _, err := archive.Generation(db.Generation); err != nil {
-		// A restore has already created its generation with a parent. Create refuses a
-		// damaged one.
+		// A restore has already created its generation with a parent. Create refuses a damaged generation.
 		if err := archive.Create(db.Generation, nil); err != nil {
 			return err
 		}
@@ -218,8 +214,7 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 	return err
 }
 
-// ReceivedGeneration returns the generation of a database whose WAL is received
-// or was received last, 0 when none was.
+// ReceivedGeneration returns the generation of a database whose WAL is being or was last received, 0 for none.
 func (s *Service) ReceivedGeneration(database string) int {
 	a := s.archives.get(database)
 	a.mu.Lock()
@@ -241,8 +236,7 @@ func (s *Service) StopReceiving(database string) error {
 	return nil
 }
 
-// WALLost records a gap in the archive and starts a backup, because times after
-// the gap can be restored only from a newer backup.
+// WALLost records a gap in the archive and starts a backup: later times can be restored only from a newer backup.
 func (s *Service) WALLost(db model.Database, gap wal.Gap) {
 	call := s.core.System(model.ActionWALGap, db.Organization, databases.DatabaseResource(db))
 	call.Note("from", gap.From.String())
@@ -280,8 +274,8 @@ func (s *Service) liveWAL(db model.Database) (liveWAL, error) {
 	return liveWAL{a.receiver}, nil
 }
 
-// WALStatus returns the status of a database's WAL receiver, false when there is
-// none. Failures counts those of all its receivers since the appliance started.
+// WALStatus returns the status of a database's WAL receiver, false if there is none. Failures covers all its receivers
+// since the appliance started.
 func (s *Service) WALStatus(database string) (wal.Status, bool) {
 	a := s.archives.get(database)
 	a.mu.Lock()
@@ -311,14 +305,13 @@ func (s *Service) RemoveBackups(database string) error {
 	return nil
 }
 
-// PruneWAL removes the WAL that no kept backup needs. It keeps the newest segment
-// of the current generation and of the one that an undo would bring back: the
-// server continues there, and the next backup begins after it. It removes nothing
-// where not all backups could be reconciled with their records.
+// PruneWAL removes the WAL that no kept backup needs. It keeps the newest segment of the current generation and of the
+// one that an undo would bring back: the server continues there, and the next backup begins after it. It removes
+// nothing unless all backups could be reconciled with their records.
 func (s *Service) PruneWAL(database string) error {
 	db, err := s.databases.Record(database)
 	if errors.Is(err, meta.ErrNotFound) {
-		return nil // it was deleted meanwhile, with all of its WAL
+		return nil // the database and all of its WAL were removed meanwhile
 	}
 	if err != nil || db.Sandbox || s.archives.get(database).keepsWAL.Load() {
 		return err

@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Backing describes a backup in the claim it holds.
+// Backing describes a backup in its claim.
 const Backing = "a backup"
 
 // BackupCreate starts a backup and returns its record at once.
@@ -30,7 +30,7 @@ func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup,
 	return b, err
 }
 
-// BeginBackup starts a backup; done is closed when it has ended.
+// BeginBackup starts a backup; done is closed when the backup has ended.
 func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
 	var ctx context.Context
 	var ended func()
@@ -54,9 +54,8 @@ func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.Backu
 	return b, over, nil
 }
 
-// CancelableBackup returns the context of a backup. It is cancelled when the
-// engine closes and when the backup has to give way to another operation. The
-// caller calls ended.
+// CancelableBackup returns the context of a backup, which is cancelled when the engine closes or another operation
+// takes precedence. The caller calls ended.
 func (s *Service) CancelableBackup(database string, t model.BackupType) (_ context.Context, ended func()) {
 	ctx, end := s.core.Cancels.Add(s.core.Lifetime, databases.BackupClaim(database))
 	if t != model.BackupScheduled {
@@ -190,8 +189,8 @@ func (s *Service) StartBackup(id, operation string) error {
 	})
 }
 
-// wholeInterval is how often a backup reads the whole database and not only the
-// pages that the WAL says have changed: the WAL does not show bit rot.
+// wholeInterval is how often a backup reads the whole database instead of only the pages that the WAL says have
+// changed: the WAL does not show bit rot.
 const wholeInterval = 7 * 24 * time.Hour
 
 func (s *Service) readsWhole(database string) bool {
@@ -215,9 +214,8 @@ func (s *Service) latestBackup(ctx context.Context, database string, repo *repos
 	return newest.ID, s.verifyIfDamaged(ctx, *newest, repo)
 }
 
-// verifyIfDamaged reads all stored data before a backup builds on it, if damage is
-// known from the newest backup's verification or from any read by this process.
-// The known damage is one record; there may be more.
+// verifyIfDamaged reads all stored data before a backup builds on it, if the newest backup's verification or any read
+// by this process has found damage. The known damage is one record; there may be more.
 func (s *Service) verifyIfDamaged(ctx context.Context, newest model.Backup, repo *repository.Repository) error {
 	err := checkStored(repo, newest.ID)
 	if err != nil && !errors.Is(err, repository.ErrDamaged) {
@@ -236,8 +234,7 @@ func (s *Service) verifyIfDamaged(ctx context.Context, newest model.Backup, repo
 	return nil
 }
 
-// checkStored checks that no part of a backup is missing. A backup that is absent
-// altogether is fine: nothing builds on it.
+// checkStored checks that no part of a backup is missing. A completely absent backup is fine: nothing builds on it.
 func checkStored(repo *repository.Repository, id string) error {
 	source, err := repo.Snapshot(id)
 	if errors.Is(err, repository.ErrNotFound) {
@@ -266,7 +263,7 @@ func roundUpEnd(at time.Time) time.Time {
 	return at.Add(endPrecision - time.Nanosecond).Truncate(endPrecision)
 }
 
-// endBackup commits the end of a backup: its figures, or its error.
+// endBackup commits the end of a backup: its statistics, or its error.
 func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
 	completed := roundUpEnd(s.core.Clock())
 	record := func(tx *meta.Tx) error {

@@ -54,9 +54,8 @@ func (s *Service) MarkForDeletion(call *model.Call, database, id string) error {
 
 var errPinned = model.Errorf(model.CodeConflict, "this backup is pinned; unpin it first")
 
-// dropBackup removes a backup whose deletion is pending from the repository, if
-// it is there, and then its record. CollectBackups removes the chunks that only
-// this backup needed.
+// dropBackup removes a backup whose deletion is pending from the repository, if it is there, and then its record.
+// CollectBackups removes the chunks that only this backup needed.
 func (s *Service) dropBackup(database, id string) error {
 	if err := s.dropStored(database, id); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// backupEnded audits how a backup ended and sends the event. A backup that was cut
-// short, by the end of the appliance or by the operation it gave way to, sends
-// none: it is not a failure to alert the operator for.
+// backupEnded writes the audit entry of a backup's end and sends the event. A backup that the appliance's stop or
+// another operation cut short sends none: the operator need not be alerted.
 func (s *Service) backupEnded(db model.Database, b model.Backup, err error, cut bool) {
 	resource := model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name}
 	call := s.core.System(model.ActionBackupEnd, db.Organization, resource)

@@ -10,10 +10,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// expiry returns when a backup may be removed, nil for never. newest is the
-// newest good backup of its database: that one stays, and so do pinned ones.
-// Unpinning restarts the retention period, because it does not need the right to
-// delete. Failed backups are kept as long, so that they can be examined.
+// expiry returns when a backup may be removed, nil for never. newest is the newest good backup of its database: it
+// never expires, and neither do pinned ones. Unpinning restarts the retention period, because it does not need the
+// permission to delete. Failed backups are kept as long, so that they can be examined.
 func (s *Service) expiry(b model.Backup, newest *model.Backup) *time.Time {
 	if s.core.Config.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
 		return nil
@@ -54,8 +53,7 @@ func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Bac
 	return nil
 }
 
-// ExpireBackups removes the backups of a database that have expired. If the
-// backups are busy, the next sweep does it.
+// ExpireBackups removes the expired backups of a database. If the backups are busy, the next sweep does it.
 func (s *Service) ExpireBackups(db model.Database) error {
 	if expired, err := s.expiredBackups(db.ID); err != nil || len(expired) == 0 {
 		return err
@@ -65,7 +63,7 @@ func (s *Service) ExpireBackups(db model.Database) error {
 		return nil
 	}
 	defer release()
-	expired, err := s.expiredBackups(db.ID) // again, now that they are claimed
+	expired, err := s.expiredBackups(db.ID) // again, now with the claim
 	for _, b := range expired {
 		err = errors.Join(err, s.expireBackup(db, b))
 	}
@@ -76,7 +74,7 @@ func (s *Service) ExpireBackups(db model.Database) error {
 func (s *Service) expireBackup(db model.Database, b model.Backup) error {
 	call := s.core.System(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
 	err := s.MarkForDeletion(call, db.ID, b.ID)
-	if errors.Is(err, errPinned) { // since it was listed
+	if errors.Is(err, errPinned) { // pinned since it was listed
 		return nil
 	}
 	if err != nil {

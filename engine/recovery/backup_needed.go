@@ -21,7 +21,7 @@ func (s *Service) BackUpIfOwed(db model.Database) {
 func (s *Service) needsBackup(db model.Database) (bool, error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
-		return false, err // the schedule makes the first
+		return false, err // the first backup is a scheduled one
 	}
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupPin pins a completed backup, which then neither expires nor can be
-// deleted, or unpins it. Pinning again changes the reason.
+// BackupPin pins a completed backup, which then neither expires nor can be deleted, or unpins it. Pinning again
+// replaces the reason.
 func (s *Service) BackupPin(call *model.Call, database, id string, pinned bool, reason string) (model.Backup, error) {
 	if !pinned && reason != "" {
 		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
@@ -45,7 +45,7 @@ func (s *Service) BackupPin(call *model.Call, database, id string, pinned bool, 
 	return s.BackupGet(call, database, id)
 }
 
-// pin returns the new pin of a backup, given its present one.
+// pin returns the new pin of a backup, given its current one.
 func pin(was *model.Pin, pinned bool, reason string, now time.Time) *model.Pin {
 	switch {
 	case !pinned:

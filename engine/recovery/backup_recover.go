@@ -15,8 +15,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ReconcileRepositories makes the stored backups of each database and their
-// records agree. It runs before backups can begin.
+// ReconcileRepositories reconciles the stored backups of each database with their records. It runs before any backup
+// starts.
 func (s *Service) ReconcileRepositories() error {
 	root := filepath.Join(s.core.Config.DataDir, "backups")
 	databases, err := os.ReadDir(root)
@@ -32,15 +32,15 @@ func (s *Service) ReconcileRepositories() error {
 		if err == nil {
 			err = s.reconcileRepository(db)
 		}
-		if err != nil { // the database starts nevertheless
+		if err != nil { // the database starts anyway
 			s.core.Log.Error("reconcile backups", "database", entry.Name(), "error", err)
 		}
 	}
 	return nil
 }
 
-// reconcileRepository finishes interrupted changes to a repository. If that fails
-// for any backup, all WAL is kept, because it is unknown which of it is needed.
+// reconcileRepository finishes interrupted changes to a repository. If that fails for any backup, all WAL is kept,
+// because it is unknown which WAL is needed.
 func (s *Service) reconcileRepository(db model.Database) error {
 	repo, dropped, err := s.reconcileStored(db)
 	if err != nil {
@@ -50,9 +50,8 @@ func (s *Service) reconcileRepository(db model.Database) error {
 	return s.cleanRepository(db.ID, repo, dropped)
 }
 
-// reconcileStored makes stored backups and records agree: it finishes pending
-// deletions; a backup with a manifest is complete, whatever its record says; one
-// without a record, because an older holdfast.db was brought back, gets one. An
+// reconcileStored reconciles stored backups with records. It finishes pending deletions. A backup with a manifest is
+// complete, whatever its record says; one without a record, because an older holdfast.db was restored, gets one. An
 // error in one backup does not stop it from reconciling the others.
 func (s *Service) reconcileStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
 	if repo, err = s.Repository(db.ID); err != nil {
@@ -211,8 +210,7 @@ func (s *Service) RecoverBackups() error {
 	})
 }
 
-// mayBeComplete reports whether a backup's manifest is there, or its repository
-// cannot be read.
+// mayBeComplete reports whether a backup's manifest exists, or its repository cannot be read.
 func (s *Service) mayBeComplete(b model.Backup) bool {
 	repo, err := s.Repository(b.Database)
 	if err != nil {

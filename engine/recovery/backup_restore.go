@@ -16,11 +16,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// BackupRestore starts a restore of a backup and returns the operation at once.
-// It builds and recovers the restored files beside the running database, which is
-// replaced only when they are known to work. A failed restore leaves the database
-// unchanged. If into is not nil, the files become a new database of that name in
-// the same project instead.
+// BackupRestore starts a restore of a backup and returns the operation at once. It builds and recovers the restored
+// files next to the running database, and replaces that only when they are known to work. A failed restore leaves the
+// database unchanged. If into is not nil, the files become a new database of that name in the same project instead.
 func (s *Service) BackupRestore(call *model.Call, database, id string, into *string) (model.DatabaseOperation, error) {
 	if err := validateInto(into); err != nil {
 		return model.DatabaseOperation{}, err
@@ -37,8 +35,7 @@ func (s *Service) BackupRestore(call *model.Call, database, id string, into *str
 	})
 }
 
-// validateInto checks the name of the new database that a restore makes, if it
-// makes one.
+// validateInto checks the name of the new database, if the restore creates one.
 func validateInto(name *string) error {
 	if name == nil {
 		return nil
@@ -96,8 +93,7 @@ func (s *Service) beginRestore(
 	})
 }
 
-// checkSpaceForRestore refuses a restore that does not fit on the disk beside the
-// data it replaces.
+// checkSpaceForRestore refuses a restore that does not fit on the disk in addition to the data it replaces.
 func (s *Service) checkSpaceForRestore(p RestorePlan) error {
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
 		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must make room",
@@ -120,8 +116,8 @@ func (s *Service) RecoveryUndo(call *model.Call, database string) (model.Databas
 	})
 }
 
-// stage describes the data directory that a database will be switched to: how to
-// build it and the plan to recover it by, nil for one that was in use before.
+// stage describes the data directory that a database will be switched to: how to build it, and the plan for its
+// recovery, nil for one that was in use before.
 type stage struct {
 	build func(context.Context) error
 	plan  *RestorePlan
@@ -172,8 +168,7 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 	}
 }
 
-// buildAndSwitch builds the new data directory and switches to it. switched says
-// that it has begun to switch.
+// buildAndSwitch builds the new data directory and switches to it. switched reports whether the switch has begun.
 func (s *Service) buildAndSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
 	if err := next.build(ctx); err != nil {
 		return false, err
@@ -184,8 +179,7 @@ func (s *Service) buildAndSwitch(ctx context.Context, db model.Database, op mode
 	return true, s.SwitchGeneration(ctx, db, op)
 }
 
-// PrepareGeneration recovers the new data directory and records in the WAL archive
-// where its history begins.
+// PrepareGeneration recovers the new data directory and records in the WAL archive where its history begins.
 func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
 	next := db
 	next.Generation = op.Generation
@@ -199,9 +193,8 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 	return s.databases.SetPhase(op.ID, "switching")
 }
 
-// recoverPrivately recovers a data directory that was built for the record next on
-// a private socket, by the plan if there is one, gives it the roles and passwords
-// of the record and stops.
+// recoverPrivately recovers the data directory of the record next on a private socket, by the plan if there is one,
+// sets the recorded roles and passwords, and stops the instance.
 func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
 	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
 		return err
@@ -233,12 +226,10 @@ func (s *Service) recordFork(next model.Database, plan RestorePlan) error {
 	return archive.Create(next.Generation, &wal.Parent{Generation: plan.Target.Generation, Timeline: plan.Target.Timeline, Fork: plan.Target.End})
 }
 
-// SwitchGeneration replaces the running instance by one on the new data
-// directory. The commit in the middle is the switch: by then the old instance has
-// stopped and the new one has not accepted writes, so no crash loses what either
-// has acknowledged. A start rolls back what was interrupted before the commit and
-// finishes what was interrupted after it. The caller rolls back if the new
-// instance does not start.
+// SwitchGeneration replaces the running instance with one on the new data directory. The commit in the middle is the
+// switch: by then the old instance has stopped and the new one has not accepted writes, so no crash loses what either
+// has acknowledged. The next start rolls back a switch interrupted before the commit and finishes one interrupted after
+// it. The caller rolls back if the new instance does not start.
 func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
 	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
 		return err
@@ -252,14 +243,14 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
-	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: it is recorded later
+	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: recorded later
 		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
 	if err := s.ReceiveWAL(next); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 	}
 	s.backUpSoon(db.ID)
-	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the figures are of the replaced data
+	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the samples are of the replaced data
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
 			s.core.Log.Error("remove data replaced earlier", "database", db.ID, "error", err)
@@ -295,10 +286,9 @@ func (s *Service) drain(db model.Database) error {
 	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
 }
 
-// describeSwitch describes the switch from db, whose instance has stopped, to a
-// generation: whether all WAL of the old one is archived, and where in the WAL the
-// new one continues. That is where it forked, or where it was shut down if it
-// served before. RecordSwitch sets the time.
+// describeSwitch describes the switch from db, whose instance has stopped, to a generation: whether all WAL of the old
+// one is archived, and where in the WAL the new one continues. That is the fork point, or the shutdown checkpoint if
+// the generation served before. RecordSwitch sets the time.
 func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
 	next := model.Served{Generation: generation, Undrained: !s.tryDrain(db)}
 	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, generation))
@@ -316,7 +306,7 @@ func (s *Service) describeSwitch(db model.Database, generation int) model.Served
 	return next
 }
 
-// RecordSwitch commits that a generation is the current one from now on.
+// RecordSwitch commits that a generation is now the current one.
 func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
 	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
 	next.Since = now
@@ -333,10 +323,9 @@ func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, er
 	})
 }
 
-// RevertSwitch stops the instance and reverts RecordSwitch, if that was committed.
-// On a full disk it waits for free space: a start that took the new generation
-// would lose what the old one acknowledges from here on. If it fails, the next
-// start recovers the operation.
+// RevertSwitch stops the instance and reverts RecordSwitch, if that was committed. On a full disk it waits for free
+// space: a start that used the new generation would lose what the old one acknowledges from here on. If RevertSwitch
+// fails, the next start recovers the operation.
 func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error {
 	if err := s.databases.StopInstance(ctx, before.ID); err != nil {
 		return err
@@ -355,10 +344,9 @@ func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error
 	return s.core.RecordOnceSpace(ctx, revert)
 }
 
-// rollBackSwitch returns the database to its state before the operation; switched
-// says that its instance was stopped. If the old data does not start either, the
-// operation ends while retries continue in the background: a running operation
-// would block all others on the database.
+// rollBackSwitch returns the database to its state before the operation; switched says that its instance was stopped.
+// If the old data does not start either, the operation ends while retries continue in the background: a running
+// operation would block all others on the database.
 func (s *Service) rollBackSwitch(
 	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
 ) error {

@@ -23,9 +23,8 @@ const (
 // backupSlots is how many scheduled backups are made at once.
 const backupSlots = 4
 
-// ScheduleBackups makes backups when they are due, until ctx ends. It backs up one
-// database of an organization at a time, and no organization waits for another:
-// a backup may take long or fail to finish.
+// ScheduleBackups makes backups when they are due, until ctx ends. It backs up one database of an organization at a
+// time, and no organization waits for another: a backup may take long or hang.
 func (s *Service) ScheduleBackups(ctx context.Context) {
 	if s.core.Config.BackupInterval <= 0 {
 		return
@@ -105,13 +104,12 @@ func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 	}
 }
 
-// backUpSoon runs backUpNow in the background. It holds a claim until the first
-// attempt, so that a caller that waits for all work on the database to end does
-// not see a gap before the backup.
+// backUpSoon runs backUpNow in the background. It holds a claim until the first attempt, so that a caller that waits
+// for the end of all work on the database sees no gap before the backup.
 func (s *Service) backUpSoon(database string) {
 	release, err := s.core.Claims.Take(database+"/owed", "the backup after a restore or a gap")
 	if err != nil {
-		return // another is about to begin
+		return // another one is about to begin
 	}
 	s.core.Background(func(context.Context) { s.backUpNow(database, release) })
 }
@@ -159,8 +157,8 @@ func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 	return scheduledAfter(db, last, s.core.Config.BackupInterval, now), nil
 }
 
-// isAhead reports whether a backup was started by a clock that has been set back
-// since. Such a backup does not determine when the next is due.
+// isAhead reports whether a backup's start is in the future, because the clock has been set back since. Such a backup
+// does not determine when the next one is due.
 func isAhead(b model.Backup, now time.Time) bool { return b.StartedAt.After(now.Add(time.Minute)) }
 
 // scheduledAfter returns when the backup after last is due; last is nil for none.
@@ -186,8 +184,7 @@ func scheduledAfter(db model.Database, last *model.Backup, interval time.Duratio
 	}
 }
 
-// lastScheduledTime returns the database's latest scheduled time that is not after
-// now.
+// lastScheduledTime returns the database's latest scheduled time that is not after now.
 func lastScheduledTime(id string, interval time.Duration, now time.Time) time.Time {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(id))
@@ -196,8 +193,8 @@ func lastScheduledTime(id string, interval time.Duration, now time.Time) time.Ti
 	return time.Unix(0, 0).Add(offset + since - since%interval).UTC()
 }
 
-// checkSpaceForBackup refuses a backup unless half the size of the database is
-// free on disk: compression leaves less of most databases.
+// checkSpaceForBackup refuses a backup unless free disk space is at least half the size of the database: most databases
+// compress to less.
 func (s *Service) checkSpaceForBackup(database string) error {
 	stats, _ := s.databases.Statistics.Get(database)
 	host, err := core.MeasureHost(s.core.Config.DataDir)

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// ExportInterval is how often workers check whether an export may be tried
-	// again.
+	// ExportInterval is how often workers check for exports to try again.
 	ExportInterval = 15 * time.Second
 	// ExportsAtOnce is how many exports are made at once, each of another
 	// organization.
@@ -33,8 +32,7 @@ const (
 	exportLockWait = 5 * time.Minute
 )
 
-// RequestExport records that the database is to be exported, unless an export is
-// pending already.
+// RequestExport records that the database is to be exported, unless an export is already pending.
 func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	if !s.core.Config.Exports {
 		return nil
@@ -55,9 +53,8 @@ func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	})
 }
 
-// MakeNextExport makes the oldest export that can be made now and reports whether
-// it made one. It makes one export per organization at a time, so that sessions
-// that block one organization's export do not delay the others.
+// MakeNextExport makes the oldest export that can be made now and reports whether it made one. It makes one export per
+// organization at a time, so that sessions that block one organization's export do not delay the others.
 func (s *Service) MakeNextExport(ctx context.Context) bool {
 	due, err := s.dueExports()
 	if err != nil {
@@ -66,7 +63,7 @@ func (s *Service) MakeNextExport(ctx context.Context) bool {
 	for _, x := range due {
 		release, err := s.core.Claims.Take(exportClaim(x.Organization), "an export")
 		if err != nil {
-			continue // one of the organization's is being made
+			continue // one of the organization's exports is running
 		}
 		defer release()
 		return s.makeDueExport(ctx, x)
@@ -85,7 +82,7 @@ func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 	if err == nil {
 		err = s.makeExport(ctx, x, db)
 	}
-	if err == nil || ctx.Err() != nil { // the next start makes it
+	if err == nil || ctx.Err() != nil { // if ctx has ended, the next start makes the export
 		return err == nil
 	}
 	s.core.Log.Warn("export", "database", x.Database, "attempt", x.Attempts+1, "error", err)
@@ -211,8 +208,7 @@ func (s *Service) postponeExport(x model.Export, cause error) error {
 	})
 }
 
-// RecoverExports makes exports pending again that were running when the appliance
-// ended.
+// RecoverExports makes exports pending again that were running when the appliance stopped.
 func (s *Service) RecoverExports() error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		return tx.Exports().ChangeWhere(func(x model.Export) bool { return x.Status == model.ExportRunning },

@@ -68,7 +68,7 @@ func (s *Service) exportView(x model.Export) ExportView {
 	return view
 }
 
-// ExportSubject returns what the signature of an export's download URL is for.
+// ExportSubject identifies an export's download in a signature.
 func ExportSubject(id string) string { return "export " + id }
 
 // ExportDownload is an export with its bytes. The caller closes Content.
@@ -91,7 +91,7 @@ func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDow
 	}
 	call.Organization, call.Resource.Name = x.Organization, x.Filename
 	content, err := s.core.Blobs.Open(blobstore.Ref(x.Blob))
-	if err != nil { // a newer one has replaced it
+	if err != nil { // a newer export has replaced it
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	return ExportDownload{Export: x, Content: content}, nil

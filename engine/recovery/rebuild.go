@@ -13,9 +13,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Rebuild makes the data directory of a database that was moved here with its
-// backups alone, from the newest of them. It is a restore that replaces nothing.
-// If it fails or the appliance dies before the switch, the next start tries
+// Rebuild creates the data directory of a database that was moved here with only its backups, from the newest of them.
+// It is a restore that replaces nothing. If it fails or the appliance crashes before the switch, the next start tries
 // again.
 func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")

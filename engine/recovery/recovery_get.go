@@ -17,25 +17,25 @@ import (
 // RecoveryState says whether a database can be restored.
 type RecoveryState string
 
-// The states. Degraded means that present commits may not be safe.
+// The states. Degraded means that current commits may be lost.
 const (
 	RecoveryAvailable RecoveryState = "available"
 	RecoveryWaiting   RecoveryState = "waiting_for_first_backup"
 	RecoveryDegraded  RecoveryState = "degraded"
 )
 
-// Recovery describes to which times a database can be restored. Its times are
-// those of commits that are safe in the archive.
+// Recovery describes the times to which a database can be restored. Its times are those of commits that are safe in the
+// archive.
 type Recovery struct {
 	State RecoveryState
-	// Archives says whether the database's WAL is archived. A sandbox's is not.
+	// Archives says whether the database's WAL is archived; a sandbox's WAL is not.
 	Archives   bool
 	Window     Window
 	RPO        *time.Duration // nil while nothing receives WAL
 	Archiving  Archiving
 	Interval   time.Duration // of scheduled backups, 0 for none
 	NextBackup *time.Time
-	Retention  time.Duration // 0 keeps backups for ever
+	Retention  time.Duration // 0 keeps backups forever
 	Timeline   []RecoveryEvent
 	Operations []model.DatabaseOperation
 }
@@ -43,12 +43,12 @@ type Recovery struct {
 // Window is the range of times to which the database can be restored.
 type Window struct{ Earliest, Latest *time.Time }
 
-// Archiving describes how the WAL gets into the archive.
+// Archiving describes how the WAL is archived.
 type Archiving struct {
 	wal.Status
 	LastSegment string
 	Segments    int       // in the archive, of all generations
-	Gaps        []wal.Gap // of all generations, the oldest first
+	Gaps        []wal.Gap // of all generations, oldest first
 }
 
 // RecoveryEvent is an event in the history of a database's data.
@@ -56,11 +56,11 @@ type RecoveryEvent struct {
 	Type     string // "backup", "restore", "gap" or "timeline_switch"
 	At       time.Time
 	Backup   string
-	Timeline int    // of the WAL, 0 = not known
-	LSN      string // of a restore or a switch: where the WAL continues
+	Timeline int    // of the WAL, 0 if unknown
+	LSN      string // where the WAL continues after a restore or a switch
 }
 
-// RecoveryGet returns to which times the database can be restored, and its history.
+// RecoveryGet returns the times to which the database can be restored, and its history.
 func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database string) (Recovery, error) {
 	db, err := s.databases.Database(call, database)
 	if err != nil {
@@ -91,9 +91,8 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	return r, nil
 }
 
-// recoveryPoint returns how much of the past would be missing if the server were
-// lost now. While the receiver has not yet heard from its server, that is
-// everything since the last moment in the archive.
+// recoveryPoint returns the period whose commits would be lost if the server failed now. Until the receiver first hears
+// from its server, that is everything since the last moment in the archive.
 func (s *Service) recoveryPoint(r Recovery) *time.Duration {
 	if r.Archiving.State == "" {
 		return nil
@@ -108,8 +107,8 @@ func (s *Service) recoveryPoint(r Recovery) *time.Duration {
 	return &rpo
 }
 
-// recoveryState returns the state. A receiver that has just disconnected does not
-// degrade it; one that has been away for long does.
+// recoveryState returns the state. A receiver that has just disconnected does not degrade it; a long disconnection
+// does.
 func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	status, _ := s.databases.LiveStatus(db)
 	away := r.Archiving.State != wal.StateStreaming &&
@@ -124,9 +123,8 @@ func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	}
 }
 
-// window returns the range from the end of the oldest backup to the last moment
-// whose commits are known to be safe. Just after the first backup it waits until
-// that moment is not before the start.
+// window returns the range from the end of the oldest backup to the last moment whose commits are known to be safe.
+// Just after the first backup it waits until the range is not empty.
 func (s *Service) window(ctx context.Context, db model.Database) (w Window, err error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil || len(backups) == 0 {
@@ -145,9 +143,8 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 	return w, nil
 }
 
-// restorableTo returns the last moment that is known to be safe. If no receiver
-// has reported it, that is the last commit in the archive, else the end of the
-// newest backup.
+// restorableTo returns the last moment that is known to be safe. If no receiver has reported one, that is the last
+// commit in the archive, else the end of the newest backup.
 func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
 	if status, _ := s.WALStatus(newest.Database); !status.RestorableTo.IsZero() {
 		return status.RestorableTo, nil
@@ -171,7 +168,7 @@ func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.T
 	return last, err
 }
 
-// archiving returns how the database's WAL is received.
+// archiving returns how the database's WAL is archived.
 func (s *Service) archiving(db model.Database) (Archiving, error) {
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {
@@ -191,7 +188,7 @@ func (s *Service) archiving(db model.Database) (Archiving, error) {
 	return a, nil
 }
 
-// recoveryHistory returns what happened to the database's data, newest first.
+// recoveryHistory returns the events in the database's data, newest first.
 func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []RecoveryEvent, operations []model.DatabaseOperation, err error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil {

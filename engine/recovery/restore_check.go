@@ -12,9 +12,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// checkPlan reads what a restore by p needs, without changing anything: the index
-// of all chunks of the backup, and every byte of the WAL. The error names what is
-// damaged and what to do.
+// checkPlan reads what the restore p needs, without changing anything: the index of all chunks of the backup, and every
+// byte of the WAL. The error names the damage and the remedy.
 func (s *Service) checkPlan(ctx context.Context, p RestorePlan, progress func(done, total int64)) error {
 	source, err := s.snapshotOf(p)
 	if err != nil {
@@ -48,7 +47,7 @@ func (s *Service) checkAndUnpack(ctx context.Context, p *RestorePlan, operation,
 	return s.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: progress})
 }
 
-// unpackTimed is Unpack; it notes in the plan how long that took.
+// unpackTimed is Unpack, and records in the plan how long that took.
 func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, opts backup.RestoreOptions) error {
 	began := time.Now()
 	err := s.Unpack(ctx, *p, dir, opts)
@@ -75,7 +74,7 @@ func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
 	return source, nil
 }
 
-// explainGap adds what to do about missing or damaged WAL to the error.
+// explainGap adds a remedy for missing or damaged WAL to the error.
 func explainGap(err error) error {
 	return &model.Error{
 		Code: model.CodeConflict,

@@ -55,8 +55,8 @@ func (p pace) linear(bytes int64) (seconds float64, known bool) {
 	return mean, b <= max(2*p.Most, paceSmall)
 }
 
-// paceSmall is how many bytes of WAL any machine replays in a second or two. The
-// rest of a segment counts as WAL, so even an idle database has some segments.
+// paceSmall is how many bytes of WAL any machine replays in a second or two. A segment always counts as a whole, so
+// even an idle database has some WAL.
 const paceSmall = 64 << 20
 
 // restorePace estimates how long this machine takes to restore: to write the files
@@ -66,15 +66,13 @@ type restorePace struct {
 	Rest   pace `json:"rest"`
 }
 
-// The settings that keep the measurements. Restores use the whole machine,
-// verifications as little of it as they can.
+// The settings that store the measurements. Restores use the whole machine, verifications as little of it as possible.
 const (
 	restorePaceSetting      = "pace.restore"
 	verificationPaceSetting = "pace.verification"
 )
 
-// notePace adds a run to the measurements: how long the files of the plan's backup
-// took, and everything else.
+// notePace adds a run to the measurements: how long it took to unpack the plan's backup, and to do everything else.
 func (s *Service) notePace(setting string, p RestorePlan, unpack, rest time.Duration) {
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
 		now := readPace(tx, setting)
@@ -91,7 +89,7 @@ func (s *Service) notePace(setting string, p RestorePlan, unpack, rest time.Dura
 	}
 }
 
-// readPace returns the measurements, none if they cannot be read.
+// readPace returns the measurements, or none if they are unreadable.
 func readPace(tx *meta.Tx, setting string) (p restorePace) {
 	if json.Unmarshal(tx.Setting(setting), &p) != nil {
 		return restorePace{}
@@ -99,8 +97,8 @@ func readPace(tx *meta.Tx, setting string) (p restorePace) {
 	return p
 }
 
-// estimate returns about how long the restore takes, from earlier restores on this
-// machine or else from verifications; nil if neither suffices.
+// estimate returns about how long the restore takes, based on earlier restores on this machine or else on
+// verifications; nil if neither suffices.
 func (s *Service) estimate(p RestorePlan) (*time.Duration, error) {
 	var about *time.Duration
 	err := s.core.Meta.View(func(tx *meta.Tx) error {

@@ -17,8 +17,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// RestorePlan says from which backup and WAL a database is restored, and to which
-// point.
+// RestorePlan says from which backup and WAL a database is restored, and to which point.
 type RestorePlan struct {
 	Backup model.Backup
 	Point  RestorePoint // the requested point; the zero value is the end of the backup
@@ -38,10 +37,10 @@ func (p RestorePlan) describe(op *model.DatabaseOperation) {
 	}
 }
 
-// NeededBytes returns how much disk the restored data takes beside the present.
+// NeededBytes returns how much disk space the restored data takes in addition to the current data.
 func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*core.MinFreeSpace }
 
-// PlanBackup is PlanEnd with an error that says what to do about a gap in the WAL.
+// PlanBackup is PlanEnd, but its error gives the remedy for a gap in the WAL.
 func (s *Service) PlanBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {
 	p, err := s.PlanEnd(ctx, b)
 	if errors.Is(err, wal.ErrGap) {
@@ -97,8 +96,8 @@ func (at RestorePoint) position() (xlog.LSN, error) {
 	return lsn, nil
 }
 
-// RestorePlan returns how RecoveryRestore would restore the database to a point. It
-// reads all WAL that this needs and changes nothing.
+// RestorePlan returns how RecoveryRestore would restore the database to a point. It reads all WAL that this needs and
+// changes nothing.
 func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database string, at RestorePoint, into *string) (RestorePlan, error) {
 	call.Note("dry_run", "true")
 	if err := cmp.Or(validateInto(into), at.validate()); err != nil {
@@ -129,9 +128,8 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	})
 }
 
-// planPoint finds the newest backup from which a point can be reached. It looks
-// for a time in the generation that was current then: times before a restore mean
-// the data before that restore.
+// planPoint finds the newest backup from which a point can be reached. It looks for a time in the generation that was
+// current then: times before a restore refer to the data before that restore.
 func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
 	if db.Sandbox {
 		return RestorePlan{}, noBackupsOf(db)
@@ -158,7 +156,7 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	// Backups whose verification has failed are the last resort.
+	// Backups whose verification has failed are a last resort.
 	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(verificationRank(a), verificationRank(b)) })
 	var reason error
 	for _, generation := range generations {
@@ -190,9 +188,8 @@ func leadsTo(archive *wal.Archive, b model.Backup, generation int) bool {
 // second or two to report that nothing more was committed.
 const archiveWait = 5 * time.Second
 
-// AwaitArchive waits, if WAL is being received, until the archive has all that was
-// committed by a time that has just passed. It does not wait for future times,
-// except for the end of a backup, which is recorded up to endPrecision late.
+// AwaitArchive waits, if WAL is being received, until the archive has everything committed up to a time that has just
+// passed. It does not wait for future times, except for the end of a backup, which is recorded up to endPrecision late.
 func (s *Service) AwaitArchive(ctx context.Context, database string, at time.Time) {
 	if at.After(s.core.Clock().Add(endPrecision)) {
 		return
@@ -249,9 +246,8 @@ func (s *Service) target(db model.Database, at RestorePoint) (t wal.Target, gene
 // firstGeneration is the generation of a new database.
 const firstGeneration = 1
 
-// idleUntil returns the time up to which the archive is known to have all commits
-// of a generation: safe for the current one, now for one that was shut down
-// cleanly and replaced, else the zero time.
+// idleUntil returns the time up to which the archive is known to have all commits of a generation: safe for the current
+// one, now for one that was shut down cleanly and replaced, else the zero time.
 func (s *Service) idleUntil(db model.Database, generation int, safe time.Time) time.Time {
 	if generation == db.Generation {
 		return safe
@@ -272,8 +268,7 @@ func (s *Service) restorableBackups(database string) ([]model.Backup, error) {
 	return slices.DeleteFunc(all, func(b model.Backup) bool { return b.Status != model.BackupCompleted || b.DeletionPending }), err
 }
 
-// explainUnreachable returns the error for a point that cannot be reached, which
-// says what can be.
+// explainUnreachable returns the error for a point that cannot be reached, which says what can be reached.
 func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
 	field, wanted := "target_time", at.Time.UTC().Format(time.RFC3339Nano)
 	if at.LSN != "" {
@@ -310,8 +305,8 @@ func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at 
 		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), window.Latest.UTC().Format(time.RFC3339Nano))
 }
 
-// positions returns the first and the last LSN that can be restored in the
-// database's present history; 0 when no backup leads to it.
+// positions returns the first and the last LSN that can be restored in the database's current history; 0 if no backup
+// leads to it.
 func (s *Service) positions(ctx context.Context, db model.Database) (first, last xlog.LSN, err error) {
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {

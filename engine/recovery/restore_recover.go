@@ -46,8 +46,8 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	if err := durable.WriteFile(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
 		return err
 	}
-	// Recovery needs at least the values that some settings had on the server that
-	// was backed up, whatever the database's settings are now.
+	// Some settings must be at least as high as on the server that was backed up, whatever the database's current
+	// settings are.
 	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
 		return err
 	}
@@ -63,10 +63,9 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	return postgres.Promote(ctx, conn, walSlot)
 }
 
-// startFed starts an instance and feeds it WAL meanwhile: the instance accepts
-// connections only once it has enough WAL to be consistent. It returns with the
-// instance paused or promoted at the target; after an error nothing runs. The
-// supervisor restarts an instance that dies on the way, unless it keeps dying.
+// startFed starts an instance and feeds it WAL meanwhile: the instance accepts connections only once it has enough WAL
+// to be consistent. When startFed returns, the instance is paused or promoted at the target; after an error nothing
+// runs. The supervisor restarts an instance that dies on the way, unless it keeps dying.
 func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -101,9 +100,8 @@ func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery 
 	}
 }
 
-// StopRecovered stops an instance that has recovered a data directory and checks
-// that it shut down cleanly. Its WAL was not synced and not all pages are written,
-// so the directory is complete only after that.
+// StopRecovered stops an instance that has recovered a data directory and checks that it shut down cleanly. Its WAL was
+// not synced and some pages are unwritten, so the directory is complete only after that.
 func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) error {
 	if err := s.databases.StopInstance(ctx, scratch.ID); err != nil {
 		return err

@@ -19,9 +19,9 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// A verification restores a completed backup into a scratch directory, checks all
-// of it and removes it. It reads the archive only and does not touch the database,
-// which may be down. The backups' records say which are to be verified.
+// A verification restores a completed backup into a scratch directory, checks all of it and removes it. It only reads
+// the archive and does not touch the database, which may be down. The backups' records say which backups are to be
+// verified.
 
 const (
 	// VerificationDirectory is the directory below the data directory into which
@@ -29,17 +29,15 @@ const (
 	VerificationDirectory = "verification"
 	// VerificationInterval is how often the worker checks whether a backup is due.
 	VerificationInterval = 15 * time.Second
-	// verificationAttempts is how often a verification is tried that fails for a
-	// reason other than damage. verificationRetry is the wait after the first
-	// failure; it doubles with each attempt.
+	// verificationAttempts is how often a verification that fails for a reason other than damage is tried.
+	// verificationRetry is the wait after the first failure; it doubles with each attempt.
 	verificationAttempts = 4
 	verificationRetry    = time.Minute
 	// verificationNice is the niceness of the scratch instance.
 	verificationNice = 19
 )
 
-// VerifyNext verifies the backup that is due, if there is one, and reports whether
-// it did.
+// VerifyNext verifies a backup if one is due, and reports whether it did.
 func (s *Service) VerifyNext(ctx context.Context) bool {
 	b, err := s.dueVerification()
 	if err != nil {
@@ -68,10 +66,9 @@ func (s *Service) VerifyNext(ctx context.Context) bool {
 	return err == nil
 }
 
-// dueVerification returns the backup to verify next: the newest of a database, from
-// which a restore would start, and among databases that of the one whose last
-// verified backup is the oldest. So a database that is backed up often does not
-// delay the others.
+// dueVerification returns the backup to verify next: the newest of its database, which a restore would start from, and
+// first the database whose last verified backup is the oldest. So a database that is backed up often does not delay the
+// others.
 func (s *Service) dueVerification() (due model.Backup, err error) {
 	newest, verified := map[string]model.Backup{}, map[string]string{}
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
@@ -211,8 +208,7 @@ func isDamage(err error) bool {
 	return false
 }
 
-// RecoverVerifications removes what interrupted verifications have left, and
-// schedules them again.
+// RecoverVerifications removes the remains of interrupted verifications and schedules the verifications again.
 func (s *Service) RecoverVerifications() error {
 	root := filepath.Join(s.core.Config.DataDir, VerificationDirectory)
 	left, err := os.ReadDir(root)

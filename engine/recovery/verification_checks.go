@@ -12,9 +12,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// verifyRecovery recovers the unpacked files to the end of the backup as a restore
-// does, on a private socket, and checks every table and index. When it returns,
-// the instance has shut down cleanly.
+// verifyRecovery recovers the unpacked files to the end of the backup as a restore does, on a private socket, and
+// checks every table and index. When it returns, the instance has shut down cleanly.
 func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan RestorePlan, dir string) (checked postgres.Checked, err error) {
 	scratch, err := s.ScratchInstance(ctx, db, plan.Backup.ID)
 	if err != nil {
@@ -34,8 +33,8 @@ func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan Re
 	return checked, errors.Join(err, s.StopRecovered(ctx, scratch))
 }
 
-// verificationDetail checks the checksums of all pages, including those that amcheck
-// cannot check (other indexes, maps, sequences), and says what was checked.
+// verificationDetail verifies the checksums of all pages, including those that amcheck does not cover (other indexes,
+// maps, sequences), and says what was checked.
 func (s *Service) verificationDetail(ctx context.Context, plan RestorePlan, checked postgres.Checked, dir string) (string, error) {
 	detail := fmt.Sprintf("restored %d bytes and recovered to %s", plan.Backup.SizeBytes, plan.Target.End)
 	if checked.Structure {
