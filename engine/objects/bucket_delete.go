@@ -8,9 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketDelete deletes a bucket. Force deletes a bucket that holds objects,
-// together with them. It returns until when the operator can restore them, zero
-// when they cannot be restored.
+// BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it. It returns until when the
+// operator can restore them, the zero time if they cannot be restored.
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
 	if _, err := s.bucket(call, id); err != nil {
 		return until, err
@@ -40,8 +39,7 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 	return until, err
 }
 
-// objectTrashUntil returns until when objects deleted at that time can be
-// restored, zero when they cannot be.
+// objectTrashUntil returns until when objects deleted at that time can be restored, the zero time if they cannot be.
 func (s *Service) objectTrashUntil(at time.Time) (until time.Time) {
 	if s.core.Config.ObjectTrashRetention > 0 {
 		until = at.Add(s.core.Config.ObjectTrashRetention)

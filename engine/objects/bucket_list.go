@@ -14,9 +14,8 @@ func (s *Service) BucketList(call *model.Call, page core.Page) (core.List[model.
 		func(b model.Bucket) string { return b.ID })
 }
 
-// bucket returns a bucket of the call's organization and makes it the call's
-// resource. Its counters may be out of date: only uploads change them, and
-// uploads need no more than the bucket's owner.
+// bucket returns a bucket of the call's organization and makes it the call's resource. Its counters may be stale: only
+// uploads change them, and uploads use only the bucket's organization.
 func (s *Service) bucket(call *model.Call, id string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
 	b, err := s.core.Meta.CachedBucket(id)

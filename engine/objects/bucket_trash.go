@@ -52,7 +52,7 @@ func noTrashedBucket(id string) error {
 	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast admin trash buckets` shows what is", id)
 }
 
-// PurgeBuckets permanently removes the buckets whose time in the trash is over.
+// PurgeBuckets permanently removes the buckets whose retention in the trash has expired.
 func (s *Service) PurgeBuckets(ctx context.Context) error {
 	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
 		for _, b := range due {

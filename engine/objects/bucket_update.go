@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketChange holds the properties of a bucket to change; nil keeps one.
+// BucketChange holds the properties of a bucket to change; nil leaves one unchanged.
 type BucketChange struct {
 	Public          *bool
 	ExpireAfterDays *int

@@ -19,8 +19,7 @@ const (
 	compactInterval = time.Minute
 	// compactBelow is the live share below which a segment is compacted.
 	compactBelow = 0.5
-	// compactRate limits copying, in bytes per second, so that clients do not
-	// notice it.
+	// compactRate limits copying, in bytes per second, so that it does not slow clients down.
 	compactRate = 32 << 20
 	// compactBatch is the number of bytes copied per sync.
 	compactBatch = 1 << 20
@@ -44,8 +43,8 @@ func (s *Service) Compact(ctx context.Context) {
 	}
 }
 
-// compactOnce compacts the segments whose every note is in the metadata, so that
-// no replay needs them. It keeps damaged segments as evidence.
+// compactOnce compacts the segments whose notes are all in the metadata, so that no replay needs them. It keeps damaged
+// segments as evidence.
 func (s *Service) compactOnce(ctx context.Context) error {
 	var errs []error
 	applied := blobstore.Position(s.core.Meta.Applied())
@@ -79,7 +78,7 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 			return err
 		}
 	}
-	if use.Objects > 0 { // blobs that could not be read and so not moved
+	if use.Objects > 0 { // blobs that could not be read and were not moved
 		return nil
 	}
 	s.core.RemovalLock.RLock()
@@ -130,8 +129,7 @@ func (s *Service) copySegment(ctx context.Context, segment uint32) error {
 	return errors.Join(err, flush())
 }
 
-// moved returns the note to copy the entry's blob with, nil when no object uses
-// the blob any more.
+// moved returns the note to copy the entry's blob with, nil if no object uses the blob any more.
 func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 	var note objectNote
 	if entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {

@@ -9,26 +9,23 @@ import (
 	"holdfast/engine/meta"
 )
 
-// journalDamageKept is how long damage of the journal is reported and its segment
-// kept.
+// journalDamageKept is how long damage in the journal is reported and its segment is kept.
 const journalDamageKept = 30 * 24 * time.Hour
 
-// journalDamageSetting is the setting that records damage of the journal.
+// journalDamageSetting is the setting that records damage in the journal.
 const journalDamageSetting = "journal.damaged"
 
-// maxJournalDamage bounds the number of recorded damages.
+// maxJournalDamage limits the number of recorded damages.
 const maxJournalDamage = 1000
 
-// journalDamage is an acknowledged record of the journal that could not be applied
-// to the metadata.
+// journalDamage is an acknowledged record of the journal that could not be applied to the metadata.
 type journalDamage struct {
 	Position blobstore.Position `json:"position"`
 	Reason   string             `json:"reason"`
 	FoundAt  time.Time          `json:"found_at"`
 }
 
-// JournalDamages returns the known damage of the journal. It ignores a record of
-// the damage that is itself unreadable.
+// JournalDamages returns the known damage in the journal. It ignores a damage record that is itself unreadable.
 func JournalDamages(tx *meta.Tx, now time.Time) (found []journalDamage) {
 	var all []journalDamage
 	_ = json.Unmarshal(tx.Setting(journalDamageSetting), &all)

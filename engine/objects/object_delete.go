@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ObjectDelete deletes an object. It returns until when the operator can restore
-// it, zero when it cannot be restored.
+// ObjectDelete deletes an object. It returns until when the operator can restore it, the zero time if it cannot be
+// restored.
 func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return until, err

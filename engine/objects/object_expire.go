@@ -64,8 +64,7 @@ func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err
 	return s.removeExpired(b, oldest)
 }
 
-// removeExpired removes these objects, except those replaced since they were
-// looked up, and returns the number removed.
+// removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed.
 func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	err = s.core.Change(call, func(tx *meta.Tx) error {
@@ -86,8 +85,7 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 	return removed, err
 }
 
-// oldestObjects returns the objects last written before that time. A version
-// begins with the time of the write.
+// oldestObjects returns the objects last written before that time. A version starts with the time of the write.
 func (s *Service) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
 	var version ulid.ULID
 	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970

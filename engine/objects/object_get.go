@@ -31,8 +31,7 @@ func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, e
 	return s.objectView(b, object), nil
 }
 
-// object returns the current object: from the journal's recent notes, which come
-// first, or else from the metadata.
+// object returns the current object: from the journal's recent notes, which take precedence, or else from the metadata.
 func (s *Service) object(bucket, key string) (model.Object, error) {
 	if found, ok := s.recent.get(bucket, key); ok {
 		if found.deleted {
@@ -78,10 +77,9 @@ type Download struct {
 	Public bool
 }
 
-// ObjectDownload opens an object for a caller with its signed URL, or for any
-// caller when its bucket is public. The target is the request's, unchanged. A
-// private bucket and a missing object look the same. With an error only Public is
-// set.
+// ObjectDownload opens an object for a caller with its signed URL, or for any caller if its bucket is public. The
+// target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
+// Public is set.
 func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (Download, error) {
 	call.Resource = objectResource(bucket, key)
 	b, err := s.anonymousBucket(call, bucket)
@@ -99,8 +97,7 @@ func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (
 	return download, err
 }
 
-// ObjectPreflight returns nil when pages of any origin may read the bucket's
-// objects, which is when the bucket is public.
+// ObjectPreflight returns nil if pages of any origin may read the bucket's objects, that is, if the bucket is public.
 func (s *Service) ObjectPreflight(call *model.Call, bucket string) error {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: bucket}
 	b, err := s.anonymousBucket(call, bucket)
@@ -120,8 +117,8 @@ func (s *Service) anonymousBucket(call *model.Call, bucket string) (model.Bucket
 	return b, err
 }
 
-// openObject opens the bytes of an object. It looks the object up again when an
-// upload replaces it or compaction moves it in between.
+// openObject opens the bytes of an object. It looks the object up again if an upload replaces it or compaction moves it
+// in between.
 func (s *Service) openObject(bucket, key string) (Download, error) {
 	for {
 		object, err := s.object(bucket, key)
@@ -142,8 +139,7 @@ func (s *Service) openObject(bucket, key string) (Download, error) {
 	}
 }
 
-// Unreadable records why an object's bytes could not be read and returns the error
-// for the client.
+// Unreadable records why an object's bytes could not be read and returns the error for the client.
 func (s *Service) Unreadable(object model.Object, err error) error {
 	s.reportDamage(object, err)
 	if isObjectDamage(err) {

@@ -13,9 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// objectNote is a change of an object in the journal of the blob store, with
-// everything that the metadata need. Writing it is the only sync of an
-// acknowledged upload; the metadata follow the journal.
+// objectNote is a change of an object in the journal of the blob store, with everything that the metadata need. Writing
+// it is the only sync of an acknowledged upload; the metadata follow the journal.
 type objectNote struct {
 	Act objectAct `json:"act"`
 	// Object is the new object; for a deletion only its bucket, key and time are
@@ -39,7 +38,7 @@ type objectAct string
 const (
 	actPut    objectAct = "put"
 	actDelete objectAct = "delete"
-	actMove   objectAct = "move" // of the bytes by compaction
+	actMove   objectAct = "move" // compaction moved the bytes
 )
 
 func (n *objectNote) encode() ([]byte, error) {
@@ -54,7 +53,7 @@ func (n *objectNote) encode() ([]byte, error) {
 func (s *Service) deliver(entries []blobstore.Entry) {
 	for _, entry := range entries {
 		note, ok := entry.Value.(*objectNote)
-		if !ok { // a replay or a copy
+		if !ok { // from a replay or a copy
 			note = new(objectNote)
 			if err := json.Unmarshal(entry.Note, note); err != nil {
 				s.core.Log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
@@ -80,7 +79,7 @@ func (s *Service) passOver(at blobstore.Position, err error) {
 	s.core.Meta.Enqueue(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
 }
 
-// noteDone is called once the metadata have applied a note, or given it up.
+// noteDone is called once the metadata have applied or skipped a note.
 func (s *Service) noteDone(note *objectNote, position uint64) {
 	s.recent.done(note, position)
 	if note.counted != nil {
@@ -93,7 +92,7 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 	tx.OnCommit(func() { s.noteDone(note, position) })
 	old, err := s.applyAct(tx, note)
 	if errors.Is(err, meta.ErrNotFound) {
-		err = nil // its bucket has been dropped with the object
+		err = nil // its bucket has been dropped together with the object
 	}
 	if err != nil {
 		return err
@@ -118,8 +117,7 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 	return tx.AppendAudit(s.core.Chain(), &entry)
 }
 
-// applyAct applies the change and returns the object whose bytes it makes
-// garbage.
+// applyAct applies the change and returns the object whose bytes become garbage.
 func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
 	o := note.Object
 	switch {
@@ -134,8 +132,7 @@ func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err
 	}
 }
 
-// recentObjects holds the objects that are in the journal and not yet in the
-// metadata.
+// recentObjects holds the objects that are in the journal but not yet in the metadata.
 type recentObjects struct {
 	mu      sync.RWMutex
 	byKey   map[objectID]recentObject
@@ -189,9 +186,8 @@ func (r *recentObjects) get(bucket, key string) (recentObject, bool) {
 	return found, ok
 }
 
-// objectLocks serialize changes that the metadata, which only follow the journal,
-// cannot: changes of one object, and the deletion of a bucket against uploads
-// into it. Locks are striped: many objects share one.
+// objectLocks serialize changes that the metadata, which only follow the journal, cannot: changes of one object, and
+// the deletion of a bucket against uploads into it. Locks are striped: many objects share one.
 type objectLocks struct {
 	seed    maphash.Seed
 	buckets [64]sync.RWMutex

@@ -12,9 +12,8 @@ import (
 // metadata to catch up.
 const reservedWait = 10 * time.Second
 
-// reservations hold, by organization, what objects on their way into the metadata
-// will add to its totals. A limit applies to the totals and the reservations
-// together.
+// reservations hold, by organization, what pending objects will add to its totals. A limit applies to the sum of the
+// totals and the reservations.
 type reservations struct {
 	mu             sync.Mutex
 	byOrganization map[string]*reservation
@@ -26,7 +25,7 @@ type reservation struct {
 	mu    sync.Mutex
 	held  model.Totals
 	count int
-	idle  chan struct{} // closed once nothing is held; nil while no caller waits
+	idle  chan struct{} // closed once nothing is held; nil unless a caller waits
 }
 
 func newReservations() *reservations { return &reservations{byOrganization: map[string]*reservation{}} }
@@ -40,7 +39,7 @@ func (r *reservations) of(id string) *reservation {
 	return r.byOrganization[id]
 }
 
-// Reserved returns what uploads under way will add to an organization's totals.
+// Reserved returns what running uploads will add to an organization's totals.
 func (s *Service) Reserved(organization string) model.Totals {
 	return s.reserved.of(organization).now()
 }
@@ -84,9 +83,8 @@ func (r *reservation) drained() <-chan struct{} {
 	return r.idle
 }
 
-// reserveObject refuses an object of size bytes that would exceed the
-// organization's plan. Otherwise it reserves the bytes until release is called:
-// once the metadata have the object, or once the upload has failed.
+// reserveObject refuses an object of size bytes that would exceed the organization's plan. Otherwise it reserves the
+// bytes until release is called, once the metadata have the object or the upload has failed.
 func (s *Service) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
 	return s.reserve(organization, func() model.Totals {
 		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
@@ -97,9 +95,8 @@ func (s *Service) reserveObject(organization string, in Upload, size int64) (rel
 	})
 }
 
-// reserve is reserveObject for any addition to the totals. It calls adds only
-// where the plan has a limit: looking up what an upload replaces takes a good part
-// of the upload's time.
+// reserve is reserveObject for any addition to the totals. It calls adds only if the plan has a limit: looking up what
+// an upload replaces takes a good part of the upload's time.
 func (s *Service) reserve(organization string, adds func() model.Totals) (release func(), err error) {
 	limited, err := s.limitsObjects(organization)
 	if err != nil || !limited {
@@ -117,7 +114,7 @@ func (s *Service) reserve(organization string, adds func() model.Totals) (releas
 	if err != nil {
 		return nil, err
 	}
-	add.StorageBytes = max(add.StorageBytes, 0) // the bytes that a smaller object frees count once the metadata have it
+	add.StorageBytes = max(add.StorageBytes, 0) // freed bytes count once the metadata have the object
 	return r.hold(add), nil
 }
 
@@ -147,8 +144,7 @@ func (s *Service) withinLimits(organization string, r *reservation, add model.To
 	})
 }
 
-// waitForReserved waits until the metadata have the queued changes and the
-// uploads under way.
+// waitForReserved waits until the metadata have the queued changes and the running uploads.
 func (s *Service) waitForReserved(r *reservation) {
 	_ = s.core.Meta.Flush()
 	timeout := time.NewTimer(reservedWait)

@@ -61,7 +61,7 @@ func noTrashedObject(version string) error {
 	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast admin trash objects` shows what is", version)
 }
 
-// PurgeObjects permanently removes the objects whose time in the trash is over.
+// PurgeObjects permanently removes the objects whose retention in the trash has expired.
 func (s *Service) PurgeObjects(ctx context.Context) error {
 	return purgeDeleted(ctx, s, (*meta.Tx).TrashedObjects, func(due []model.TrashedObject) error {
 		of := map[string][]model.TrashedObject{} // by organization
@@ -78,8 +78,7 @@ func (s *Service) PurgeObjects(ctx context.Context) error {
 	})
 }
 
-// purgeSome removes these objects from the trash, except those that another caller
-// already has.
+// purgeSome removes the objects from the trash, except those that another caller already has removed.
 func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject) error {
 	call.Note("objects", fmt.Sprint(len(objects)))
 	return s.core.Change(call, func(tx *meta.Tx) error {

@@ -22,16 +22,13 @@ type Upload struct {
 	Key         string
 	ContentType string
 	Body        io.Reader
-	// Open sets ContentType and Body once the upload is admitted; nil when they are
-	// known.
+	// Open sets ContentType and Body once the upload is admitted; nil if they are already known.
 	Open func(*Upload) error
-	// Length is the number of bytes of Body, -1 when that is unknown; then Least
-	// is a lower bound.
+	// Length is the number of bytes of Body, -1 if that is unknown; then Least is a lower bound.
 	Length, Least int64
-	// IfAbsent makes the upload fail where the object exists.
+	// IfAbsent makes the upload fail if the object exists.
 	IfAbsent bool
-	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian),
-	// "" when it sent none.
+	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian), "" if it sent none.
 	SHA256, CRC32C string
 	// resumed is the resumable upload that this completes, "" for none.
 	resumed string
@@ -42,13 +39,12 @@ type Upload struct {
 // ObjectView is an object with the paths of its downloads.
 type ObjectView struct {
 	model.Object
-	DownloadPath string // signed, without the host; "" for callers that may not read
+	DownloadPath string // signed, without the host; "" for callers without read permission
 	PublicPath   string // "" in a private bucket
 }
 
-// ObjectUpload stores an object. The object is complete and durable when
-// ObjectUpload returns nil, and absent otherwise; until then the object that it
-// replaces stays.
+// ObjectUpload stores an object. When ObjectUpload returns nil, the object is complete and durable; otherwise it is
+// absent. Until then the object that it replaces stays.
 func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
 	if err := in.validate(s.core.Config.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
@@ -86,12 +82,12 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 	object, err := s.publishObject(call, in, w)
 	view := s.objectView(bucket, object)
 	if !call.Holds(model.ScopeStorageRead) {
-		view.DownloadPath = "" // it would give access to later objects under the key
+		view.DownloadPath = "" // it would grant access to later objects under the key
 	}
 	return view, err
 }
 
-// open sets the body and its type where they are not known yet.
+// open sets the body and its type if they are not known yet.
 func (in *Upload) open() error {
 	if in.Open == nil {
 		return nil
@@ -99,8 +95,7 @@ func (in *Upload) open() error {
 	return in.Open(in)
 }
 
-// digest hashes the body as it is read. The function it returns gives the hash of
-// the content type and the bytes.
+// digest hashes the body as it is read. sum returns the hash of the content type and the bytes.
 func (in *Upload) digest() (sum func() []byte) {
 	digest := sha256.New()
 	digest.Write(core.HashParts(in.ContentType))
@@ -158,8 +153,7 @@ func tooLarge(largest int64) error {
 // MaxObjectBytes returns the maximum size of an object.
 func (s *Service) MaxObjectBytes() int64 { return s.core.Config.MaxObjectBytes }
 
-// refuseUpload refuses, before the body is read, an upload that could not be
-// published.
+// refuseUpload refuses an upload that could not be published, before the body is read.
 func (s *Service) refuseUpload(call *model.Call, in Upload) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
@@ -192,7 +186,7 @@ func (s *Service) refuseReplacing(in Upload) error {
 func (in Upload) copyTo(w *blobstore.Writer, largest int64) error {
 	body := io.LimitReader(in.Body, largest+1)
 	var digest hash.Hash
-	if in.SHA256 != "" { // only then: SHA-256 costs more than the rest of an upload
+	if in.SHA256 != "" { // only if asked for: SHA-256 costs more than the rest of an upload
 		digest = sha256.New()
 		body = io.TeeReader(body, digest)
 	}
@@ -226,8 +220,8 @@ func encodeCRC32C(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
 
-// publishObject makes the blob an object and records the call's audit entry. The
-// blob that it replaces is removed later.
+// publishObject turns the blob into an object and records the call's audit entry. The blob that it replaces is removed
+// later.
 func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer) (model.Object, error) {
 	blob, err := w.Secure() // before taking the locks
 	if err != nil {
@@ -263,7 +257,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	return object, err
 }
 
-// logObject makes a note durable with the call's audit entry.
+// logObject makes a note and the call's audit entry durable.
 func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
 	note.Audit = s.core.Entry(call, nil)
 	text, err := note.encode()
@@ -292,8 +286,7 @@ func metadataStuck(err error) error {
 	}
 }
 
-// uploadError distinguishes a body that could not be read from a disk that could
-// not be written.
+// uploadError distinguishes an unreadable body from an unwritable disk.
 func uploadError(err error) error {
 	if public, ok := errors.AsType[*model.Error](err); ok {
 		return public

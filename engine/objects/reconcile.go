@@ -12,9 +12,8 @@ import (
 	"holdfast/engine/meta"
 )
 
-// ReconcileBlobs removes, after a start, discarded blobs and orphans: blobs
-// without a row. With older metadata it quarantines orphans instead. It skips
-// blobs written after started, because their rows may not be committed yet.
+// ReconcileBlobs removes discarded blobs and orphans (blobs without a row) after a start. With older metadata it
+// quarantines orphans instead. It skips blobs written after started, because their rows may not be committed yet.
 func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older bool) {
 	if err := s.core.RemoveDiscarded(); err != nil {
 		s.core.Log.Error("remove discarded blobs", "error", err)
@@ -30,8 +29,8 @@ func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older b
 	}
 }
 
-// FileTime returns the file system's current time, which lags the clock by up to
-// a tick: only that is comparable with the times of files.
+// FileTime returns the file system's current time, which lags the clock by up to a tick: only this time is comparable
+// with the times of files.
 func (s *Service) FileTime() (time.Time, error) {
 	marker, err := os.CreateTemp(s.core.Config.DataDir, "started-")
 	if err != nil {

@@ -52,7 +52,7 @@ type damagedObject struct {
 	FoundAt time.Time `json:"found_at"`
 }
 
-// damaged returns the error for a client that asks for a damaged object.
+// damaged returns the error for a client that requests a damaged object.
 func damaged(err error) error {
 	return &model.Error{
 		Code:    model.CodeInternal,
@@ -80,7 +80,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		known = it.knows(object)
 		return err
 	})
-	if err == nil && known { // further requests for it cause no write
+	if err == nil && known { // further requests for the object cause no write
 		return
 	}
 	organization := ""
@@ -134,7 +134,7 @@ func (s *Service) updateScrub(change func(*meta.Tx, *scrubState)) error {
 	})
 }
 
-// Scrub reads every object periodically, at a low rate, until ctx ends.
+// Scrub periodically reads every object, at a low rate, until ctx ends.
 func (s *Service) Scrub(ctx context.Context) {
 	ticker := time.NewTicker(scrubCheck)
 	defer ticker.Stop()
@@ -161,8 +161,7 @@ func (s *Service) scrubIfDue(ctx context.Context) error {
 	return s.scrubOnce(ctx)
 }
 
-// scrubOnce continues the scrub to its end. An object that it reads completely is
-// no longer damaged.
+// scrubOnce continues the scrub to its end. An object that it can read completely no longer counts as damaged.
 func (s *Service) scrubOnce(ctx context.Context) error {
 	limit := rate.NewLimiter(scrubRate, scrubStep)
 	for {
@@ -222,8 +221,7 @@ func (s *Service) scrubNext() (objects []model.Object, err error) {
 	return objects, err
 }
 
-// scrubObject reads an object and reports whether it is intact. An object deleted
-// in the meantime is no error.
+// scrubObject reads an object and reports whether it is intact. An object deleted meanwhile is not an error.
 func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
 	r, err := s.core.Blobs.Open(blobstore.Ref(object.Blob))
 	if err == nil {

@@ -1,10 +1,9 @@
-// Package objects implements buckets and objects: uploads, downloads, listing and
-// the trash, and the maintenance of the store: expiry, compaction of the journal,
-// scrubbing, and the reconciliation of blobs with records at a start.
+// Package objects implements buckets and objects: uploads, downloads, listing and the trash, and the maintenance of the
+// store: expiry, compaction of the journal, scrubbing, and the reconciliation of blobs with records at a start.
 //
-// An object becomes durable when the blob store syncs its bytes and a note of its
-// record (object_upload.go, object_journal.go). The record reaches the metadata
-// afterwards, or at the next start if the appliance crashes in between.
+// An object becomes durable when the blob store syncs its bytes and a note of its record (object_upload.go,
+// object_journal.go). The record reaches the metadata afterwards, or at the next start if the appliance crashes in
+// between.
 package objects
 
 import (
@@ -41,8 +40,8 @@ func New(c *core.Core) *Service {
 
 func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir, "blobs") }
 
-// Open opens the blob store, which replays the part of its journal that the
-// metadata do not have yet, and gives the store to the core.
+// Open opens the blob store, which replays the part of its journal that the metadata do not have yet, and passes the
+// store to the core.
 func (s *Service) Open() (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
 		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.passOver,

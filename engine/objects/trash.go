@@ -6,8 +6,7 @@ import (
 	"holdfast/engine/meta"
 )
 
-// UnlinkSoon removes discarded blobs in the background. The next start retries
-// what fails.
+// UnlinkSoon removes discarded blobs in the background. The next start retries failed removals.
 func (s *Service) UnlinkSoon() {
 	if !s.opened.Load() || s.core.Lifetime.Err() != nil {
 		return
@@ -28,8 +27,7 @@ func (s *Service) UnlinkSoon() {
 // ExpireBatch is the number of objects removed in one transaction.
 const ExpireBatch = 500
 
-// purgeDeleted calls remove with the expired records of a table of the trash, in
-// batches.
+// purgeDeleted calls remove with the expired records of a trash table, in batches.
 func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) meta.Table[T], remove func([]T) error) error {
 	if s.core.KeepsAll() {
 		return nil

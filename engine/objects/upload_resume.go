@@ -16,13 +16,11 @@ import (
 const (
 	// UploadLife is how long a resumable upload is kept after its last byte.
 	UploadLife = 24 * time.Hour
-	// uploadStep is the number of bytes between syncs of an upload: at most so many
-	// are sent again after a crash.
+	// uploadStep is the number of bytes between syncs of an upload: a client resends at most so many after a crash.
 	uploadStep = 32 << 20
-	// MaxUploads is the number of uploads an organization may have under way.
+	// MaxUploads is the maximum number of unfinished uploads of an organization.
 	MaxUploads = 1000
-	// completeLife is how long the record of a complete upload is kept, for clients
-	// that missed the response.
+	// completeLife is how long the record of a complete upload is kept, for clients that missed the response.
 	completeLife = 5 * time.Minute
 )
 
@@ -83,7 +81,7 @@ func insertUpload(tx *meta.Tx, u model.Upload) error {
 // upload returns a resumable upload of the call's organization.
 func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
-	complete := s.recent.completed(id) // before the record is read, which follows it
+	complete := s.recent.completed(id) // before reading the record, which is written later
 	u, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Upload, error) { return tx.Uploads().Get(id) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (u.Organization != call.Organization || u.Bucket != bucket) {
 		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it was given up, or never was", id)
@@ -92,8 +90,7 @@ func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, err
 	return u, err
 }
 
-// ClaimUpload returns an upload and claims it for a change. The caller releases
-// it.
+// ClaimUpload returns an upload and claims it for a change. The caller releases the claim.
 func (s *Service) ClaimUpload(call *model.Call, bucket, id, what string) (u model.Upload, release func(), err error) {
 	if _, err := s.upload(call, bucket, id); err != nil {
 		return u, nil, err
@@ -101,15 +98,15 @@ func (s *Service) ClaimUpload(call *model.Call, bucket, id, what string) (u mode
 	if release, err = s.core.Claims.Take("upload/"+id, what); err != nil {
 		return u, nil, &model.Error{Code: model.CodeConflict, Message: model.PublicMessage(err), Err: ErrUploadBusy}
 	}
-	if u, err = s.upload(call, bucket, id); err != nil { // its state under the claim
+	if u, err = s.upload(call, bucket, id); err != nil { // its current state, now that it is claimed
 		release()
 		return u, nil, err
 	}
 	return u, release, nil
 }
 
-// UploadGet returns a resumable upload. An upload with all its bytes counts as a
-// success to its client, so UploadGet first completes one that a crash cut off.
+// UploadGet returns a resumable upload. Its client takes an upload with all its bytes for a success, so UploadGet first
+// completes one that a crash interrupted.
 func (s *Service) UploadGet(ctx context.Context, call *model.Call, bucket, id string) (model.Upload, error) {
 	if _, err := s.bucket(call, bucket); err != nil {
 		return model.Upload{}, err
@@ -129,11 +126,11 @@ func (s *Service) UploadGet(ctx context.Context, call *model.Call, bucket, id st
 // ErrUploadBusy means that another request is sending or completing the upload.
 var ErrUploadBusy = errors.New("in use")
 
-// errUploadOffset means that an upload is not at the offset that the client sent.
+// errUploadOffset means that the client's offset differs from the upload's.
 var errUploadOffset = errors.New("another offset")
 
-// UploadAppend appends the body to an upload at offset and completes the upload
-// once it has all its bytes. Bytes appended before an error stay.
+// UploadAppend appends the body to an upload at offset and completes the upload once it has all its bytes. Bytes
+// appended before an error are kept.
 func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id string, offset int64, body io.Reader) (model.Upload, error) {
 	if _, err := s.bucket(call, bucket); err != nil {
 		return model.Upload{}, err
@@ -218,11 +215,9 @@ func (s *Service) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, 
 	return kept, nil
 }
 
-// CompleteUpload turns an upload with all its bytes into its object, even when
-// the client has disconnected. The call becomes an upload of an object, as if it
-// had sent all the bytes. A refused upload ends and would have to begin anew. An
-// upload that fails for lack of free space, or because the appliance stops, keeps
-// its bytes.
+// CompleteUpload turns an upload with all its bytes into its object, even if the client has disconnected. The call
+// becomes the upload of an object, as if it had sent all the bytes. A refused upload ends, and the client has to start
+// over. An upload that fails for lack of free space, or because the appliance stops, keeps its bytes.
 func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.Upload) (model.Upload, error) {
 	if u.Complete {
 		return u, nil
@@ -250,8 +245,7 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	return u, errors.Join(err, s.dropUpload(u))
 }
 
-// isRefusal reports whether err is an error of the client alone, without an
-// internal cause.
+// isRefusal reports whether err is purely a client error, without an internal cause.
 func isRefusal(err error) bool {
 	public, ok := errors.AsType[*model.Error](err)
 	return ok && public.Err == nil
@@ -290,9 +284,8 @@ func (s *Service) abort(call *model.Call, u model.Upload) error {
 	return s.core.Blobs.RemovePart(u.Part)
 }
 
-// SweepUploads completes uploads with all their bytes, which only a crash or a
-// full disk leaves behind, aborts uploads that are idle for too long or whose
-// bucket is gone, and removes the records of old complete uploads.
+// SweepUploads completes uploads that have all their bytes, which only a crash or a full disk leaves behind, aborts
+// uploads that are idle for too long or whose bucket is gone, and removes the records of old complete uploads.
 func (s *Service) SweepUploads(ctx context.Context) error {
 	due, err := s.uploadsWhere(func(tx *meta.Tx, u model.Upload) (bool, error) {
 		if s.uploadHasExpired(u) || !u.Complete && u.Offset == u.Length {
@@ -338,12 +331,12 @@ func (s *Service) sweepUpload(ctx context.Context, call *model.Call, u model.Upl
 		_, err := s.CompleteUpload(ctx, call, u)
 		return err
 	}
-	return nil // it has received more bytes
+	return nil // it has received more bytes since
 }
 
 // uploadsWhere returns the uploads for which want returns true.
 func (s *Service) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) (uploads []model.Upload, err error) {
-	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, so that completed uploads are marked so
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, so that completed uploads are marked as such
 		return tx.Uploads().All(func(u model.Upload) error {
 			wanted, err := want(tx, u)
 			if wanted {
@@ -355,8 +348,8 @@ func (s *Service) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) 
 	return uploads, err
 }
 
-// RecoverUploads removes, at start, parts without an upload and uploads without
-// their part, which a crash between the two leaves behind.
+// RecoverUploads removes, at start, parts without an upload and uploads without their part, which a crash in between
+// leaves behind.
 func (s *Service) RecoverUploads() error {
 	uploads, err := s.uploadsWhere(func(_ *meta.Tx, u model.Upload) (bool, error) { return !u.Complete, nil })
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Uploads leave a share of the disk free: deletes, the metadata and the audit log
-// need space too, and on a full disk nothing could be deleted.
+// Uploads leave a share of the disk free: deletions, the metadata and the audit log need space too, and on a full disk
+// nothing could be deleted.
 const (
 	// reserveShare is the share of the disk left free, within leastReserve and
 	// mostReserve bytes.
@@ -19,8 +19,8 @@ const (
 	mostReserve  = 1 << 30
 	// spaceKnown is how long a measurement is valid.
 	spaceKnown = 10 * time.Millisecond
-	// endlessMargin is the number of bytes that an upload of unknown length leaves
-	// free besides, once it has sent as many, so that it does not block others.
+	// endlessMargin is the extra number of bytes that an upload of unknown length leaves free once it has sent as many,
+	// so that it does not block others.
 	endlessMargin = 16 << 20
 )
 
@@ -77,8 +77,7 @@ func (r *uploadSpace) refuse(size int64) error {
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", core.DiskFull, (size-left)>>20+1)
 }
 
-// leaving returns a reader of body that fails once the reserve would be used. An
-// endless body has no known length.
+// leaving returns a reader of body that fails once the reserve would be used. An endless body has no known length.
 func (r *uploadSpace) leaving(body io.Reader, endless bool) io.Reader {
 	return &boundedBody{Reader: body, space: r, endless: endless}
 }
