@@ -21,11 +21,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// An export is a snapshot of the appliance at one moment: the metadata first, then
-// the journal of its objects, then hard links to everything else, made in moments
-// while nothing is removed. The archive is written from these links while the
-// appliance keeps running. A running database is exported as a backup made for the
-// export, from which the new appliance rebuilds it; a stopped one as its files.
+// An export is a snapshot of the appliance at one moment: the metadata first, then the journal of its objects, then
+// hard links to everything else, made while nothing may be removed. The archive is written from these links while the
+// appliance keeps running. A running database is exported as a backup made for the export, from which the new appliance
+// rebuilds it; a stopped one as its files.
 
 // movingDir is the directory of the links.
 const movingDir = "moving"
@@ -74,9 +73,8 @@ const moveAttempts = 5
 // errDatabasesChanged means that the databases have changed since they were listed.
 var errDatabasesChanged = errors.New("the databases have changed")
 
-// prepareMove backs up each running database and links everything into dir. It
-// returns the databases that are in use. Nothing touches the files of the others
-// until the caller calls release.
+// prepareMove backs up each running database and links everything into dir. It returns the databases in use. Nothing
+// touches the files of the others until the caller calls release.
 func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) (databases []model.Database, release func(), err error) {
 	backed := map[string]int{}
 	for range moveAttempts {
@@ -88,8 +86,8 @@ func (e *Engine) prepareMove(ctx context.Context, call *model.Call, dir string) 
 		"databases were created, deleted or restored each time when all had their backups: export when nobody does that")
 }
 
-// prepareMoveOnce is one attempt of prepareMove; errDatabasesChanged asks for
-// another. backed holds, by database, the generation that has its backup already.
+// prepareMoveOnce is one attempt of prepareMove; errDatabasesChanged asks for another. backed maps each database to the
+// generation that already has its backup.
 func (e *Engine) prepareMoveOnce(
 	ctx context.Context, call *model.Call, dir string, backed map[string]int,
 ) (databases []model.Database, release func(), err error) {
@@ -180,8 +178,7 @@ func (e *Engine) movable() (kept, trashed []model.Database, err error) {
 	return kept, trashed, nil
 }
 
-// backUpToMove makes a backup, after any that is under way, and returns the
-// generation that it is of.
+// backUpToMove makes a backup, after any running one, and returns its generation.
 func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Database) (generation int, err error) {
 	for {
 		own := e.Core.System(model.ActionBackupCreate, db.Organization, databases.DatabaseResource(db))
@@ -209,9 +206,8 @@ func (e *Engine) backUpToMove(ctx context.Context, call *model.Call, db model.Da
 	}
 }
 
-// linkToMove fills dir with a copy of the metadata and links to everything else.
-// The caller has claimed the databases in the trash. If the metadata do not have
-// exactly the given databases, it returns errDatabasesChanged.
+// linkToMove fills dir with a copy of the metadata and links to everything else. The caller has claimed the databases
+// in the trash. If the databases in the metadata differ from the given ones, it returns errDatabasesChanged.
 func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
@@ -260,8 +256,8 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	return nil
 }
 
-// stillToMove returns errDatabasesChanged unless the databases are the given ones.
-// It ignores databases that are being created: the new appliance rolls these back.
+// stillToMove returns errDatabasesChanged if the databases differ from the given ones. It ignores databases that are
+// being created: the new appliance rolls these back.
 func stillToMove(tx *meta.Tx, databases, trashed []model.Database) error {
 	kept, deleted, err := toMove(tx)
 	if err != nil {
@@ -274,7 +270,7 @@ func stillToMove(tx *meta.Tx, databases, trashed []model.Database) error {
 	return nil
 }
 
-// made returns the databases that are not being created.
+// made returns the databases whose creation is complete.
 func made(all []model.Database) []model.Database {
 	return slices.DeleteFunc(slices.Clone(all), func(db model.Database) bool {
 		return db.Status == model.DatabaseCreating || db.Status == model.DatabaseImporting
@@ -301,8 +297,7 @@ func (e *Engine) linkBackups(dir string, db model.Database) error {
 	return archive.Link(filepath.Join(dir, backups, recovery.WALDirectory))
 }
 
-// linkTree links the files below name in the data directory into dir. An absent
-// name is fine.
+// linkTree links the files below name in the data directory into dir. name may be absent.
 func (e *Engine) linkTree(dir, name string) error {
 	to := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {

@@ -26,10 +26,9 @@ func refuseHalfArrived(dir string) error {
 	return fmt.Errorf("the data directory %s holds half of an appliance, whose import was cut off: begin `holdfast admin import-all` again", dir)
 }
 
-// ApplianceImport makes the data directory dir, which must be empty, that of
-// the appliance in the archive r. The import takes effect once the archive was read
-// completely, checked and made durable; the metadata come last. An interrupted
-// import is started again over what it left.
+// ApplianceImport turns the empty directory dir into the data directory of the appliance in the archive r. The import
+// takes effect once the archive is completely read, verified and durable; the metadata come last. An interrupted import
+// can be started again over its remains.
 func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	if err := prepareArrival(dir); err != nil {
 		return move.Manifest{}, err
@@ -57,7 +56,7 @@ func prepareArrival(dir string) error {
 	if len(entries) > 0 && core.Absent(dir, arrivingDir) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be moved into an empty one", dir)
 	}
-	for _, entry := range entries { // an interrupted import: nothing else was here
+	for _, entry := range entries { // an interrupted import left them: the directory was empty before it
 		if entry.Name() != arrivingDir {
 			if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
 				return err
@@ -71,8 +70,8 @@ func prepareArrival(dir string) error {
 	return durable.SyncDir(durable.OS{}, dir)
 }
 
-// reconcileArrival marks the databases that came as backups for a rebuild, and
-// drops references to replaced data, which are not part of an archive.
+// reconcileArrival marks the databases that arrived as backups for a rebuild, and drops references to replaced data,
+// which an archive does not contain.
 func reconcileArrival(dir string) error {
 	for _, name := range []string{core.MetadataFile, core.KeyFile} {
 		if core.Absent(dir, name) {

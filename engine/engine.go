@@ -22,9 +22,8 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// Engine holds the appliance's rooms together: it alone knows all of them. Open
-// gives one that can read and change metadata and objects; Start brings up
-// PostgreSQL.
+// Engine combines the appliance's services: no other type knows all of them. After Open it can read and change metadata
+// and objects; Start brings up PostgreSQL.
 type Engine struct {
 	Core      *core.Core
 	Access    *access.Service
@@ -108,7 +107,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.Access.WarnOfUnknownPlans(); err != nil {
 		return err
 	}
-	started, err := e.Objects.FileTime() // before anybody can upload
+	started, err := e.Objects.FileTime() // before the first upload
 	if err != nil {
 		return err
 	}
@@ -139,20 +138,19 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// Binaries returns which PostgreSQL was found. It is set once Start returned.
+// Binaries returns the PostgreSQL binaries found. It is set once Start returned.
 func (e *Engine) Binaries() postgres.Binaries { return e.Databases.Binaries }
 
-// Now is the time by the engine's clock.
+// Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.Core.Clock() }
 
 // SocketDir returns the private directory of the sockets. It is set once Start
 // returned.
 func (e *Engine) SocketDir() string { return e.Databases.SocketDir }
 
-// Close stops everything in an order in which nothing that was acknowledged
-// is lost: running operations are cancelled and leave a state that the next
-// start recovers, then the instances stop, then the audit queue is written,
-// then the files are closed. Close twice is fine.
+// Close stops everything in an order that loses nothing acknowledged: running operations are cancelled and leave a
+// state that the next start recovers, then the instances stop, then the audit queue is written, then the files are
+// closed. Close may be called twice.
 func (e *Engine) Close(ctx context.Context) error {
 	again := e.Core.Lifetime.Err() != nil
 	e.Core.Stop()

@@ -14,11 +14,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// An operator may restore an older copy of holdfast.db. Its pending operations have
-// ended since, databases in its trash may be in use, and it lacks what was created
-// since. So a file in the data directory records the number of the last commit. A
-// start with fewer commits removes nothing: it quarantines unknown files and
-// extends retention periods.
+// An operator may restore an older copy of holdfast.db. Its pending operations have ended since, databases in its trash
+// may be in use, and it has no record of anything created since. So a file in the data directory records the number of
+// the last commit. A start with fewer commits removes nothing: it quarantines unknown files and extends retention
+// periods.
 
 const (
 	// commitsFile, in MetadataBackups, has the number of the last commit, at most a
@@ -45,16 +44,15 @@ func (e *Engine) noteCommits() error {
 	return err
 }
 
-// tryNoteCommits is noteCommits that only logs an error, so that a full disk does
-// not block a start: the number is then a little old.
+// tryNoteCommits is noteCommits, but only logs an error, so that a full disk does not block a start: the number is then
+// slightly out of date.
 func (e *Engine) tryNoteCommits() {
 	if err := e.noteCommits(); err != nil {
 		e.Core.Log.Warn("note how far the metadata have come", "error", err)
 	}
 }
 
-// isOlder reports whether the metadata have fewer commits than were recorded. A
-// record that cannot be read counts as none.
+// isOlder reports whether the metadata have fewer commits than were recorded. An unreadable record counts as none.
 func (e *Engine) isOlder() (bool, error) {
 	text, err := os.ReadFile(e.commitsPath())
 	if err != nil {
@@ -68,8 +66,8 @@ func (e *Engine) isOlder() (bool, error) {
 	return n < noted, err
 }
 
-// recoverOlder extends retention periods and reserves the numbers of generations
-// that the older metadata do not know.
+// recoverOlder extends retention periods and reserves the numbers of generations that are missing from the older
+// metadata.
 func (e *Engine) recoverOlder() error {
 	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
 		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.QuarantineDir))
@@ -114,7 +112,7 @@ func (e *Engine) recoverOlder() error {
 	})
 }
 
-// highestNumber returns the highest number that is a name in dir, 0 for none.
+// highestNumber returns the highest number among the names in dir, 0 for none.
 func highestNumber(dir string) int {
 	entries, _ := os.ReadDir(dir)
 	highest := 0

@@ -8,9 +8,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// recover finishes or rolls back what was under way when the appliance last
-// ended, so that every operation on a database is either done or undone. It runs
-// before anything else changes a database.
+// recover finishes or rolls back the operations that were running when the appliance last stopped, so that every
+// operation on a database is either done or undone. It runs before anything else changes a database.
 func (e *Engine) recover() error {
 	if e.Databases.OlderMetadata {
 		if err := e.recoverOlder(); err != nil {
@@ -62,7 +61,7 @@ func (e *Engine) recoverDatabase(db model.Database) error {
 		return e.Imports.RollBackInterrupted(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.Databases.ResumeDelete(ctx, db)
-	case db.Sandbox: // its holder is gone
+	case db.Sandbox: // its holder has disconnected
 		return e.Databases.ClearSandbox(ctx, db)
 	case db.Operation != "":
 		return e.Databases.RecoverOperation(ctx, db)

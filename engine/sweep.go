@@ -9,10 +9,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// sweepInterval is how often the engine removes what has expired.
+// sweepInterval is how often the engine removes expired data.
 const sweepInterval = time.Minute
 
-// sweep removes what has expired, at intervals until ctx ends.
+// sweep removes expired data at intervals until ctx ends.
 func (e *Engine) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -28,7 +28,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOnce removes what has expired. Only one call runs at a time.
+// sweepOnce removes expired data. Only one call runs at a time.
 func (e *Engine) sweepOnce(ctx context.Context) error {
 	e.sweeping.Lock()
 	defer e.sweeping.Unlock()

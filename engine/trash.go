@@ -10,9 +10,8 @@ import (
 // Emptied is how much was removed from the trash.
 type Emptied struct{ Databases, Buckets, Objects int }
 
-// TrashEmpty removes what the call's organization has deleted for good, and
-// returns how much that was, also with an error. Each database and bucket has an
-// audit entry of its own.
+// TrashEmpty permanently removes what the call's organization has deleted, and returns how much, even with an error.
+// Each database and bucket has an audit entry of its own.
 func (e *Engine) TrashEmpty(call *model.Call) (removed Emptied, err error) {
 	var errs [3]error
 	removed.Databases, errs[0] = e.Databases.EmptyTrash(call)
