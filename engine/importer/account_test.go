@@ -32,7 +32,7 @@ func TestAccountProgress(t *testing.T) {
 	if got := a.Snapshot(); got.SecondsLeft == nil || *got.SecondsLeft != 30 {
 		t.Errorf("a quarter in 10 s: %v s left", got.SecondsLeft)
 	}
-	a.finish(transfer, false) // rolled back: nothing is there
+	a.finish(transfer, false) // rolled back: nothing was copied
 	if got := a.Snapshot(); got.RowsCopied != 0 || got.Progress != 0 || got.SecondsLeft != nil {
 		t.Errorf("after a failure: %+v", got)
 	}

@@ -11,8 +11,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestCopyOfWhatIsDropped: what the source drops while it is looked at costs
-// itself and nothing else.
+// TestCopyOfWhatIsDropped drops objects while the source is read. Only these objects are missing from the copy.
 func TestCopyOfWhatIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]string{
@@ -60,8 +59,8 @@ func TestCopyOfWhatIsDropped(t *testing.T) {
 	}
 }
 
-// TestCopyOfWhatIsDroppedLater: of what is dropped when the schema is described
-// already, nothing else is lost either, and it is told.
+// TestCopyOfWhatIsDroppedLater drops objects after the schema was described. Only these are missing, and they are
+// reported.
 func TestCopyOfWhatIsDroppedLater(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create table kept as select generate_series(1, 100) n; create sequence gone; create sequence stays; select nextval('gone'), nextval('stays')`), newPlace(t)

@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// realArchive has pg_dump describe a few things.
+// realArchive has pg_dump describe a few objects.
 func realArchive(t testing.TB) []byte {
 	t.Helper()
 	d := postgrestest.Instance(t)
@@ -45,7 +45,7 @@ func TestReadArchive(t *testing.T) {
 	if c := found["COMMENT public.TABLE t"]; c.section != sectionNone || !strings.Contains(c.definition, "'x'") {
 		t.Errorf("its comment: %+v", c)
 	}
-	// An archive that ends anywhere is no archive.
+	// A truncated archive is refused, wherever it ends.
 	for length := 0; length < len(archive); length += 7 {
 		if _, err := readArchive(bytes.NewReader(archive[:length])); err == nil {
 			t.Fatalf("an archive that ends at byte %d of %d is read", length, len(archive))

@@ -15,20 +15,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// mallory is a role of the source without privileges but for a schema of its
-// own. Its function tells the server's log in whose name it runs.
+// mallory is a role of the source that has privileges only on a schema of its own. Its function logs the user that it
+// runs as.
 const mallory = `create role mallory login password 'mallorys'; grant connect, create on database app to mallory;
 	create schema m authorization mallory; set role mallory;
 	create function m.run(int) returns int language plpgsql immutable as $$ begin raise log 'mallory runs as %', current_user; return $1; end $$;
 	create sequence m.used; select nextval('m.used') from generate_series(1, 41); create sequence m.fresh; select setval('m.fresh', 7, false);
 	create table m.t (last_value bigint, is_called bool); insert into m.t values (1, true); reset role`
 
-// swaps are what an unprivileged user can put in the place of a sequence that
-// an import is about to read.
+// swaps are the replacements that an unprivileged user can make for a sequence that an import is about to read.
 var swaps = map[string]string{
 	"view": `drop sequence m.used; drop sequence m.fresh;
 		create view m.used as select m.run(1)::bigint as last_value, true as is_called; create view m.fresh as select * from m.used`,
-	// The planner evaluates constant expressions of indexes, as the reader.
+	// The planner evaluates constant expressions of indexes as the reader.
 	"table with an index": `drop sequence m.used; drop sequence m.fresh;
 		create table m.used (last_value bigint, is_called bool); create index on m.used ((m.run(1))); create table m.fresh (like m.used including all)`,
 	"table with statistics": `drop sequence m.used; drop sequence m.fresh;
@@ -38,9 +37,8 @@ var swaps = map[string]string{
 		create view m.t as select * from m.used`,
 }
 
-// TestSourceRunsNoCode: while an import waits for a lock, an unprivileged user
-// of the source puts something that executes code in the place of what the
-// import reads. None of it runs as the import's user.
+// TestSourceRunsNoCode: while an import waits for a lock, an unprivileged user of the source replaces what the import
+// reads with something that executes code. None of it runs as the import's user.
 func TestSourceRunsNoCode(t *testing.T) {
 	t.Parallel()
 	for name, swap := range swaps {
@@ -54,7 +52,7 @@ func TestSourceRunsNoCode(t *testing.T) {
 			var attack sync.Once
 			var committed sync.WaitGroup
 			err := to.copyWith(t, from.source(), account, func(ctx context.Context, _ uint32) (*pgx.Conn, error) {
-				if account.Snapshot().Phase == "schema" { // pg_dump is done
+				if account.Snapshot().Phase == "schema" { // pg_dump has finished
 					attack.Do(func() {
 						run(t, attacker, swap)
 						committed.Go(func() { commitWhenAwaited(t, watch, attacker, name == "schema") })
@@ -72,8 +70,7 @@ func TestSourceRunsNoCode(t *testing.T) {
 	}
 }
 
-// commitWhenAwaited commits once the import waits for a lock of the attacker's,
-// or at once.
+// commitWhenAwaited commits once the import waits for one of the attacker's locks, or at once.
 func commitWhenAwaited(t *testing.T, watch, attacker *pgx.Conn, atOnce bool) {
 	for deadline := time.Now().Add(25 * time.Second); !atOnce; time.Sleep(10 * time.Millisecond) {
 		atOnce = ask(t, watch, "select count(*) from pg_locks l join pg_stat_activity s using (pid) where not l.granted and s.usename = 'boss'") != "0\n"
@@ -85,8 +82,8 @@ func commitWhenAwaited(t *testing.T, watch, attacker *pgx.Conn, atOnce bool) {
 	run(t, attacker, "commit")
 }
 
-// checkNothingRan looks for the attacker's words in the server's log, and for
-// statements that name what is the attacker's where they could run it.
+// checkNothingRan searches the server's log for the attacker's message, and for statements that name the attacker's
+// objects where they could be run.
 func (o *origin) checkNothingRan(t *testing.T) {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(o.Spec.Dir, "log", "postgres.log"))
@@ -110,8 +107,8 @@ func (o *origin) checkNothingRan(t *testing.T) {
 	}
 }
 
-// checkSequences sees that a sequence that was there to the end is where it was
-// in the source, and that what has happened to others is told.
+// checkSequences checks that a sequence that was not dropped is at the source's position, and that changes of others
+// are reported.
 func checkSequences(t *testing.T, to *place, record model.Import, kept bool) {
 	t.Helper()
 	told := fmt.Sprintf("%+v", record.Errors)
@@ -134,9 +131,8 @@ func checkSequences(t *testing.T, to *place, record model.Import, kept bool) {
 	}
 }
 
-// TestSettingsOfSessions: every session with the source, pg_dump's too, expands
-// no view and scans no foreign table but the system's, names what pg_catalog
-// has, and hides no rows.
+// TestSettingsOfSessions: every session with the source, including pg_dump's, expands no view and scans no foreign
+// table except the system's, resolves names in pg_catalog, and hides no rows.
 func TestSettingsOfSessions(t *testing.T) {
 	t.Parallel()
 	from := newOrigin(t, "alter role boss set restrict_nonsystem_relation_kind = ''; alter role boss set search_path = public; alter role boss set row_security = on")
@@ -164,8 +160,8 @@ func TestSettingsOfSessions(t *testing.T) {
 	}
 }
 
-// TestPositionsOfSequences: a sequence that was set and not used since is where
-// it was when nobody could put code into its place, and past its column else.
+// TestPositionsOfSequences: a sequence that was set and not used since keeps its position if nobody could replace it
+// with code, and otherwise moves past the values of its column.
 func TestPositionsOfSequences(t *testing.T) {
 	t.Parallel()
 	const script = `create table t (id serial, n int); create sequence s; create sequence down increment -1;

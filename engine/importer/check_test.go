@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestCheckRefuses: what would keep data away is refused before any is copied,
-// with what to do.
+// TestCheckRefuses: problems that would prevent the copy of data are refused before any is copied, and the error gives
+// the remedy.
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create table t (n int); create table secret (n int); create sequence s;
@@ -53,8 +53,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// remake makes the source's database anew, with what is given to CREATE
-// DATABASE.
+// remake recreates the source's database with the given options of CREATE DATABASE.
 func (o *origin) remake(t testing.TB, with string) {
 	t.Helper()
 	conn := o.Superuser(t, "postgres")
@@ -62,7 +61,7 @@ func (o *origin) remake(t testing.TB, with string) {
 	run(t, conn, "create database app template template0 "+with)
 }
 
-// warnings are what the check of a source warns of.
+// warnings returns the warnings of the check of a source.
 func (p *place) warnings(t testing.TB, from Source) string {
 	t.Helper()
 	account := NewAccount(model.Import{}, time.Now)
@@ -88,8 +87,8 @@ func (p *place) warnings(t testing.TB, from Source) string {
 	return said.String()
 }
 
-// TestCheckOfLocales: that text is sorted or letters are told differently is
-// said, whoever provides the locale, and not where only its name is another.
+// TestCheckOfLocales: the check warns if text sorts or changes case differently, whatever provides the locale, but not
+// if only the locale's name differs.
 func TestCheckOfLocales(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, "select 1"), newPlace(t)
@@ -109,8 +108,8 @@ func TestCheckOfLocales(t *testing.T) {
 	}
 }
 
-// TestCheckOfEncoding: a source that does not know in which encoding its text
-// is says so before anything is copied, and with the remedy, which helps.
+// TestCheckOfEncoding: for a source without a known encoding the check warns before anything is copied, and gives a
+// remedy that works.
 func TestCheckOfEncoding(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, "select 1"), newPlace(t)
@@ -154,8 +153,8 @@ func TestLocales(t *testing.T) {
 	}
 }
 
-// TestCopyOfMembers: rows in a table of an extension are not copied, and that
-// is said; the extension's own rows are nobody's loss.
+// TestCopyOfMembers: rows in an extension's table are not copied, and the import says so, except for the extension's
+// own rows.
 func TestCopyOfMembers(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create extension citext; create table jobs (n int); create table fixed (n int); insert into fixed values (1);
@@ -171,8 +170,8 @@ func TestCopyOfMembers(t *testing.T) {
 	}
 }
 
-// TestCopyWithFewConnections: a source that lets in two sessions is copied by
-// one reader, whatever time it gives to a transaction.
+// TestCopyWithFewConnections: a source that allows two sessions is copied by one reader, whatever its limits on
+// transaction time.
 func TestCopyWithFewConnections(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create role auditor login password 'auditors' connection limit 2; grant connect on database app to auditor;
@@ -187,8 +186,7 @@ func TestCopyWithFewConnections(t *testing.T) {
 	}
 }
 
-// TestCopyEndsWithSnapshot: when the session that holds the snapshot and the
-// tables has ended, nothing that was copied is taken for the source's state.
+// TestCopyEndsWithSnapshot: when the session that holds the snapshot and the tables ends, the copy fails.
 func TestCopyEndsWithSnapshot(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, "create table a as select generate_series(1, 100) n"), newPlace(t)
@@ -206,8 +204,8 @@ func TestCopyEndsWithSnapshot(t *testing.T) {
 	}
 }
 
-// TestOpenExplains: why a source cannot be connected to is said in words,
-// within seconds, and without its password or what a stranger answers.
+// TestOpenExplains: the error of a failed connection explains the cause within seconds, without the password or the
+// text of an untrusted answer.
 func TestOpenExplains(t *testing.T) {
 	t.Parallel()
 	from := newOrigin(t, "select 1")

@@ -26,13 +26,13 @@ import (
 //go:embed testdata/everything.sql
 var everything string
 
-// origin is a PostgreSQL to import from, with a superuser who may log in.
+// origin is a PostgreSQL server to import from, with a superuser who may log in.
 type origin struct {
 	*postgrestest.Database
 	password model.Secret
 }
 
-// newOrigin starts a source in whose database app the script has been run.
+// newOrigin starts a source and runs the script in its database app.
 func newOrigin(t testing.TB, script string) *origin {
 	t.Helper()
 	o := &origin{password: model.NewSecret(`p'a"s s\w%:/@?#ö`)}
@@ -64,7 +64,7 @@ func (p *place) open(ctx context.Context) (*pgx.Conn, error) {
 	return p.Supervisor.ConnectLocal(ctx, p.Spec.ID)
 }
 
-// bring imports from the source, and returns the account of it.
+// bring imports from the source, and returns the import's record.
 func (p *place) bring(t testing.TB, from Source) (model.Import, error) {
 	t.Helper()
 	account := NewAccount(model.Import{}, time.Now)
@@ -77,8 +77,8 @@ func (p *place) copyFrom(t testing.TB, from Source, account *Account) error {
 	return p.copyWith(t, from, account, func(ctx context.Context, _ uint32) (*pgx.Conn, error) { return p.open(ctx) })
 }
 
-// copyWith is copyFrom by another way to open sessions here, which is told the
-// number of the session that holds the snapshot there.
+// copyWith is copyFrom with another way to open sessions with the target, which receives the process ID of the source's
+// session that holds the snapshot.
 func (p *place) copyWith(t testing.TB, from Source, account *Account, open func(context.Context, uint32) (*pgx.Conn, error)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -139,7 +139,7 @@ func TestCopyOfEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What owners cannot have here, each by its name and with the server's words.
+	// What owners cannot have here, each with its name and the server's message.
 	var flaws []string
 	for _, flaw := range record.Errors {
 		flaws = append(flaws, flaw.Object+" "+flaw.SQLState)
@@ -192,8 +192,7 @@ func TestCopyOfEverything(t *testing.T) {
 	}
 }
 
-// TestCopyThatCannotBeDescribed: what pg_dump fails with is said, and nothing
-// before it.
+// TestCopyThatCannotBeDescribed: the error begins with pg_dump's failure.
 func TestCopyThatCannotBeDescribed(t *testing.T) {
 	t.Parallel()
 	from := newOrigin(t, `create view v as select 1 as n; alter function pg_catalog.pg_get_viewdef(oid) rename to pg_get_viewdef_true;
@@ -204,8 +203,8 @@ func TestCopyThatCannotBeDescribed(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutAttributes: what this server does not know of a table does not
-// cost the table; a source of which no table can be made is not copied.
+// TestCopyWithoutAttributes: attributes that this server does not know do not cost the table; a source none of whose
+// tables can be created is not copied.
 func TestCopyWithoutAttributes(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create table t (a text default 'x; y''; z', b text default E'\\'';', "c;" int check ("c;" <> 5)); insert into t values ('1', '2', 3);
@@ -227,7 +226,7 @@ func TestCopyWithoutAttributes(t *testing.T) {
 	}
 }
 
-// contents is what every table of a database holds, in an order of its own.
+// contents selects the rows of every table of a database, in a fixed order.
 const contents = `do $$ declare r record; n text; begin
 	create temp table contents (name text, rows text);
 	for r in select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -237,8 +236,7 @@ const contents = `do $$ declare r record; n text; begin
 	end loop; end $$;
 	select * from contents order by 1`
 
-// describe is pg_dump's account of the schema, but for who owns it and which
-// statements frame it.
+// describe returns pg_dump's description of the schema, without owners and session statements.
 func describe(t testing.TB, d *postgrestest.Database) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(d.Spec.Bin.Dir, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
@@ -256,8 +254,7 @@ func describe(t testing.TB, d *postgrestest.Database) []string {
 	return lines
 }
 
-// wanted leaves out of the source's description what owners cannot have here,
-// and puts in the roles of here.
+// wanted removes from the source's description what owners cannot have here, and maps its roles.
 func wanted(lines []string) []string {
 	var kept []string
 	skip := false
@@ -282,7 +279,7 @@ func wanted(lines []string) []string {
 	return kept
 }
 
-// checkOwners sees that everything is the new owner's.
+// checkOwners checks that everything belongs to the new owner.
 func checkOwners(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
 	others := ask(t, conn, `select c.oid::regclass, relowner::regrole from pg_class c join pg_namespace n on n.oid = relnamespace
@@ -296,8 +293,8 @@ func checkOwners(t testing.TB, conn *pgx.Conn) {
 	}
 }
 
-// checkPrivileges sees what everybody may, that nobody else is named, and that the
-// read-only role reads everything, whatever the source granted.
+// checkPrivileges checks the privileges of PUBLIC, that no other role is named, and that the read-only role can read
+// everything, whatever the source granted.
 func checkPrivileges(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
 	got := ask(t, conn, `select has_function_privilege('public', 'shop.secret()', 'execute'), has_schema_privilege('public', 'shop', 'usage'),
@@ -312,8 +309,7 @@ func checkPrivileges(t testing.TB, conn *pgx.Conn) {
 	}
 }
 
-// talk is a server that is no PostgreSQL: it says something and hangs up. Its
-// port is returned.
+// talk starts a server that is not PostgreSQL, sends a text and hangs up. It returns the port.
 func talk(t *testing.T, text string) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,12 +24,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// flood stands before an origin and answers one query without end: by the first
-// row, or the end, of the true answer again and again, or by another message.
+// flood proxies an origin and answers one query endlessly: it repeats the first row, or the end, of the true answer, or
+// sends another message.
 type flood struct {
 	from    *origin
-	query   string // how the query begins that is flooded, the first time
-	message []byte // nil for the true answer's
+	query   string // the prefix of the query to flood, the first time
+	message []byte // nil for the true answer's message
 
 	flooded atomic.Bool
 	sent    atomic.Int64
@@ -60,7 +60,7 @@ func (f *flood) start(t *testing.T) Source {
 	return source
 }
 
-// serve passes on messages, until it floods.
+// serve passes on messages until it floods.
 func (f *flood) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.from.Spec.Config.Port)))
@@ -136,7 +136,7 @@ func (f *flood) pour(client net.Conn, message []byte) {
 	}
 }
 
-// encode is a message of a server.
+// encode encodes a server's message.
 func encode(t *testing.T, m pgproto3.BackendMessage) []byte {
 	t.Helper()
 	b, err := m.Encode(nil)
@@ -146,16 +146,14 @@ func encode(t *testing.T, m pgproto3.BackendMessage) []byte {
 	return b
 }
 
-// endless is more than any bound allows.
+// endless is a number of bytes that exceeds every bound.
 const endless = 2 << 30
 
-// mostGrowth is what an answer that is kept may take, in bytes.
+// mostGrowth is the most memory that a kept answer may take, in bytes.
 const mostGrowth = 300 << 20
 
-// TestFloods answers queries of an import, of each kind and at each time, without
-// end. The import ends with an error that says so, and the process does not grow
-// by more than the bounds allow. It runs by itself: what it measures is the
-// process's.
+// TestFloods answers various queries of an import endlessly, at various times. The import ends with an error that says
+// so, and the process grows no more than the bounds allow. It does not run in parallel: it measures the whole process.
 func TestFloods(t *testing.T) {
 	from, to := newOrigin(t, "create table t (n int primary key, m text); create sequence s; select nextval('s'); insert into t select generate_series(1, 100)"), newPlace(t)
 	for _, query := range []string{
@@ -166,14 +164,14 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// Queries that are flooded.
+// The queries to flood.
 const (
 	firstQuery  = "select pg_catalog.pg_backend_pid()"
 	tablesQuery = "select c.oid, n.nspname::text, c.relname::text,\n\t\tarray"
 	dumpQuery   = "SELECT c.tableoid" // pg_dump's
 )
 
-// TestFloodsOfOtherMessages is TestFloods with messages that no query asks for.
+// TestFloodsOfOtherMessages is TestFloods with messages that answer no query.
 func TestFloodsOfOtherMessages(t *testing.T) {
 	from, to := newOrigin(t, "create table t (n int)"), newPlace(t)
 	for name, message := range map[string][]byte{
@@ -192,7 +190,7 @@ func TestFloodsOfOtherMessages(t *testing.T) {
 	}
 }
 
-// TestHugeRow: a row of a COPY is handed on while it arrives, however long it is.
+// TestHugeRow: a COPY row of any length is passed on while it arrives.
 func TestHugeRow(t *testing.T) {
 	from, to := newOrigin(t, "create table t (m text); insert into t values (repeat('x', 200 * 1024 * 1024))"), newPlace(t)
 	if grown, err := to.grow(t, from.source()); err != nil || grown > 100<<20 {
@@ -203,7 +201,7 @@ func TestHugeRow(t *testing.T) {
 	}
 }
 
-// TestLimitOfPgDump: pg_dump that needs more memory than it gets says so.
+// TestLimitOfPgDump: the error says so if pg_dump needs more memory than its limit.
 func TestLimitOfPgDump(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -250,7 +248,7 @@ func (f *flood) check(t *testing.T, to *place) {
 	}
 }
 
-// parameters are many with names of their own.
+// parameters returns many parameter reports with different names.
 func parameters(t *testing.T) (messages []byte) {
 	for i := range 20_000 {
 		messages = append(messages, encode(t, &pgproto3.ParameterStatus{Name: fmt.Sprintf("p%d", i), Value: strings.Repeat("x", 100)})...)
@@ -258,7 +256,7 @@ func parameters(t *testing.T) (messages []byte) {
 	return messages
 }
 
-// grow imports, and returns by how much the process has grown at the most.
+// grow imports, and returns the largest growth of the process.
 func (p *place) grow(t *testing.T, from Source) (int64, error) {
 	t.Helper()
 	run(t, p.Superuser(t, "app"), "drop schema if exists public cascade; create schema public authorization app")
@@ -279,7 +277,7 @@ func (p *place) grow(t *testing.T, from Source) (int64, error) {
 	return most - before, err
 }
 
-// resident is how much memory the process has, in bytes.
+// resident returns the resident memory of the process, in bytes.
 func resident(t *testing.T) int64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

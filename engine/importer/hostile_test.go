@@ -20,8 +20,7 @@ import (
 //go:embed testdata/hostile.sql
 var hostile string
 
-// sound are queries that have no row in an instance whose owner has no more
-// than owners have.
+// sound are queries that return no row in an instance whose owner has only an owner's privileges.
 var sound = map[string]string{
 	"role": `select rolname, rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_roles where rolname !~ '^pg_'
 		and (rolname not in ('holdfast', 'holdfast_dump', 'app', 'app_readonly') or rolname in ('app', 'app_readonly') and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls))`,
@@ -38,8 +37,8 @@ var sound = map[string]string{
 	"code that ran as another": "select distinct lomowner::regrole from pg_largeobject_metadata where lomowner <> 'app'::regrole",
 }
 
-// TestHostileSource imports from a source that attacks by everything a
-// database has that runs by itself, and by a server that lies.
+// TestHostileSource imports from a source that attacks with everything a database can run implicitly, and with a server
+// that lies.
 func TestHostileSource(t *testing.T) {
 	t.Parallel()
 	const attack = "/tmp/holdfast-attack"
@@ -60,8 +59,7 @@ func TestHostileSource(t *testing.T) {
 	if n := ask(t, conn, "select count(*) > 3 from pg_largeobject_metadata"); n != "t\n" {
 		t.Error("the source's code did not run at all: there is nothing to see")
 	}
-	// What was refused is told with its name; so is that something was written
-	// that the source does not have.
+	// The import reports what was refused, by name, and what was created that the source does not have.
 	told := ""
 	for _, flaw := range record.Errors {
 		told += flaw.Object + " " + flaw.SQLState + " " + flaw.Message + "\n"
@@ -73,8 +71,7 @@ func TestHostileSource(t *testing.T) {
 	}
 }
 
-// TestLongAnswer: of a message that claims to be long, no more is read than its
-// head.
+// TestLongAnswer: of a message that claims to be long, only the head is read.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	const claimed = 1 << 30
@@ -108,7 +105,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// TestOneLine runs by itself: what it counts is the process's.
+// TestOneLine does not run in parallel: it counts the allocations of the whole process.
 func TestOneLine(t *testing.T) {
 	long := strings.Repeat("ä ", 1<<20)
 	var before, after runtime.MemStats

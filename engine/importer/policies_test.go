@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCopyOfWhatRolesMeant: what the roles of the source meant for who sees which
-// rows and what runs as whom is not widened here, and it is told.
+// TestCopyOfWhatRolesMeant: the import widens neither which rows the source's roles may see nor what runs as whom, and
+// it reports the differences.
 func TestCopyOfWhatRolesMeant(t *testing.T) {
 	t.Parallel()
 	from, to := newOrigin(t, `create role reader; create role worker; create table t as select generate_series(1, 10) n; alter table t enable row level security;

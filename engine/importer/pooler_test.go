@@ -13,21 +13,21 @@ import (
 	"holdfast/engine/model"
 )
 
-// pooler stands before an origin and lends its sessions, for a transaction or
-// for as long as the client stays. It greets with a number that it makes up.
+// pooler proxies an origin and lends its sessions, for a transaction or for as long as the client stays. Its greetings
+// contain a made-up process ID.
 type pooler struct {
 	t       *testing.T
 	from    *origin
 	session bool
-	first   bool          // lends the session that rests longest
-	late    time.Duration // after which it takes a session back, once it has answered
-	most    int           // clients at a time, 0 for any number
+	first   bool          // lends the session that has rested longest
+	late    time.Duration // how long after an answer it reclaims a session
+	most    int           // the maximum number of clients at a time, 0 for no limit
 	port    int
 
 	mu    sync.Mutex
 	busy  int
 	idle  []*pgconn.HijackedConn
-	left  []string // what clients left set
+	left  []string // settings that clients left behind
 	ended sync.WaitGroup
 }
 
@@ -75,7 +75,7 @@ func (p *pooler) open() *pgconn.HijackedConn {
 		p.t.Errorf("connect: %v", err)
 		return nil
 	}
-	expect(conn, bounds{message: 1 << 30, bytes: 1 << 30, rows: 1 << 30, copies: true}) // whatever the client asks for
+	expect(conn, bounds{message: 1 << 30, bytes: 1 << 30, rows: 1 << 30, copies: true}) // whatever the client requests
 	session, err := conn.PgConn().Hijack()
 	if err != nil {
 		p.t.Error(err)
@@ -196,9 +196,8 @@ func (p *pooler) relay(session *pgconn.HijackedConn, query string, client *pgpro
 	}
 }
 
-// TestPoolers: a pooler that lends sessions for a transaction is refused, and
-// none goes back with anything set; one that lends them for as long as a client
-// stays is as good as the server, however few it has.
+// TestPoolers: a pooler in transaction mode is refused, and gets no session back with changed settings; one in session
+// mode is as good as the server, however few sessions it has.
 func TestPoolers(t *testing.T) {
 	t.Parallel()
 	from := newOrigin(t, "create table a as select generate_series(1, 100) n; create table b as select * from a; create table c as select * from a; alter database app set standard_conforming_strings = off")

@@ -2,12 +2,10 @@ package importer
 
 import "testing"
 
-// TestCopyOfMisplacedRows: rows that the partition they are in does not accept here
-// are in another one then, and none is lost.
+// TestCopyOfMisplacedRows: rows that their partition does not accept here go into another partition, and none is lost.
 func TestCopyOfMisplacedRows(t *testing.T) {
 	t.Parallel()
-	// Types of the source that are not there any more shift the numbers that
-	// enums are hashed by.
+	// Dropped types of the source shift the oids by which enums are hashed.
 	from, to := newOrigin(t, `create type gone as enum ('a', 'b', 'c'); drop type gone;
 		create type letter as enum ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't');
 		create table h (k letter, v int, id int generated always as identity, twice int generated always as (v * 2) stored, primary key (k, v, id)) partition by hash (k);

@@ -10,7 +10,7 @@ func TestRoleMapGrants(t *testing.T) {
 	for _, test := range []struct{ owner, in, want string }{
 		{"boss", "GRANT SELECT ON TABLE public.t TO PUBLIC;", `GRANT SELECT ON TABLE public . t TO PUBLIC`},
 		{"boss", "GRANT SELECT ON TABLE public.t TO alice;", ""},
-		{"boss", "GRANT SELECT ON TABLE public.t TO \"PUBLIC\";", ""}, // a role of that name
+		{"boss", "GRANT SELECT ON TABLE public.t TO \"PUBLIC\";", ""}, // a role named PUBLIC
 		{
 			"boss", "REVOKE ALL ON TABLE public.t FROM boss;\nGRANT SELECT ON TABLE public.t TO boss;",
 			"REVOKE ALL ON TABLE public . t FROM \"app\";\nGRANT SELECT ON TABLE public . t TO \"app\"",
@@ -32,7 +32,7 @@ func TestRoleMapGrants(t *testing.T) {
 
 func TestRoleMapPolicies(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string][2]string{ // the definition, and the roles that are lost
+	for in, want := range map[string][2]string{ // the definition, and the lost roles
 		"CREATE POLICY p ON t USING ((owner = 'TO x'));":              {"CREATE POLICY p ON t USING ((owner = 'TO x'));", ""},
 		"CREATE POLICY p ON t FOR SELECT TO alice, bob USING (true);": {"", "alice bob"},
 		"CREATE POLICY p ON t TO alice":                               {"", "alice"},
@@ -52,8 +52,8 @@ func TestRoleMapPolicies(t *testing.T) {
 	}
 }
 
-// FuzzRoleMap holds that whatever a source says of privileges, only statements
-// about privileges come of it, and none for a role that is not here.
+// FuzzRoleMap checks that any input yields only statements about privileges, and none for a role that does not exist
+// here.
 func FuzzRoleMap(f *testing.F) {
 	f.Add(`GRANT SELECT ON TABLE "a;b".t TO alice; REVOKE ALL ON t FROM PUBLIC`)
 	f.Add(`ALTER DEFAULT PRIVILEGES FOR ROLE "x" GRANT ALL ON TABLES TO "x"`)

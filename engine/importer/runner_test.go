@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestRunnerOrder runs many random plans: what a step needs is done before it,
-// and no two are at a table together that must not be.
+// TestRunnerOrder runs many random plans: each step runs after the steps that it needs, and no two steps that conflict
+// hold a table at the same time.
 func TestRunnerOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -45,7 +45,7 @@ func TestRunnerOrder(t *testing.T) {
 				at[s.table] = at[s.table][:len(at[s.table])-1]
 				done[s.name] = true
 				mu.Unlock()
-				if refused { // what needs it goes on
+				if refused { // steps that need it still run
 					return &pgconn.PgError{Code: "42501"}
 				}
 				return nil
@@ -55,7 +55,7 @@ func TestRunnerOrder(t *testing.T) {
 		if random.IntN(2) == 0 {
 			random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 		}
-		// One worker has no session; what it was to do is done by the others.
+		// One worker has no session; the other workers run its steps.
 		lost := random.IntN(4)
 		workers := make([]*worker, 1+random.IntN(4))
 		for i := range workers {
@@ -78,8 +78,7 @@ func TestRunnerOrder(t *testing.T) {
 	}
 }
 
-// TestRunnerEnds: after an error that is more than a refusal nothing begins
-// any more, and a circle is told.
+// TestRunnerEnds: after a fatal error no step starts, and a cycle is reported.
 func TestRunnerEnds(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection is lost")

@@ -16,7 +16,7 @@ var chinook string
 //go:embed testdata/pagila.sql
 var pagila string
 
-// TestCopyOfSamples copies databases as people have them, whole.
+// TestCopyOfSamples copies realistic databases completely.
 func TestCopyOfSamples(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(*origin){
@@ -46,7 +46,7 @@ func TestCopyOfSamples(t *testing.T) {
 	}
 }
 
-// pgbench makes the tables of pgbench, at a scale.
+// pgbench creates pgbench's tables at a scale.
 func (o *origin) pgbench(t testing.TB, scale int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(o.Spec.Bin.Dir, "pgbench"), "-i", "-q", "-s", fmt.Sprint(scale), "--foreign-keys",

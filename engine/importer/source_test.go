@@ -36,7 +36,7 @@ func TestParseSource(t *testing.T) {
 	}
 }
 
-// TestParseSourceRefuses also sees that no error repeats a part of the URL.
+// TestParseSourceRefuses also checks that no error repeats a part of the URL.
 func TestParseSourceRefuses(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t"
@@ -75,8 +75,8 @@ func TestParseSourceRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseSource holds that a source that is accepted has one host over TCP,
-// and that what is not accepted is not repeated.
+// FuzzParseSource checks that an accepted source has exactly one host, over TCP, and that errors do not repeat refused
+// input.
 func FuzzParseSource(f *testing.F) {
 	f.Add("postgres://u:p@h/d?sslmode=require")
 	f.Add("postgres://u:p@[::1]:5432/d")
@@ -121,7 +121,7 @@ func TestCheckAddress(t *testing.T) {
 		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1",
 		"192.0.0.192", "100.100.100.200", "168.63.129.16", "169.254.42.42", "169.254.0.23", "169.254.170.2",
 		"::ffff:100.100.100.200", "::ffff:192.0.0.192", "::ffff:168.63.129.16", "fd20:ce::254%eth0",
-		// The same through translators, in each of their layouts.
+		// The same through translators, in every layout.
 		"64:ff9b::192.0.0.192", "64:ff9b::100.100.100.200", "64:ff9b::0.0.0.0", "64:ff9b::224.0.0.1",
 		"64:ff9b:1::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00:0", "64:ff9b:1:6464:64:c800::",
 		// Deprecated forms of IPv4 addresses.
@@ -134,7 +134,7 @@ func TestCheckAddress(t *testing.T) {
 	}
 }
 
-// TestDialChecksWhatIsDialled: the name is harmless, what it resolves to is not.
+// TestDialChecksWhatIsDialled: the name is harmless, but the address it resolves to is not.
 func TestDialChecksWhatIsDialled(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
@@ -150,7 +150,7 @@ func TestDialChecksWhatIsDialled(t *testing.T) {
 	}
 }
 
-// TestDialOwnPorts: whatever this machine is called, its ports are known.
+// TestDialOwnPorts: this machine's ports are recognized under any of its names.
 func TestDialOwnPorts(t *testing.T) {
 	t.Parallel()
 	s := Source{Foreign: func(port int) (bool, error) { return port == 1, nil }}
@@ -167,7 +167,7 @@ func TestDialOwnPorts(t *testing.T) {
 	}
 }
 
-// ownAddresses are those of the machine's interfaces that a source can have.
+// ownAddresses returns the addresses of the machine's interfaces that a source can have.
 func ownAddresses(t *testing.T) (hosts []string) {
 	networks, err := net.InterfaceAddrs()
 	if err != nil {
