@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// An import is refused when the imports under way will fill the disk.
+// An import is refused if the running imports will fill the disk.
 func TestImportBesideALargeOne(t *testing.T) {
 	t.Parallel()
 	c := &core.Core{Config: core.Config{DataDir: t.TempDir()}}
