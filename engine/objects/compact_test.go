@@ -26,8 +26,8 @@ func (s *store) journalSize(t testing.TB) (size int64) {
 	return size
 }
 
-// TestCompaction deletes most of what fills a few segments: the space comes
-// back, and what is left can be read all the time.
+// TestCompaction deletes most objects in a few segments: their space is reclaimed, and the others stay readable
+// throughout.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
@@ -90,8 +90,7 @@ func TestCompaction(t *testing.T) {
 	s.mustHold(t, bucket, want)
 }
 
-// TestCompactionUnderTrash moves the bytes of objects whose bucket lies in the
-// trash: they are there when it comes back.
+// TestCompactionUnderTrash moves the bytes of objects whose bucket is in the trash: a restore brings them back.
 func TestCompactionUnderTrash(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })

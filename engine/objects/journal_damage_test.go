@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/durable"
 )
 
-// A note that cannot be carried out is named, and stops nothing behind it.
+// A note that cannot be applied is reported, and does not block later notes.
 func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -42,8 +42,8 @@ func TestNoteThatFails(t *testing.T) {
 	}
 }
 
-// The disk damages what the metadata have not yet: that is named once, with the
-// segment kept, and what is whole comes.
+// The disk damages records that the metadata do not have yet: the damage is reported once, its segment is kept, and
+// intact records are replayed.
 func TestReplayOverDamage(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

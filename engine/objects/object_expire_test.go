@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// What replaced an object that was about to expire stays.
+// An object that replaced one about to expire stays.
 func TestReplacedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

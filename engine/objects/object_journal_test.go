@@ -15,7 +15,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Notes are written by hand and read by encoding/json.
+// Notes are encoded by hand and decoded by encoding/json.
 func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	object := model.Object{Bucket: "bucket_1", Key: `"<größe & maß>\`, Version: "v", Blob: "b", Segment: 7, SizeBytes: 1, LastModified: time.Unix(1, 2).UTC()}
@@ -41,8 +41,7 @@ func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestReplay loses everything that the metadata learned after a moment, as a
-// crash may, and has the journal say it again.
+// TestReplay drops everything that the metadata received after a moment, as a crash may, and replays the journal.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -80,7 +79,7 @@ func TestReplay(t *testing.T) {
 			s.mustPut(t, bucket, key, "again")
 		}
 	}
-	for i := range 3 { // files that are replaced: what goes is unlinked after the replay
+	for i := range 3 { // replaced files: the old ones are unlinked after the replay
 		want["large"] = text(100_000 + i)
 		s.mustPut(t, bucket, "large", want["large"])
 	}
@@ -91,7 +90,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(entries, err)
 	}
 	s.close(t)
-	for range 2 { // the second time in the middle of what was replayed once
+	for range 2 { // the second replay starts within what the first has replayed
 		if err := os.WriteFile(path, before, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +98,7 @@ func TestReplay(t *testing.T) {
 		s.mustHold(t, bucket, want)
 		s.mustHold(t, dropped, map[string]string{"gone": "gone"})
 		again, err := s.core.AuditVerify(s.call(model.ActionAuditVerify))
-		if err != nil || again.Entries < entries.Entries-2 || len(again.Faults) > 0 { // the reads' entries of before are gone
+		if err != nil || again.Entries < entries.Entries-2 || len(again.Faults) > 0 { // the earlier entries of reads are gone
 			t.Errorf("%d audit entries of %d came back, %v, %v", again.Entries, entries.Entries, again.Faults, err)
 		}
 		s.close(t)

@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// What would expire at once is not brought back: it would be gone, and in no trash.
+// An object that would expire at once is not restored: it would be removed, and not through the trash.
 func TestRestoreOfWhatHasExpired(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 72 * time.Hour })

@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestIfAbsentRace lets many uploads race for one key.
+// TestIfAbsentRace runs many concurrent uploads of one key.
 func TestIfAbsentRace(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -41,8 +41,8 @@ func TestIfAbsentRace(t *testing.T) {
 	}
 }
 
-// TestBucketDeleteRace deletes buckets while objects are on their way into
-// them: what is acknowledged must not be gone unless somebody forced it.
+// TestBucketDeleteRace deletes buckets while objects are uploaded into them: an acknowledged object must not be lost
+// unless the deletion was forced.
 func TestBucketDeleteRace(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -63,8 +63,8 @@ func TestBucketDeleteRace(t *testing.T) {
 	}
 }
 
-// TestConcurrentChanges changes few keys from many goroutines while others
-// read, and compares counters with what is there.
+// TestConcurrentChanges changes a few keys from many goroutines while others read, and compares the counters with the
+// objects.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

@@ -16,7 +16,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// flip changes one byte of content where it lies on the disk.
+// flip changes one byte of content on the disk.
 func (s *store) flip(t testing.TB, content string) {
 	t.Helper()
 	found := false
@@ -37,8 +37,7 @@ func (s *store) flip(t testing.TB, content string) {
 	}
 }
 
-// TestScrub damages a small and a large object: both are found and named, and
-// neither is served.
+// TestScrub damages a small and a large object: both are found and reported, and neither is served.
 func TestScrub(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -80,8 +79,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// What keeps an object from being read for a while says nothing about its bytes,
-// and one that is read whole later on is not damaged.
+// A temporary read error says nothing about an object's bytes, and an object that can later be read completely is not
+// damaged.
 func TestDamageThatPasses(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
@@ -108,8 +107,7 @@ func TestDamageThatPasses(t *testing.T) {
 	}
 }
 
-// Whoever asks for an object that is known as damaged, however often, waits for no
-// transaction.
+// Requests for an object that is known to be damaged wait for no transaction, however many there are.
 func TestKnownDamageIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)

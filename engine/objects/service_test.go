@@ -24,11 +24,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// store is a service with a core of its own, on a data directory of the test.
+// store is a service with a core of its own, on the test's data directory.
 type store struct {
 	*Service
 	cfg     core.Config
-	now     *atomic.Int64 // nanoseconds that the clock is ahead
+	now     *atomic.Int64 // nanoseconds by which the clock is ahead
 	org     string
 	project string
 }
@@ -93,7 +93,7 @@ func (s *store) close(t testing.TB) {
 	}
 }
 
-// call is a call of a full-access key.
+// call returns a call of a full-access key.
 func (s *store) call(action model.Action) *model.Call {
 	return &model.Call{
 		Operation:    model.Operation{Action: action},
@@ -140,7 +140,7 @@ func (s *store) get(bucket, key string) (string, error) {
 	return string(content), err
 }
 
-// content is that of every object, by key, as lists show them.
+// content returns every object's content, by key, as lists show it.
 func (s *store) content(t testing.TB, bucket string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -162,7 +162,7 @@ func (s *store) content(t testing.TB, bucket string) map[string]string {
 	}
 }
 
-// mustHold compares a bucket, and its counters, with what should be there.
+// mustHold compares a bucket and its counters with the expected content.
 func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(want, s.content(t, bucket)); diff != "" {

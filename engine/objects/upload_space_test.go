@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Uploads stop before the disk is full, in words; what gives room back goes on.
+// Uploads stop before the disk is full, with a clear error; operations that free space continue.
 func TestUploadsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	const total = 200 << 20
@@ -44,12 +44,12 @@ func TestUploadsLeaveRoom(t *testing.T) {
 		t.Error(err)
 	}
 
-	free(1 << 20) // it fills up while an upload comes in, of which nobody knows the length
+	free(1 << 20) // the disk fills up during an upload of unknown length
 	body := io.MultiReader(strings.NewReader("x"), readerFunc(func([]byte) (int, error) { free(0); return 0, io.EOF }), strings.NewReader("y"))
 	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fourth", Body: body, Length: -1})
 	refused("one under way", err)
 
-	free(endlessMargin + 1<<20) // one without end leaves room for what has one
+	free(endlessMargin + 1<<20) // an upload of unknown length leaves space for one of known length
 	endless := io.MultiReader(strings.NewReader(text(endlessMargin)), readerFunc(func([]byte) (int, error) { free(endlessMargin - 1); return 0, io.EOF }), strings.NewReader("y"))
 	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fifth", Body: endless, Length: -1})
 	refused("one without end", err)
