@@ -43,7 +43,7 @@ func TestNextBackup(t *testing.T) {
 	}
 }
 
-// Databases do not all have their moment at the same time.
+// The scheduled times of databases are spread over the interval.
 func TestMomentsAreSpread(t *testing.T) {
 	t.Parallel()
 	hours := map[int]int{}

@@ -11,8 +11,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestPace: an estimate follows from what was measured, and where that does not
-// say, there is none.
+// TestPace: estimates follow from measurements, and there is none where these do not suffice.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	plan := func(files, log int64) RestorePlan {

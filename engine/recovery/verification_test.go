@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// openCore returns a core over metadata of its own, closed with the test.
+// openCore returns a core with metadata of its own, closed at the end of the test.
 func openCore(t *testing.T) *core.Core {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestOrderOfVerifications(t *testing.T) {
 	verifyDue("again the newest", newest)
 }
 
-// A failure that says nothing about the backup is tried again after growing waits.
+// A failure that says nothing about the backup is retried after increasing waits.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
