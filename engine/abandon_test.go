@@ -19,8 +19,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// abandon ends the engine as SIGKILL does, as far as that goes within one
-// process: nothing under way is rounded off, and the instances run on.
+// abandon stops the engine as SIGKILL does, as far as possible within one process: running operations are not
+// completed, and the instances keep running.
 func (a *appliance) abandon(t testing.TB) {
 	t.Helper()
 	a.Core.Stop()
@@ -33,7 +33,7 @@ func (a *appliance) abandon(t testing.TB) {
 	}
 }
 
-// newDataDir makes a data directory that goes with the test.
+// newDataDir creates a data directory that is removed with the test.
 func newDataDir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -43,8 +43,8 @@ func newDataDir(t testing.TB) string {
 	return dir
 }
 
-// reopen starts the next engine on the data directory of one that was
-// abandoned or closed, and waits until it has looked at every database.
+// reopen starts the next engine on the data directory of an abandoned or closed one, and waits until it has examined
+// every database.
 func (a *appliance) reopen(t testing.TB) *appliance {
 	t.Helper()
 	next := startEngineOn(t, a.cfg)
@@ -52,7 +52,7 @@ func (a *appliance) reopen(t testing.TB) *appliance {
 	return next
 }
 
-// settled waits until nothing is claimed: every start was tried.
+// awaitIdle waits until nothing is claimed: every start was tried.
 func (a *appliance) awaitIdle(t testing.TB) {
 	t.Helper()
 	testenv.Within(t, time.Minute, "the end of every claim", func() bool { return len(a.claimed()) == 0 })
@@ -60,7 +60,7 @@ func (a *appliance) awaitIdle(t testing.TB) {
 
 func (a *appliance) claimed() []string { return a.Core.Claims.UnderWay() }
 
-// edit changes a record behind the engine's back.
+// edit changes a record without going through the engine.
 func (a *appliance) edit(t testing.TB, id string, change func(*model.Database)) {
 	t.Helper()
 	err := a.Core.Meta.Update(func(tx *meta.Tx) error {
@@ -75,8 +75,8 @@ func (a *appliance) edit(t testing.TB, id string, change func(*model.Database)) 
 	}
 }
 
-// beginChange records a change as Service.beginChange does, and goes no further:
-// the appliance dies before the instance follows.
+// beginChange records a change as Service.beginChange does, and stops there: the appliance dies before the instance
+// follows.
 func (a *appliance) beginChange(t testing.TB, action model.Action, id string, change func(*model.Database)) {
 	t.Helper()
 	call := a.call(action)
@@ -86,14 +86,14 @@ func (a *appliance) beginChange(t testing.TB, action model.Action, id string, ch
 	})
 }
 
-// sealPasswords gives a record passwords, as they are stored.
+// sealPasswords stores passwords in a record, sealed.
 func (e *Engine) sealPasswords(d *model.Database, owner, readOnly model.Secret) {
 	d.OwnPassword = nil
 	d.OwnerPassword = e.Core.Sealer.Seal("password "+d.ID+" "+d.Owner, owner)
 	d.ReadOnlyPassword = e.Core.Sealer.Seal("password "+d.ID+" "+d.ReadOnly, readOnly)
 }
 
-// status is what a client is told of a database.
+// status returns the status of a database that clients see.
 func (a *appliance) status(t testing.TB, id string) (model.DatabaseStatus, string) {
 	t.Helper()
 	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), id)
@@ -118,7 +118,7 @@ func (a *appliance) awaitStatus(t testing.TB, id string, want model.DatabaseStat
 	return reason
 }
 
-// pid is the postmaster of a database.
+// pid returns the process ID of a database's postmaster.
 func (a *appliance) pid(t testing.TB, id string) int {
 	t.Helper()
 	state, reason, pid := a.Databases.Instances.Status(id)
@@ -128,7 +128,7 @@ func (a *appliance) pid(t testing.TB, id string) int {
 	return pid
 }
 
-// run runs one statement as whom the connection is for.
+// run runs one statement as the connection's user.
 func run(t testing.TB, c databases.Connection, sql string) {
 	t.Helper()
 	conn := connect(t, c)
@@ -138,7 +138,7 @@ func run(t testing.TB, c databases.Connection, sql string) {
 	}
 }
 
-// answer returns the one value a query gives.
+// answer returns the single value that a query returns.
 func answer[T any](t testing.TB, c databases.Connection, sql string) (value T) {
 	t.Helper()
 	conn := connect(t, c)
@@ -149,9 +149,8 @@ func answer[T any](t testing.TB, c databases.Connection, sql string) (value T) {
 	return value
 }
 
-// checkTidy sees that nothing is left of what was done: no claim, no
-// operation, no directory, process, socket or prepared directory that no record accounts
-// for, and nothing remembered of what is gone.
+// checkTidy checks that nothing remains of past operations: no claim or operation, no directory, process, socket or
+// prepared directory without a record, and nothing in memory about removed databases.
 func (a *appliance) checkTidy(t testing.TB) {
 	t.Helper()
 	a.awaitIdle(t)
@@ -227,7 +226,7 @@ func (a *appliance) checkRecords(t testing.TB, kept []model.Database) {
 	}
 }
 
-// checkSockets sees that there is a socket for each database and no other.
+// checkSockets checks that each database has a socket and that there are no others.
 func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
 	t.Helper()
 	var want []string
@@ -254,7 +253,7 @@ func sockets(t testing.TB, dir string) []string {
 	return found
 }
 
-// checkMemory sees that the engine remembers nothing of what is gone.
+// checkMemory checks that the engine remembers nothing about removed databases.
 func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 	t.Helper()
 	known := map[string]bool{}
@@ -266,7 +265,7 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 			t.Errorf("the state of %s is remembered", id)
 		}
 	}
-	// A backup the appliance makes by itself may just have begun.
+	// The appliance may just have begun a backup by itself.
 	testenv.Within(t, time.Minute, "the end of every act", func() bool {
 		return a.Core.Cancels.Count() == 0 && a.Databases.Progress.Count() == 0
 	})
@@ -280,8 +279,7 @@ func generations(a *appliance, db model.Database) []string {
 	return dirs
 }
 
-// postmasters returns the directories below instances/ that a postmaster
-// works in, one entry for each.
+// postmasters returns the directories below instances/ that a postmaster runs in, one entry for each postmaster.
 func (a *appliance) postmasters(t testing.TB) []string {
 	t.Helper()
 	var dirs []string
@@ -295,8 +293,7 @@ func (a *appliance) postmasters(t testing.TB) []string {
 	return dirs
 }
 
-// postgresProcesses returns the working directories of PostgreSQL's processes
-// below dir, by process number.
+// postgresProcesses returns the working directories of PostgreSQL's processes below dir, by process ID.
 func postgresProcesses(t testing.TB, dir string) map[int]string {
 	t.Helper()
 	found := map[int]string{}
@@ -318,7 +315,7 @@ func postgresProcesses(t testing.TB, dir string) map[int]string {
 	return found
 }
 
-// below lists what lies depth levels under dir.
+// below lists the entries depth levels under dir.
 func below(t testing.TB, dir string, depth int) []string {
 	t.Helper()
 	var found []string

@@ -9,8 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// BenchmarkAgentStatus asks for the status of an account with 50 databases
-// that have 30 backups and 10 findings each.
+// BenchmarkAgentStatus requests the status of an account with 50 databases, each with 30 backups and 10 findings.
 func BenchmarkAgentStatus(b *testing.B) {
 	a := openEngine(b, testConfig(b, b.TempDir()))
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return a.fillAccount(tx, 50, 30) }); err != nil {
@@ -25,7 +24,7 @@ func BenchmarkAgentStatus(b *testing.B) {
 	}
 }
 
-// fillAccount makes records of databases, backups and findings.
+// fillAccount creates records of databases, backups and findings.
 func (a *appliance) fillAccount(tx *meta.Tx, dbs, backups int) error {
 	now := a.Core.Clock()
 	for i := range dbs {

@@ -19,7 +19,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// An export whose client has gone does not wait for the backup it has begun.
+// An export whose client has disconnected does not wait for the backup that it started.
 func TestExportEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -45,8 +45,8 @@ func TestExportEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// The WAL that is put aside is what the archive says that it has, not what its
-// directory happens to hold while it is written to.
+// An export contains the WAL that the archive reports, not what its directory happens to contain while it is written
+// to.
 func TestExportOfWALThatIsReceived(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -75,8 +75,8 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	}
 }
 
-// What is created, deleted and brought back from the trash while others are
-// backed up arrives as it is then, and with its data.
+// Databases that are created, deleted or restored from the trash while others are backed up are exported in their
+// latest state, with their data.
 func TestExportOfWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]string{
@@ -90,8 +90,7 @@ func TestExportOfWhatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// exportWithChanges lets databases change while the backup of shop waits. They
-// are backed up in the given order.
+// exportWithChanges changes databases while the backup of shop waits. The databases are backed up in the given order.
 func exportWithChanges(t *testing.T, order []string) {
 	t.Helper()
 	a := startEngine(t)
@@ -142,8 +141,8 @@ func exportWithChanges(t *testing.T, order []string) {
 	moved.wantSum(t, gone, 1)
 }
 
-// A database in the trash takes no room to be moved, and stays there until it is
-// written: what is started on its files changes them.
+// A database in the trash takes no space to export, and stays in the trash until the archive is written: a server
+// started on its files would change them.
 func TestExportHoldsTheTrash(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -185,7 +184,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	}
 }
 
-// startMoved starts an engine on what was exported.
+// startMoved starts an engine on an exported appliance.
 func startMoved(t *testing.T, archive io.Reader) *appliance {
 	t.Helper()
 	cfg := testConfig(t, newDataDir(t))
@@ -195,7 +194,7 @@ func startMoved(t *testing.T, archive io.Reader) *appliance {
 	return startEngineOn(t, cfg)
 }
 
-// wantSum sees that the database's table t adds up.
+// wantSum checks the sum of the database's table t.
 func (a *appliance) wantSum(t *testing.T, database string, want int) {
 	t.Helper()
 	db, err := a.Databases.Record(database)

@@ -12,7 +12,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// asSuperuser executes statements as the appliance's own role.
+// asSuperuser executes statements as the appliance's role.
 func (a *appliance) asSuperuser(t *testing.T, instance string, statements ...string) {
 	t.Helper()
 	conn, err := a.Databases.Instances.Connect(t.Context(), instance, databases.Maintenance)
@@ -27,9 +27,8 @@ func (a *appliance) asSuperuser(t *testing.T, instance string, statements ...str
 	}
 }
 
-// WAL that the server removed before it was archived is a gap: it is told of and
-// shown, a backup is made behind it, moments in it are refused, and those before
-// and behind it can be restored.
+// WAL that the server removed before it was archived is a gap. The gap is reported and shown, and a backup is made
+// after it. Times in the gap are refused; times before and after it can be restored.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
@@ -92,7 +91,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// lastSegment is the one the archive ends in.
+// lastSegment returns the last segment of the archive.
 func (a *appliance) lastSegment(t *testing.T, database string) string {
 	t.Helper()
 	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
@@ -116,8 +115,7 @@ func (a *appliance) serverLacks(t *testing.T, instance, segment string) (lacks b
 	return lacks
 }
 
-// The backup that another is being built upon may be deleted meanwhile: the new
-// one is whole.
+// The base of a running backup may be deleted: the new backup is complete.
 func TestDeleteTheBaseOfABackup(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -150,8 +148,7 @@ func TestDeleteTheBaseOfABackup(t *testing.T) {
 	}
 }
 
-// The backup that follows a restore, or a gap, is made by the next start when
-// the appliance ends before it.
+// If the appliance stops before the backup that must follow a restore or a gap, the next start makes it.
 func TestOwedBackup(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

@@ -11,8 +11,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A revoked key, a download link and anonymous requests each leave a bounded
-// number of entries in the log, and the number of those that are not there.
+// A revoked key, a download link and anonymous requests each leave a limited number of entries in the log, and the
+// number of omitted ones.
 func TestAuditOfAFlood(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))

@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestAuthorityFollowsTheHosts gives an appliance one public name, and another
-// later. Clients keep the authority's certificate they have.
+// TestAuthorityFollowsTheHosts gives an appliance one public name, and later another. Clients keep the CA certificate
+// that they have.
 func TestAuthorityFollowsTheHosts(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

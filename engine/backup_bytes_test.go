@@ -16,9 +16,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// du returns what du says that paths occupy on disk, and how many files and
-// directories there are. The figure leaves out directories, and what the file
-// system needs to find the parts of a file: a block for each at most.
+// du returns the disk usage of paths as du reports it, and the number of files and directories. The appliance's figure
+// excludes directories and the file system's block maps: at most one block for each.
 func du(t *testing.T, paths ...string) (occupied, entries int64) {
 	t.Helper()
 	for _, path := range paths {
@@ -40,7 +39,7 @@ func du(t *testing.T, paths ...string) (occupied, entries int64) {
 	return occupied, entries
 }
 
-// backupPaths are the files of an organization's backups, WAL and exports.
+// backupPaths returns the files of an organization's backups, WAL and exports.
 func (a *appliance) backupPaths(t *testing.T) (paths []string) {
 	t.Helper()
 	if err := a.Core.Meta.View(func(tx *meta.Tx) error {
@@ -63,8 +62,8 @@ func (a *appliance) backupPaths(t *testing.T) (paths []string) {
 	return paths
 }
 
-// wantBackupBytes holds the figure to what du says of the files, less at
-// most a block for each file and directory. It polls: the archive works meanwhile.
+// wantBackupBytes compares the figure with du's, minus at most one block for each file and directory. It polls: the
+// archive changes meanwhile.
 func (a *appliance) wantBackupBytes(t *testing.T, when string) (used int64) {
 	t.Helper()
 	var occupied, slack int64
@@ -88,8 +87,8 @@ func (a *appliance) wantBackupBytes(t *testing.T, when string) (used int64) {
 	}
 }
 
-// TestBackupBytes: the figure is what backups, WAL and exports occupy on disk,
-// whatever was made and removed, also after the appliance was started again.
+// TestBackupBytes: the figure is the disk usage of backups, WAL and exports, whatever was created and removed, even
+// after a restart.
 func TestBackupBytes(t *testing.T) {
 	t.Parallel()
 	cfg := exporting(t)

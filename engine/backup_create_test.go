@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A backup is of the generation that serves, whatever its caller knew: it does
-// not end the receiving of its WAL for one that was replaced.
+// A backup is made of the current generation, even if its caller has an older record: it does not stop the current WAL
+// receiver in favour of a replaced generation.
 func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -42,8 +42,7 @@ func TestBackupOfRestoredSinceItWasAskedFor(t *testing.T) {
 	}
 }
 
-// A backup that is not completed yet can be restored and pinned later, one that
-// has failed never.
+// A backup that is not yet completed can be restored and pinned later; a failed one never can.
 func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -76,8 +75,7 @@ func TestUseOfABackupThatIsNotCompleted(t *testing.T) {
 	}
 }
 
-// TestBackupIsPendingFirst: the answer to who asks for a backup is of what is
-// about to begin, and so is its operation.
+// TestBackupIsPendingFirst: the response to a backup request shows the backup, and its operation, before it runs.
 func TestBackupIsPendingFirst(t *testing.T) {
 	t.Parallel()
 	a, db, _, _ := startStepped(t)

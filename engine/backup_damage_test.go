@@ -12,8 +12,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// affected reads all that is stored of a database's backups, as somebody does
-// who has nothing but the files, and returns which backups are damaged.
+// affected reads everything stored of a database's backups, using only the files, and returns the damaged backups.
 func (a *appliance) affected(t *testing.T, database string) []string {
 	t.Helper()
 	r, err := repository.OpenForReading(filepath.Join(a.Recovery.BackupDirectory(database), "repository"))
@@ -28,8 +27,7 @@ func (a *appliance) affected(t *testing.T, database string) []string {
 	return report.Affected
 }
 
-// mustMeetDamage reads a backup up to the first damage, as a restore and a
-// verification do.
+// mustMeetDamage reads a backup up to the first damage, as a restore and a verification do.
 func (a *appliance) mustMeetDamage(t *testing.T, b model.Backup) {
 	t.Helper()
 	plan, err := a.Recovery.PlanEnd(t.Context(), b)
@@ -42,8 +40,7 @@ func (a *appliance) mustMeetDamage(t *testing.T, b model.Backup) {
 	}
 }
 
-// The first backup after damage is whole, however much is damaged and whoever
-// has met a part of it.
+// The first backup after damage is complete, however much is damaged and whichever operation found part of it.
 func TestBackupAfterDamage(t *testing.T) {
 	t.Parallel()
 	for what, meet := range map[string]func(t *testing.T, a *appliance, b model.Backup){
@@ -71,7 +68,7 @@ func TestBackupAfterDamage(t *testing.T) {
 	}
 }
 
-// A file of the index that is gone fails no backup.
+// A missing index file fails no backup.
 func TestBackupAfterALostIndex(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

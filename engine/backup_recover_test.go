@@ -15,8 +15,7 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// oldestWAL returns the name of the first segment that is archived of a database's
-// first data directory.
+// oldestWAL returns the name of the first archived segment of a database's first data directory.
 func (a *appliance) oldestWAL(t *testing.T, database string) string {
 	t.Helper()
 	var names []string
@@ -32,7 +31,7 @@ func (a *appliance) oldestWAL(t *testing.T, database string) string {
 	return slices.Min(names)
 }
 
-// statuses returns the statuses of a database's backups, the newest first.
+// statuses returns the statuses of a database's backups, newest first.
 func (a *appliance) statuses(t *testing.T, database string) (all []model.BackupStatus) {
 	t.Helper()
 	for _, b := range a.backups(t, database) {
@@ -41,8 +40,8 @@ func (a *appliance) statuses(t *testing.T, database string) (all []model.BackupS
 	return all
 }
 
-// A damaged manifest keeps no other backup from being adopted, nor is one removed,
-// or its WAL, because nobody could look at it.
+// A damaged manifest does not prevent the adoption of other backups. An unreadable backup is not removed, and neither
+// is its WAL.
 func TestRecoverBehindADamagedManifest(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -89,8 +88,7 @@ func TestRecoverBehindADamagedManifest(t *testing.T) {
 	}
 }
 
-// Backups that nobody can look at may be complete: they are settled when
-// somebody can.
+// Unreadable backups may be complete: they are recovered once they can be read.
 func TestRecoverWithoutTheRepository(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -120,8 +118,8 @@ func TestRecoverWithoutTheRepository(t *testing.T) {
 	}
 }
 
-// TestAdoptedBackup: a backup that was complete when the appliance died, and whose
-// record does not say so or is lost, is what it would have been.
+// TestAdoptedBackup: a backup that was complete when the appliance died, but whose record is lost or out of date, gets
+// the record that it would have had.
 func TestAdoptedBackup(t *testing.T) {
 	t.Parallel()
 	a, db, _, _ := startStepped(t)
@@ -162,7 +160,7 @@ func TestAdoptedBackup(t *testing.T) {
 			now.StartLSN != was.StartLSN || now.StopLSN != was.StopLSN || now.Version != was.Version || now.Timeline != was.Timeline {
 			t.Errorf("%s: it was %+v, and is %+v", name, was, now)
 		}
-		// The manifest knows when the copying began and ended, a little within.
+		// The manifest's times of the copying are slightly inside the record's.
 		if off := now.StartedAt.Sub(was.StartedAt); name == "running" && off != 0 || off < 0 || off > time.Second {
 			t.Errorf("%s: it was begun at %v, and now at %v", name, was.StartedAt, now.StartedAt)
 		}

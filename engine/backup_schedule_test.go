@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// ahead gives the configuration a clock that can be moved on.
+// ahead gives the configuration a clock that the test can advance.
 func ahead(cfg *core.Config) *atomic.Int64 {
 	var by atomic.Int64
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
@@ -33,7 +33,7 @@ func TestScheduledBackups(t *testing.T) {
 		t.Helper()
 		a.Recovery.BackUpDue(t.Context())
 		a.Recovery.BackUpDue(t.Context())
-		a.awaitIdle(t) // the engine's own look may have come before
+		a.awaitIdle(t) // the engine's own check may have come first
 		if got := a.backups(t, db.ID); len(got) != want || slices.ContainsFunc(got, func(b model.Backup) bool {
 			return b.Status != model.BackupCompleted || b.Type != model.BackupScheduled
 		}) {
@@ -56,8 +56,7 @@ func TestScheduledBackups(t *testing.T) {
 	a.awaitAudit(t, model.ActionBackupCreate, a.backups(t, db.ID)[0].ID)
 }
 
-// A database whose WAL does not come, and so its backup neither, holds up no other
-// organization's.
+// A database whose WAL does not arrive, so that its backup hangs, does not delay other organizations' backups.
 func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -69,7 +68,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	db, _ := other.createDatabase(t, "shop")
 	refuseWAL(t, a, stuck.ID)
 	by.Store(int64(2 * time.Minute))
-	a.Core.Background(a.Recovery.BackUpDue) // instead of waiting for its interval
+	a.Core.Background(a.Recovery.BackUpDue) // instead of waiting for the interval
 	testenv.Within(t, time.Minute, "the backup of the other's", func() bool {
 		all := a.backups(t, db.ID)
 		return len(all) == 1 && all[0].Status == model.BackupCompleted
@@ -79,7 +78,7 @@ func TestScheduledBackupsBesideStuckOne(t *testing.T) {
 	}
 }
 
-// A backup whose WAL does not come fails when its time is up.
+// A backup whose WAL does not arrive fails at its time limit.
 func TestBackupWithoutWAL(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Timeouts.WAL = 2 * time.Second })
@@ -95,8 +94,7 @@ func TestBackupWithoutWAL(t *testing.T) {
 	}
 }
 
-// refuseWAL keeps the archive of a database from taking anything in, once it is
-// opened anew.
+// refuseWAL makes the archive of a database refuse WAL once it is reopened.
 func refuseWAL(t *testing.T, a *appliance, database string) {
 	t.Helper()
 	if err := a.Recovery.StopReceiving(database); err != nil {
@@ -109,7 +107,7 @@ func refuseWAL(t *testing.T, a *appliance, database string) {
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 }
 
-// inAnotherOrganization is the appliance as an organization that is made has it.
+// inAnotherOrganization returns the appliance as seen by a new organization.
 func (a *appliance) inAnotherOrganization(t *testing.T, name string) *appliance {
 	t.Helper()
 	call := a.call(model.ActionOrganizationCreate)
@@ -127,7 +125,7 @@ func (a *appliance) inAnotherOrganization(t *testing.T, name string) *appliance 
 	return other
 }
 
-// What a person asks for goes before a scheduled backup, which is tried again.
+// A user's request takes precedence over a scheduled backup, which is retried.
 func TestScheduledBackupGivesWay(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -163,8 +161,7 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// The newest completed backup and pinned ones stay, the others go when their
-// time has come; a pinned one cannot be deleted.
+// The newest completed backup and pinned ones stay; the others expire. A pinned backup cannot be deleted.
 func TestExpiryAndPins(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -214,8 +211,7 @@ func TestExpiryAndPins(t *testing.T) {
 	by.Store(int64(cfg.BackupRetention + time.Hour))
 	sweepAnd(pinned.ID, newest.ID)
 	a.awaitAudit(t, model.ActionBackupExpire, middle.ID)
-	// To take a pin off needs no right to delete: it deletes nothing, however old
-	// the backup is.
+	// Unpinning needs no permission to delete: it deletes nothing, however old the backup is.
 	at := a.Core.Clock()
 	if b := set(pinned.ID, false, ""); b.ExpiresAt == nil || b.ExpiresAt.Before(at.Add(cfg.BackupRetention)) {
 		t.Errorf("unpinned at %v, it expires at %v", at, b.ExpiresAt)
@@ -226,7 +222,7 @@ func TestExpiryAndPins(t *testing.T) {
 	sweepAnd(pinned.ID, newest.ID)
 	by.Add(int64(2 * time.Hour))
 	sweepAnd(newest.ID)
-	a.restore(t, db.ID, newest.ID) // what was removed took nothing of it along
+	a.restore(t, db.ID, newest.ID) // the removed backups took nothing with them
 	if _, err := a.Recovery.BackupPin(a.call(model.ActionBackupPin), db.ID, newest.ID, false, "why"); model.CodeOf(err) != model.CodeValidation {
 		t.Errorf("a reason for unpinning: %v", err)
 	}

@@ -20,8 +20,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// BenchmarkDatabaseCreate measures the creation of databases while prepared directories
-// last, which is how people create them.
+// BenchmarkDatabaseCreate measures the creation of databases while the warm pool lasts, which is the usual case.
 func BenchmarkDatabaseCreate(b *testing.B) {
 	a := startEngine(b)
 	var took []time.Duration
@@ -44,13 +43,13 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	reportPercentiles(b, took)
 }
 
-// databaseCount is how many there are in the benchmarks of a whole appliance:
+// databaseCount is the number of databases in the benchmarks of a whole appliance:
 //
 //	go test ./engine -run '^$' -bench Appliance -benchtime 3x -args -databases 50
 var databaseCount = flag.Int("databases", 20, "how many databases the appliance of a benchmark has")
 
-// BenchmarkApplianceStart measures from the start of an engine, after one that
-// stopped in order, until all of its databases are available.
+// BenchmarkApplianceStart measures the time from the start of an engine after a clean shutdown until all of its
+// databases are available.
 func BenchmarkApplianceStart(b *testing.B) {
 	a, _ := fullAppliance(b)
 	all, _ := a.databases(b)
@@ -81,7 +80,7 @@ func BenchmarkApplianceAdopt(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/adoption")
 }
 
-// fullAppliance makes an appliance with as many databases as were asked for.
+// fullAppliance creates an appliance with databaseCount databases.
 func fullAppliance(b *testing.B) (*appliance, []databases.Connection) {
 	b.Helper()
 	cfg := testConfig(b, newDataDir(b))
@@ -115,8 +114,8 @@ func BenchmarkDatabaseRestart(b *testing.B) {
 	reportPercentiles(b, took)
 }
 
-// BenchmarkAllowlist measures from the change of an allow-list until it is
-// answered, when it is in force, with sessions open that stay allowed.
+// BenchmarkAllowlist measures the time until a change of an allow-list has taken effect, with open sessions that stay
+// allowed.
 func BenchmarkAllowlist(b *testing.B) {
 	a := startEngine(b)
 	db, c := a.createDatabase(b, "shop")
@@ -148,8 +147,8 @@ func percentiles(took []time.Duration) (p50, p95 float64) {
 	return ms(took[len(took)/2]), ms(took[len(took)*95/100])
 }
 
-// BenchmarkApplianceMemory measures the proportional share of memory of each
-// idle database, and of this process, after everybody has connected once.
+// BenchmarkApplianceMemory measures the proportional set size of each idle database, and of this process, after every
+// user has connected once.
 func BenchmarkApplianceMemory(b *testing.B) {
 	a, connections := fullAppliance(b)
 	for _, c := range connections {
@@ -175,7 +174,7 @@ func proportionalKB(b *testing.B, pid string) int {
 	b.Helper()
 	text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return 0 // it has ended
+		return 0 // the process has ended
 	}
 	if err != nil {
 		b.Fatal(err)

@@ -13,13 +13,12 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// impatient has an engine use force soon.
+// impatient makes an engine resort to force soon.
 func impatient(e *Engine) {
 	e.Databases.Timeouts = databases.Timeouts{Stop: time.Second, Sessions: time.Second, WAL: 10 * time.Minute}
 }
 
-// stick opens a session that does not end when it is told to, and does the
-// statements in it first.
+// stick opens a session that does not end when told to, and first runs the statements in it.
 func stick(t *testing.T, c databases.Connection, first ...string) {
 	t.Helper()
 	conn := connect(t, c)
@@ -33,7 +32,7 @@ func stick(t *testing.T, c databases.Connection, first ...string) {
 	}
 }
 
-// loginRefused sees that a password is good no more.
+// loginRefused checks that a password is no longer accepted.
 func loginRefused(t *testing.T, c databases.Connection) {
 	t.Helper()
 	if conn, err := pgx.Connect(t.Context(), c.URL()); err == nil {
@@ -42,8 +41,8 @@ func loginRefused(t *testing.T, c databases.Connection) {
 	}
 }
 
-// A session that does not end holds up no change of who gets in: the server goes
-// down with it, and what the record says is so when it is back.
+// A session that does not end does not block a change of access: the server is stopped with it, and follows the record
+// when it is back.
 func TestChangesBesideStuckSession(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
@@ -72,7 +71,7 @@ func TestChangesBesideStuckSession(t *testing.T) {
 	connect(t, again.Connection)
 }
 
-// Nor does a server without a place for the appliance.
+// Neither does a server without a free connection slot for the appliance.
 func TestChangesOfFullServer(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
@@ -104,7 +103,7 @@ func TestChangesOfFullServer(t *testing.T) {
 	connect(t, rotation.Connection)
 }
 
-// connectSoon opens a session of the appliance's, if there is a place now.
+// connectSoon opens one of the appliance's sessions, if a slot is free.
 func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, err error) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
@@ -119,7 +118,7 @@ func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, 
 	return nil, err
 }
 
-// A session that does not end does not hold up a restart, or settings, for longer than a stop may take.
+// A session that does not end delays a restart or a change of settings no longer than a stop may take.
 func TestRestartBesideStuckSession(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
@@ -137,7 +136,7 @@ func TestRestartBesideStuckSession(t *testing.T) {
 	}
 }
 
-// Nor the start of its database.
+// Nor does it block the start of its database.
 func TestStartBesideStuckSession(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)))
@@ -152,9 +151,8 @@ func TestStartBesideStuckSession(t *testing.T) {
 	}
 }
 
-// What kept the roles of a database from being seen to at the start does not
-// keep its WAL from being received, and is tried again: so is the end of a change
-// that the appliance died in.
+// If the roles of a database could not be set at the start, its WAL is received anyway, and the roles are retried. So
+// is the end of a change that a crash interrupted.
 func TestLateRoles(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)))
@@ -164,7 +162,7 @@ func TestLateRoles(t *testing.T) {
 		d.PendingChange.Terminate = true
 	})
 	session := connect(t, c)
-	// A role of the name that the owner's has to get is in the way.
+	// A predefined role already has the read-only role's new name.
 	a.edit(t, db.ID, func(d *model.Database) { d.ReadOnly = "pg_monitor" })
 	a.abandon(t)
 	b := a.reopen(t)

@@ -32,7 +32,7 @@ func (s *store) restoreBucket(bucket string) error {
 	return err
 }
 
-// trashed returns what is in the trash.
+// trashed returns the content of the trash.
 func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []model.TrashedObject) {
 	t.Helper()
 	inTrash, err := s.Objects.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
@@ -46,7 +46,7 @@ func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []
 	return inTrash.Items, alone.Items
 }
 
-// download asks for a signed path.
+// download requests a signed path.
 func (s *store) download(path string) error {
 	signed, err := url.Parse(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *store) blobCount(t testing.TB) (n int) {
 	return n
 }
 
-// A deleted bucket is gone for everybody, across starts, and comes back as it was.
+// A deleted bucket is inaccessible to everyone, even after a restart, and a restore brings it back unchanged.
 func TestBucketTrash(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
@@ -131,7 +131,7 @@ func TestBucketTrash(t *testing.T) {
 	if _, err := s.Objects.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
-	another := s.bucket(t, "kept") // its name is free
+	another := s.bucket(t, "kept") // the name is free
 	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("its name is taken: %v", err)
 	}
@@ -152,8 +152,8 @@ func TestBucketTrash(t *testing.T) {
 	}
 }
 
-// TestBucketTrashPurge removes what has been in the trash for its time, with the
-// bytes, and what the operator empties it of, of one organization alone.
+// TestBucketTrashPurge removes expired buckets from the trash, with their bytes, and the buckets of a single
+// organization when the operator empties its trash.
 func TestBucketTrashPurge(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
@@ -213,7 +213,7 @@ func TestBucketTrashPurge(t *testing.T) {
 	}
 }
 
-// What cannot be read does not keep the rest in the trash, and is reported.
+// An unreadable record does not keep the rest in the trash, and is reported.
 func TestPurgeBesideDamage(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })

@@ -18,8 +18,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// tlsConnect opens a session that trusts the appliance's CA alone, and
-// returns the fingerprint of the certificate it was shown.
+// tlsConnect opens a session that trusts only the appliance's CA, and returns the fingerprint of the server's
+// certificate.
 func tlsConnect(t *testing.T, c databases.Connection, change func(*tls.Config)) (*pgx.Conn, string, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(c.URL())
@@ -52,7 +52,7 @@ func unchanged(*tls.Config) {}
 
 func TestCertificateRenewal(t *testing.T) {
 	t.Parallel()
-	var ahead atomic.Int64 // by how much the clock is
+	var ahead atomic.Int64 // how far the clock is ahead
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	a := startEngineOn(t, cfg)
@@ -104,8 +104,8 @@ func TestCertificateRenewal(t *testing.T) {
 	a.awaitAudit(t, model.ActionCertificateRenew, db.ID)
 }
 
-// What is down when its certificate's time comes is given another at the
-// start, and so is one whose files are damaged or gone, or that is for others.
+// A database that is down when its certificate expires gets a new one at its start. So does one whose certificate files
+// are damaged, missing or for other hosts.
 func TestCertificateAtStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -123,7 +123,7 @@ func TestCertificateAtStart(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// The same when the machine gets another name.
+	// The same when the machine's name changes.
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTLSVersions(t *testing.T) {
 			t.Errorf("%s was refused for another reason: %v", name, err)
 		}
 	}
-	// Who asks for another name is not deceived.
+	// A client that expects another name is not deceived.
 	if _, _, err := tlsConnect(t, c, func(config *tls.Config) { config.ServerName = "example.org" }); err == nil {
 		t.Error("the certificate is good for any name")
 	}

@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestActsOnDatabasesThatAreNotAvailable: each act on a database says in which
-// state it is and what helps. Waiting for a database that has failed does not.
+// TestActsOnDatabasesThatAreNotAvailable: the error of each operation names the database's state and the remedy. For a
+// failed database that is not to wait.
 func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	t.Parallel()
 	a, db, _, b := startStepped(t)
@@ -27,7 +27,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 		},
 		"row-level security": func() error { _, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID); return err },
 	}
-	whole := map[string]func() error{ // these do without, but not beside another act
+	whole := map[string]func() error{ // these do not, but exclude other operations
 		"restart": func() error {
 			_, err := a.Databases.Restart(ctx, a.call(model.ActionDatabaseRestart), db.ID)
 			return err
@@ -71,7 +71,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 	says("not settled", whole, "restart the appliance", "try again")
 	release()
 	repair(t, a, db.Database)
-	if err := whole["restart"](); err != nil { // as was said
+	if err := whole["restart"](); err != nil { // as the message said
 		t.Errorf("restart: %v", err)
 	}
 	if err := a.Engine.Databases.Instances.Stop(context.WithoutCancel(ctx), db.ID); err != nil {

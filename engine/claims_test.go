@@ -12,7 +12,7 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// A scheduled backup gives way to what a person asks for, whenever it begins.
+// A scheduled backup gives way to a user's request, whenever it starts.
 func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 	}
 }
 
-// The end of an act leaves the next of its kind cancelable.
+// The end of an operation leaves the next one of its kind cancelable.
 func TestNextActIsCancelable(t *testing.T) {
 	t.Parallel()
 	c := new(core.Cancels)

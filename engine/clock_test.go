@@ -13,9 +13,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A clock that was a year ahead when a backup was made, and is set back, keeps
-// nobody from a restore, for times come from the WAL; and no backup from being
-// made when it is due.
+// A clock that was a year ahead when a backup was made, and is set back, prevents neither a restore, because times come
+// from the WAL, nor the next backup that is due.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -51,7 +50,7 @@ func TestClockSetBack(t *testing.T) {
 	a.awaitIdle(t)
 	a.Recovery.BackUpDue(t.Context())
 	a.Recovery.BackUpDue(t.Context())
-	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that hold the time
+	if all := a.backups(t, db.ID); len(all) != 2 { // newest first, by ids that contain the time
 		t.Errorf("backups: %+v", all)
 	}
 	if err := a.sweepOnce(t.Context()); err != nil {
@@ -62,16 +61,15 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// believe has the clock be where it is as if it had gone there by itself.
+// believe makes the engine trust the current clock.
 func believe(e *Engine) {
 	e.Core.Guard.Mu.Lock()
 	defer e.Core.Guard.Mu.Unlock()
 	e.Core.Guard.Believed.Time = e.Core.WallClock()
 }
 
-// The clock leaps ten years ahead, and nothing is removed for that: not before
-// the appliance has run on for the grace, and not at all when it comes back. What
-// would have been removed can be used meanwhile.
+// If the clock jumps ten years ahead, nothing is removed before the appliance has run for the grace period, and nothing
+// at all if the clock comes back. What would have been removed stays usable meanwhile.
 func TestClockLeap(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -137,7 +135,7 @@ func TestClockLeap(t *testing.T) {
 		t.Error("the clock has come back, and a leap is told of")
 	}
 
-	by.Store(int64(10*365*24*time.Hour + 2*time.Hour)) // it was deleted by that clock
+	by.Store(int64(10*365*24*time.Hour + 2*time.Hour)) // by that clock it was deleted
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -153,9 +151,8 @@ func TestClockLeap(t *testing.T) {
 	}
 }
 
-// A machine that is off every weekend, and on for eight hours a day, does not
-// believe its clock at once on a Monday, and does some time. One whose clock
-// begins in the past at every start is never held up.
+// A machine that is off every weekend, and runs eight hours a day, does not trust its clock at once on a Monday, but
+// eventually does. A machine whose clock starts in the past at every boot is never delayed.
 func TestBelievedClock(t *testing.T) {
 	t.Parallel()
 	monday := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
@@ -196,9 +193,8 @@ func TestBelievedClock(t *testing.T) {
 	}
 }
 
-// A backup whose verification has failed counts for nothing: the good one before it
-// stays, restores stand on that, and the next backup is not built upon it, also
-// after a restart.
+// A backup whose verification has failed does not count: the good one before it stays, restores use that one, and the
+// next backup does not build on the failed one, even after a restart.
 func TestDamagedBackupCountsForNothing(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))

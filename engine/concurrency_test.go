@@ -13,10 +13,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// callers is how many do the same at the same time.
+// callers is the number of concurrent callers.
 const callers = 30
 
-// together lets everybody act at once and returns how each fared.
+// together runs act concurrently and returns each caller's error.
 func together(act func(n int) error) []error {
 	errs := make([]error, callers)
 	var gate, all sync.WaitGroup
@@ -32,8 +32,7 @@ func together(act func(n int) error) []error {
 	return errs
 }
 
-// checkOneWinner sees that one of the callers got through and that everybody
-// else was told of a conflict.
+// checkOneWinner checks that exactly one caller succeeded and that all others got a conflict.
 func checkOneWinner(t *testing.T, errs []error) {
 	t.Helper()
 	won := 0
@@ -60,8 +59,8 @@ func checkAllWon(t *testing.T, errs []error) {
 	}
 }
 
-// whileFrozen lets the callers act on one database whose postmaster stands
-// still, so that the winner cannot be done before the last has tried.
+// whileFrozen runs the callers on one database whose postmaster is stopped, so that the winner cannot finish before the
+// last has tried.
 func (a *appliance) whileFrozen(t *testing.T, id string, act func() error) {
 	t.Helper()
 	pid := a.pid(t, id)
@@ -143,7 +142,7 @@ func TestConcurrentCallersOnOneDatabase(t *testing.T) {
 	})
 }
 
-// Different acts on one database exclude each other as well.
+// Different operations on one database exclude each other, too.
 func TestMixedConcurrentCallersOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -212,7 +211,7 @@ func TestConcurrentCallersOnDatabasesOfTheirOwn(t *testing.T) {
 		return err
 	}))
 	a.checkTidy(t)
-	for n, c := range connections { // each its own: port, password, name
+	for n, c := range connections { // port, password and name are unique
 		if got := answer[string](t, c, "select current_database()"); got != dbs[n].Name {
 			t.Errorf("the connection of %s leads to %s", dbs[n].Name, got)
 		}
@@ -229,7 +228,7 @@ func TestConcurrentCallersOnDatabasesOfTheirOwn(t *testing.T) {
 	if left := below(t, dir+"/instances", 1); len(left) > 0 {
 		t.Errorf("left of deleted databases: %v", left)
 	}
-	// The ports are free again: the first one is given out next.
+	// The ports are free again: the first one is assigned next.
 	db, _ := a.createDatabase(t, "again")
 	if ports := portsOf(dbs); db.Port != ports[0] {
 		t.Errorf("the next database got port %d, not the lowest, %d", db.Port, ports[0])

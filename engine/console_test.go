@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// console is an engine without PostgreSQL, with a clock that is set by hand.
+// console is an engine without PostgreSQL, with a manual clock.
 type console struct {
 	*Engine
 	t    *testing.T

@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// createDatabase makes a database and returns it with how its owner connects.
+// createDatabase creates a database and returns it with its owner's connection.
 func (a *appliance) createDatabase(t testing.TB, name string) (databases.View, databases.Connection) {
 	t.Helper()
 	db, connection, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: name})
@@ -24,7 +24,7 @@ func (a *appliance) createDatabase(t testing.TB, name string) (databases.View, d
 	return db, connection
 }
 
-// connect opens a session that is closed with the test.
+// connect opens a session that is closed at the end of the test.
 func connect(t testing.TB, c databases.Connection) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
@@ -65,15 +65,15 @@ func TestDatabaseCreateRefusesATakenName(t *testing.T) {
 	}
 }
 
-// A database that is ready, and cannot be recorded as such, is taken back: no
-// server runs of which nobody was told, and the name is free.
+// A database that is ready but cannot be recorded as such is removed: no unreported server keeps running, and the name
+// is free.
 func TestDatabaseCreateThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
 	var broken atomic.Bool
 	cfg.Clock = func() time.Time {
 		if broken.Load() && bytes.Contains(debug.Stack(), []byte("publishDatabase")) {
-			return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // no record can hold that
+			return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // no record can hold that year
 		}
 		return time.Now()
 	}

@@ -157,8 +157,8 @@ func TestAllowlist(t *testing.T) {
 	connect(t, connection)
 }
 
-// Clients that are allowed, before and after, notice nothing of a change of
-// the allow-list, however many come and go meanwhile.
+// Clients that are allowed before and after a change of the allow-list notice nothing, however many connect and
+// disconnect meanwhile.
 func TestAllowlistLeavesTheAllowed(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

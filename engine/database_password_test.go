@@ -16,7 +16,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// connectionDetails are those the call's key is shown.
+// connectionDetails returns the connection that the call's key is shown.
 func connectionDetails(t *testing.T, a *appliance, id string) databases.Connection {
 	t.Helper()
 	c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), id)
@@ -65,8 +65,8 @@ func isRefused(err error) bool {
 	return ok && pg.Code == "28P01"
 }
 
-// A password that the owner's role gets by SQL is noticed and said, and stays in
-// force through restarts, until it is rotated.
+// A password that the owner's role is given by SQL is noticed and reported, and stays in effect through restarts until
+// it is rotated.
 func TestPasswordChangedBySQL(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -125,8 +125,8 @@ func TestPasswordChangedBySQL(t *testing.T) {
 	})
 }
 
-// A restore and its undo put back data, not passwords: the one that the owner has set
-// by SQL stays in force, though the backup has the earlier one.
+// A restore and its undo bring back data, not passwords: the password that the owner has set by SQL stays in effect,
+// although the backup has the earlier one.
 func TestPasswordChangedBySQLSurvivesRestoreAndUndo(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -150,7 +150,7 @@ func TestPasswordChangedBySQLSurvivesRestoreAndUndo(t *testing.T) {
 	inForce("after the undo")
 }
 
-// The read-only role may not choose its password: others are given it.
+// The read-only role may not choose its password: others use it, too.
 func TestReaderPasswordIsPutBack(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -178,7 +178,7 @@ func TestReaderPasswordIsPutBack(t *testing.T) {
 	a.awaitAudit(t, model.ActionPasswordPutBack, db.ID)
 }
 
-// The background look alone notices a change.
+// The background check alone notices a change.
 func TestPasswordChangeIsNoticedInTheBackground(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -194,8 +194,8 @@ func TestPasswordChangeIsNoticedInTheBackground(t *testing.T) {
 	a.awaitAudit(t, model.ActionPasswordChanged, db.ID)
 }
 
-// A role can give itself a verifier with a salt of megabytes, which is not to be
-// kept in the appliance's record. It counts as no password.
+// A role can give itself a verifier with a salt of megabytes, which must not get into the appliance's record. It counts
+// as no password.
 func TestHugeVerifierIsNotKept(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -225,8 +225,7 @@ func TestHugeVerifierIsNotKept(t *testing.T) {
 	}
 }
 
-// A library that is not there ends every session of the tenant's as it begins,
-// until the next start takes the setting back and says so.
+// A missing library ends every tenant session as it starts, until the next start reverts the setting and says so.
 func TestMissingLibraryIsTakenBack(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

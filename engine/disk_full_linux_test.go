@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestEndedWithoutAWord: a server on a full disk has no room for its last words.
+// TestEndedWithoutAWord: a server on a full disk has no space for its last log messages.
 func TestEndedWithoutAWord(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("start postmaster: it exited with status 1")
@@ -20,7 +20,7 @@ func TestEndedWithoutAWord(t *testing.T) {
 		code    model.Code
 		message string
 	}{
-		{"/proc", ended, model.CodeForbidden, core.DiskFull}, // which has no room, ever
+		{"/proc", ended, model.CodeForbidden, core.DiskFull}, // which never has space
 		{"/proc", taken, model.CodeConflict, "the name is taken"},
 		{t.TempDir(), ended, model.CodeInternal, ""},
 	} {

@@ -21,8 +21,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// TestMain runs more tests at a time than there are processors: most of a
-// test's time is spent waiting for servers. -parallel says otherwise.
+// TestMain runs more parallel tests than there are processors: a test spends most of its time waiting for servers.
+// -parallel overrides this.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
 		panic(err)
@@ -37,12 +37,11 @@ type appliance struct {
 	cfg          core.Config
 }
 
-// ports are count that no other engine of these tests has, below those the
-// system hands out.
+// ports returns a range of count ports that no other engine of these tests has, below the system's ephemeral ports.
 func ports(count int) (first, last int) {
 	const lowest, highest = 20000, 32000
 	for {
-		end := nextPort.Add(int64(count)) // counts on, round and round
+		end := nextPort.Add(int64(count)) // wraps around
 		first = lowest + int(end-int64(count))%(highest-lowest)
 		if first+count <= highest {
 			return first, first + count - 1
@@ -54,9 +53,8 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(12000)) }
 
-// testConfig is a configuration on dir that disturbs no other test: its ports are
-// its own. Only in benchmarks are data directories built ahead of need: for tests
-// startEngineOn copies some.
+// testConfig returns a configuration on dir with ports of its own. Only benchmarks build data directories in advance:
+// in tests startEngineOn copies some.
 func testConfig(t testing.TB, dir string) core.Config {
 	t.Helper()
 	level := slog.LevelWarn
@@ -86,7 +84,7 @@ func testConfig(t testing.TB, dir string) core.Config {
 	}
 }
 
-// startEngine starts an engine that is closed with the test.
+// startEngine starts an engine that is closed at the end of the test.
 func startEngine(t testing.TB) *appliance {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -96,7 +94,7 @@ func startEngine(t testing.TB) *appliance {
 	return startEngineOn(t, testConfig(t, dir))
 }
 
-// startEngineOn starts an engine on a data directory, changed before it starts.
+// startEngineOn starts an engine on a data directory, after applying the changes.
 func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *appliance {
 	t.Helper()
 	fillPool(t, cfg, 2)
@@ -121,13 +119,13 @@ func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *app
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
 }
 
-// fillPool has count data directories ready for the next engine.
+// fillPool prepares count data directories for the next engine.
 func fillPool(t testing.TB, cfg core.Config, count int) {
 	t.Helper()
 	postgrestest.FillPool(t, filepath.Join(cfg.DataDir, "warm"), count)
 }
 
-// inDefault finds the organization and project of the first start.
+// inDefault selects the organization and project that the first start creates.
 func (a *appliance) inDefault(t testing.TB) *appliance {
 	t.Helper()
 	org, err := a.Access.Organization(model.DefaultName)
@@ -143,7 +141,7 @@ func (a *appliance) inDefault(t testing.TB) *appliance {
 	return a
 }
 
-// call is a call of a full-access key of the default organization.
+// call returns a call of a full-access key of the default organization.
 func (a *appliance) call(action model.Action) *model.Call {
 	return &model.Call{
 		Operation:    model.Operation{Action: action},

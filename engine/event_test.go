@@ -14,7 +14,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// events collects what an engine tells.
+// events collects an engine's events.
 type events struct {
 	mu  sync.Mutex
 	all []model.Event
@@ -32,7 +32,7 @@ func (l *events) of(t model.EventType) []model.Event {
 	return slices.DeleteFunc(slices.Clone(l.all), func(e model.Event) bool { return e.Type != t })
 }
 
-// What goes wrong by itself is told, once each time.
+// Failures outside of requests are reported, once each time.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	var told events
@@ -82,7 +82,7 @@ func TestDiskEvent(t *testing.T) {
 	var told events
 	cfg := testConfig(t, t.TempDir())
 	cfg.Observe = told.add
-	cfg.Advice.DiskFree = 1.1 // no disk is as free as that
+	cfg.Advice.DiskFree = 1.1 // no disk has that much free space
 	a := openEngine(t, cfg)
 	state := false
 	for range 3 {
@@ -91,7 +91,7 @@ func TestDiskEvent(t *testing.T) {
 	if n := len(told.of(model.EventDiskNearlyFull)); n != 1 || !state {
 		t.Errorf("told %d times, %v", n, state)
 	}
-	a.Engine.Core.Config.Advice.DiskFree = -1 // and room is made
+	a.Engine.Core.Config.Advice.DiskFree = -1 // as if space were freed
 	if state = a.Insight.WatchDisk(state); state {
 		t.Error("it is not over")
 	}
@@ -102,7 +102,7 @@ func TestDiskEvent(t *testing.T) {
 	}
 }
 
-// The figures of an appliance that runs a database.
+// The measurements of an appliance that runs a database.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)

@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/objects"
 )
 
-// What ends by itself is audited as the appliance's act, once.
+// Expiries are audited as the appliance's actions, once each.
 func TestExpiriesAreAudited(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -28,12 +28,12 @@ func TestExpiriesAreAudited(t *testing.T) {
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	ahead.Store(int64(2 * time.Hour)) // the trash is kept for one
+	ahead.Store(int64(2 * time.Hour)) // the trash is kept for one hour
 	for range 2 {
 		if err := a.sweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := a.audited(t, model.ActionTrashExpire); n != 1 { // with the end of the record, not later
+		if n := a.audited(t, model.ActionTrashExpire); n != 1 { // together with the removal of the record, not later
 			t.Errorf("the end of the database was audited %d times", n)
 		}
 	}
@@ -46,7 +46,7 @@ func TestExpiriesAreAudited(t *testing.T) {
 	}
 }
 
-// Entries that are older than the operator keeps them go, and the chain holds.
+// Entries older than the operator's retention period are removed, and the hash chain stays valid.
 func TestAuditRetention(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, t.TempDir())

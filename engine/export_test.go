@@ -31,14 +31,14 @@ func exporting(t testing.TB) core.Config {
 	return cfg
 }
 
-// awaitExport waits for a ready export that is another than before.
+// awaitExport waits for a ready export other than before.
 func (a *appliance) awaitExport(t testing.TB, database, before string) recovery.ExportView {
 	t.Helper()
 	var view recovery.ExportView
 	testenv.Within(t, time.Minute, "an export", func() bool {
 		var err error
 		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database)
-		a.Recovery.Exports.Wake() // instead of waiting for its interval
+		a.Recovery.Exports.Wake() // instead of waiting for the interval
 		return err == nil && view.Status == model.ExportReady && view.ID != before
 	})
 	return view
@@ -59,7 +59,7 @@ func (a *appliance) download(t testing.TB, view recovery.ExportView) ([]byte, er
 	return io.ReadAll(x.Content)
 }
 
-// An export follows each backup, and plain PostgreSQL takes it.
+// An export follows each backup, and plain PostgreSQL can restore it.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	cfg := exporting(t)
@@ -90,7 +90,7 @@ func TestExport(t *testing.T) {
 	if _, err := a.download(t, first); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("the replaced export: %v", err)
 	}
-	testenv.Within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they go after the record
+	testenv.Within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they are removed after the record
 		r, err := a.Core.Blobs.Open(blobstore.Ref(first.Blob))
 		if err == nil {
 			r.Close()
@@ -107,8 +107,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// restoreElsewhere restores a dump where the roles have other names, as users are
-// told to. The dump names roles: without --no-acl it cannot be restored there.
+// restoreElsewhere restores a dump on a server whose roles have other names, as the documentation describes. The dump
+// names roles: without --no-acl it cannot be restored there.
 func restoreElsewhere(t *testing.T, dump []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "export.dump")
@@ -145,7 +145,7 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 	}
 }
 
-// elsewhere is the appliance as another organization has it.
+// elsewhere returns the appliance as seen by another organization.
 func (a *appliance) elsewhere(t testing.TB, name string) *appliance {
 	t.Helper()
 	org, err := a.Access.OrganizationCreate(a.call(model.ActionOrganizationCreate), name)
@@ -159,8 +159,7 @@ func (a *appliance) elsewhere(t testing.TB, name string) *appliance {
 	return other
 }
 
-// A database that is locked holds up the exports of its own organization
-// alone.
+// A locked database delays only the exports of its own organization.
 func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, exporting(t))
@@ -173,7 +172,7 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	}
 	b := a.elsewhere(t, "globex")
 	free, _ := b.createDatabase(t, "free")
-	for _, db := range []databases.View{locked, free} { // the oldest goes first
+	for _, db := range []databases.View{locked, free} { // the oldest export comes first
 		if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
 			return a.Recovery.RequestExport(tx, model.Backup{Organization: db.Organization, Database: db.ID})
 		}); err != nil {
@@ -191,7 +190,7 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	a.awaitExport(t, locked.ID, "")
 }
 
-// An export that was being made when the appliance died is made by the next.
+// An export that was running when the appliance died is made after the next start.
 func TestExportAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, exporting(t))
@@ -215,8 +214,7 @@ func TestExportAfterACrash(t *testing.T) {
 	}
 }
 
-// One that cannot be made is tried again, later and later, and given up with
-// the reason.
+// A failing export is retried after increasing waits, and then marked as failed with the reason.
 func TestExportThatFails(t *testing.T) {
 	t.Parallel()
 	cfg := exporting(t)

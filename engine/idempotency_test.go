@@ -19,8 +19,7 @@ import (
 
 const onceRoute = "POST /v1/buckets"
 
-// reopenFiles closes the engine, without ending what calls it had begun, and
-// opens the next one.
+// reopenFiles closes the engine without ending its running calls, and opens the next one.
 func (a *appliance) reopenFiles(t *testing.T) *appliance {
 	t.Helper()
 	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
@@ -41,8 +40,8 @@ func beginOnce(t *testing.T, a *appliance, key, content string) (*model.Call, st
 	return call, "", err
 }
 
-// A crash between an act and its answer is told as what it is: done, with the
-// answer lost. One before the act leaves the key free.
+// After a crash between an operation and its response, the key reports the operation as done and its response as lost.
+// A crash before the operation leaves the key free.
 func TestOnceAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := openEngine(t, testConfig(t, t.TempDir()))
@@ -71,7 +70,7 @@ func TestOnceAfterACrash(t *testing.T) {
 	}
 }
 
-// Answers are kept over a restart, sealed, for a day.
+// Responses are kept across a restart, sealed, for a day.
 func TestOnceKeepsAnswers(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, t.TempDir())
@@ -103,7 +102,7 @@ func TestOnceKeepsAnswers(t *testing.T) {
 	}
 }
 
-// What has outlived its time is removed, and the oldest of who has too many.
+// Expired responses are removed, and the oldest ones of a caller that has too many.
 func TestOnceIsBounded(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, t.TempDir())
@@ -146,7 +145,7 @@ func TestOnceIsBounded(t *testing.T) {
 	}
 }
 
-// beginUpload sends an upload with an Idempotency-Key, whose call is not ended.
+// beginUpload sends an upload with an Idempotency-Key, and does not end its call.
 func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error {
 	t.Helper()
 	call := a.call(model.ActionObjectUpload)
@@ -157,8 +156,8 @@ func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error 
 	return err
 }
 
-// An upload whose answer a crash has taken was stored, and is not stored again; one
-// that a crash cut off before that leaves the key free.
+// An upload whose response was lost in a crash is stored, and is not stored again; one that a crash interrupted earlier
+// leaves the key free.
 func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := openEngine(t, testConfig(t, t.TempDir()))

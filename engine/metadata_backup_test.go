@@ -15,8 +15,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A copy made under load is whole, and an appliance goes on from it: what is
-// older is there, and the files of what is younger are put aside, not removed.
+// A copy made under load is consistent, and an appliance can start from it: older data is there, and the files of newer
+// data are quarantined, not removed.
 func TestMetadataBackup(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -100,7 +100,7 @@ func TestMetadataIsBackedUpDaily(t *testing.T) {
 		t.Error("another copy on the same day")
 	}
 
-	for day := range core.MetadataKept { // the clock is set back: those of days to come are the first to go
+	for day := range core.MetadataKept { // the clock is set back: copies of future days are the first to be removed
 		by.Store(int64(day-core.MetadataKept) * int64(core.MetadataInterval+time.Minute))
 		if got := copies(); got != core.MetadataKept {
 			t.Errorf("%d copies after the clock was set back", got)

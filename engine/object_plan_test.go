@@ -21,8 +21,8 @@ func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
 	return err
 }
 
-// Many that upload at once get as much as the plan allows, neither more nor
-// less, though the metadata are behind; also where some replace and delete.
+// Concurrent uploads get exactly as much as the plan allows, although the metadata lag behind, even if some replace and
+// delete objects.
 func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 20, "storage_bytes": 15})
@@ -65,8 +65,7 @@ func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 	}
 }
 
-// What a resumable upload will be counts from its beginning to its end, and no
-// more than once.
+// The full size of a resumable upload counts from its beginning to its end, and only once.
 func TestPlanLimitOfUploads(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"storage_bytes": 10})
@@ -108,7 +107,7 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	}
 }
 
-// What comes back from the trash needs room like anything else.
+// Objects restored from the trash need space in the plan, too.
 func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 1})

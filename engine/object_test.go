@@ -20,11 +20,11 @@ import (
 	"holdfast/engine/objects"
 )
 
-// store is an engine that keeps objects, without PostgreSQL.
+// store is an engine that stores objects, without PostgreSQL.
 type store struct {
 	*Engine
 	cfg     core.Config
-	now     *atomic.Int64 // nanoseconds that the clock is ahead
+	now     *atomic.Int64 // nanoseconds by which the clock is ahead
 	org     string
 	project string
 }
@@ -118,7 +118,7 @@ func (s *store) get(bucket, key string) (string, error) {
 	return string(content), err
 }
 
-// content is that of every object, by key, as lists show them.
+// content returns every object's content, by key, as lists show it.
 func (s *store) content(t testing.TB, bucket string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -140,7 +140,7 @@ func (s *store) content(t testing.TB, bucket string) map[string]string {
 	}
 }
 
-// mustHold compares a bucket, and its counters, with what should be there.
+// mustHold compares a bucket and its counters with the expected content.
 func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 	t.Helper()
 	if diff := cmp.Diff(want, s.content(t, bucket)); diff != "" {
@@ -197,7 +197,7 @@ func TestObjectsExpire(t *testing.T) {
 	if err := s.Objects.ExpireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	days = 36_500 // from before there were clocks
+	days = 36_500 // that is before 1970
 	if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestObjectsExpire(t *testing.T) {
 	s.mustHold(t, other, map[string]string{"old": "x"})
 }
 
-// TestTrashPurge removes more than one batch, and nothing before its time.
+// TestTrashPurge removes more than one batch, and nothing before its expiry.
 func TestTrashPurge(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })

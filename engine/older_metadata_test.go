@@ -15,14 +15,13 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// What an older holdfast.db has under way has ended since: with it, nothing is
-// removed that came of that.
+// The pending operations of an older holdfast.db have ended since: a start with it removes none of their results.
 func TestOlderMetadata(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
 	by := ahead(&cfg)
 	a := startEngineOn(t, cfg)
-	// What the copy knows of each, and what became of it.
+	// What the copy records of each database, and what happened to it since.
 	creating, _ := a.createDatabase(t, "creating")
 	trashed, inTrash := a.createDatabase(t, "trashed")
 	restored, c := a.createDatabase(t, "restored")
@@ -53,7 +52,7 @@ func TestOlderMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	by.Store(int64(olderGrace - time.Hour)) // its time in the trash was over long ago
+	by.Store(int64(olderGrace - time.Hour)) // it expired in the trash long ago
 	b := a.reopen(t)
 	if err := b.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,7 +81,7 @@ func TestOlderMetadata(t *testing.T) {
 		t.Errorf("restored anew: %d", n)
 	}
 
-	// The next start is one as ever.
+	// The next start is a normal one.
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +90,8 @@ func TestOlderMetadata(t *testing.T) {
 	}
 }
 
-// Older metadata may have in the trash what was brought back since, and know of
-// an expiry that was taken off: for the grace nothing is removed, whatever starts
-// come in between.
+// In older metadata the trash may contain what was restored since, and an expiry may be recorded that was removed
+// since: nothing is removed during the grace period, however many starts there are.
 func TestOlderMetadataKeepsObjects(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })

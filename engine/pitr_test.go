@@ -13,17 +13,16 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// commitStep commits a numbered row and returns a time after its answer and
-// before that of the next.
+// commitStep commits a numbered row and returns a time between its response and the next row.
 func commitStep(t *testing.T, c databases.Connection, n int) time.Time {
 	t.Helper()
 	run(t, c, fmt.Sprintf("insert into steps values (%d)", n))
 	at := answer[time.Time](t, c, "select clock_timestamp()")
-	time.Sleep(5 * time.Millisecond) // so that the next is stamped later, in a clock of microseconds
+	time.Sleep(5 * time.Millisecond) // so that the next row has a later time, in microseconds
 	return at
 }
 
-// startStepped starts an engine with a database of which step 1 is in a backup.
+// startStepped starts an engine with a database whose backup contains step 1.
 func startStepped(t *testing.T) (*appliance, databases.View, databases.Connection, model.Backup) {
 	t.Helper()
 	a := startEngine(t)
@@ -38,7 +37,7 @@ func steps(t *testing.T, c databases.Connection) string {
 	return answer[string](t, c, "select coalesce(string_agg(n::text, ' ' order by n), '') from steps")
 }
 
-// awaitArchived waits until everything committed until now is safe.
+// awaitArchived waits until everything committed up to that time is safe.
 func (a *appliance) awaitArchived(t *testing.T, database string, until time.Time) {
 	t.Helper()
 	testenv.Within(t, time.Minute, "the archive", func() bool {
@@ -57,9 +56,8 @@ func (a *appliance) goTo(t *testing.T, database string, at recovery.RestorePoint
 	a.awaitStatus(t, database, model.DatabaseAvailable, time.Minute)
 }
 
-// Back to a moment, back again from there, forward to what the first restore
-// left behind, by LSN, and undone: each time everything committed before and
-// nothing after.
+// Restores go back to a time, back again from there, forward to data that the first restore left behind, and to an LSN,
+// and are undone: each time everything committed before the target is there, and nothing after it.
 func TestPointInTime(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
@@ -116,8 +114,7 @@ func TestPointInTime(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// A moment that is just over can be restored, though the archive is always a
-// little behind.
+// A time just past can be restored, although the archive always lags slightly.
 func TestPointJustNow(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
@@ -129,8 +126,8 @@ func TestPointJustNow(t *testing.T) {
 	}
 }
 
-// The end of a backup is recorded as a moment later than it was: who asks at
-// once waits for what came about until then, too.
+// The recorded end of a backup is slightly later than the actual one: a restore requested at once also waits for
+// commits up to the recorded end.
 func TestWindowAtTheEndOfABackup(t *testing.T) {
 	t.Parallel()
 	a, db, _, _ := startStepped(t)
@@ -143,7 +140,7 @@ func TestWindowAtTheEndOfABackup(t *testing.T) {
 	}
 }
 
-// Whatever time a client is told can be restored, and means what it is told as.
+// Every time that a client is shown can be restored, and refers to the data that it is shown for.
 func TestToldTimesCanBeRestored(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
@@ -197,12 +194,11 @@ func TestToldTimesCanBeRestored(t *testing.T) {
 	plan("the latest while nothing is received", *r.Window.Latest)
 }
 
-// A moment that lies in the window, but whose backups were deleted, is refused
-// with the reason.
+// A time in the window whose backups were deleted is refused with the reason.
 func TestPointWithoutABackup(t *testing.T) {
 	t.Parallel()
 	a, db, c, first := startStepped(t)
-	madeAfter := func(switched func()) (b model.Backup) { // by the appliance itself
+	madeAfter := func(switched func()) (b model.Backup) { // made by the appliance itself
 		t.Helper()
 		before := len(a.backups(t, db.ID))
 		switched()
@@ -230,8 +226,7 @@ func TestPointWithoutABackup(t *testing.T) {
 	}
 }
 
-// The window ends with what is in the archive, also when a backup was noted to
-// have ended later, by a clock that was set back since.
+// The window ends with the archive, even if a backup's recorded end is later, because the clock was set back since.
 func TestWindowEndsWithTheArchive(t *testing.T) {
 	t.Parallel()
 	a, db, c, b := startStepped(t)
@@ -248,8 +243,7 @@ func TestWindowEndsWithTheArchive(t *testing.T) {
 	}
 }
 
-// What cannot be restored is refused with the window in the message, and
-// nothing is changed.
+// A target outside the window is refused with the window in the message, and nothing changes.
 func TestPointOutsideTheWindow(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -279,8 +273,7 @@ func TestPointOutsideTheWindow(t *testing.T) {
 	a.awaitIdle(t)
 }
 
-// Into a new database, while the old one goes on; a crash in the middle leaves
-// nothing of the new one.
+// A restore into a new database leaves the old one running; a crash in the middle leaves nothing of the new one.
 func TestRestoreIntoANewDatabase(t *testing.T) {
 	t.Parallel()
 	a, db, c, b := startStepped(t)
@@ -337,8 +330,8 @@ func TestRestoreIntoANewDatabase(t *testing.T) {
 	next.checkTidy(t)
 }
 
-// The first backup can be restored as soon as it is completed: nothing that it
-// needs is pruned while its record does not say yet what that is.
+// The first backup can be restored as soon as it is completed: the WAL that it needs is not pruned before its record
+// says which WAL that is.
 func TestFirstBackupKeepsItsWAL(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -355,7 +348,7 @@ func TestFirstBackupKeepsItsWAL(t *testing.T) {
 	}
 }
 
-// WAL that no backup needs does not pile up, also while there is no backup.
+// WAL that no backup needs does not accumulate, even without any backup.
 func TestWALWithoutABackupIsPruned(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -365,7 +358,7 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // two segments of 16 MiB at least
+	for range 2 { // at least two segments of 16 MiB
 		run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	}
 	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
@@ -375,20 +368,19 @@ func TestWALWithoutABackupIsPruned(t *testing.T) {
 		}
 		return archive.Sizes(db.Generation).Segments <= 2
 	})
-	a.backUp(t, db.ID) // which goes on behind it
+	a.backUp(t, db.ID) // which continues after it
 	at := commitStepInto(t, c)
 	a.awaitArchived(t, db.ID, at)
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 }
 
-// What an undo goes back to goes on where its archive ended, also when no backup
-// of it is left.
+// The generation that an undo brings back continues where its archive ended, even if no backup of it remains.
 func TestUndoGoesOnArchiving(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	first := a.backUp(t, db.ID)
-	a.restore(t, db.ID, first.ID) // a data directory whose history forked off another
+	a.restore(t, db.ID, first.ID) // a data directory whose history forked from another
 	run(t, c, "create table filler (t text)")
 	run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 20000) n")
 	second := a.backUp(t, db.ID)
@@ -404,8 +396,8 @@ func TestUndoGoesOnArchiving(t *testing.T) {
 	a.mustHaveNoGap(t, db.ID)
 }
 
-// What serves goes on where its archive ended, also when its WAL was pruned while
-// nobody received it, for backups that do not lead to it.
+// The current generation continues where its archive ended, even if its WAL was pruned while no receiver ran, for
+// backups that do not lead to it.
 func TestPruneWhileNobodyReceives(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -461,8 +453,8 @@ func commitStepInto(t *testing.T, c databases.Connection) time.Time {
 	return commitStep(t, c, 1)
 }
 
-// A server that had to be stopped by force for a restore may have committed more
-// than the archive has: a moment behind that is refused, not taken for quiet.
+// A server that had to be stopped by force for a restore may have committed more than the archive has: a later time is
+// refused, not treated as idle.
 func TestSwitchByForce(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Timeouts.Stop = 5 * time.Second })
@@ -499,8 +491,8 @@ func TestSwitchByForce(t *testing.T) {
 	}
 }
 
-// Two restores from one history make the same timeline twice. A backup of the
-// second is not built upon one of the first: what is in their WAL is not the same.
+// Two restores from the same history create the same timeline twice. A backup of the second does not build on one of
+// the first: their WAL differs.
 func TestBackupsOfTwinTimelines(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -513,7 +505,7 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 		return moment()
 	}
 	const values = "select string_agg(distinct v, ' ') || ' ' || count(*) from t"
-	run(t, c, "create table marker ()") // so that nothing of what follows is replayed
+	run(t, c, "create table marker ()") // so that nothing later is replayed
 	first := moment()
 	second := write("history")
 	a.awaitArchived(t, db.ID, second)
@@ -541,9 +533,8 @@ func TestBackupsOfTwinTimelines(t *testing.T) {
 	}
 }
 
-// A backup that is being made at a moment has pages from after it. When the
-// database has gone back to that moment, its history no longer goes through the
-// end of the backup, and it must not be rolled forward on it.
+// A backup that is running at a moment contains pages from after it. When the database has been restored to that
+// moment, its history no longer passes through the end of the backup, so the backup must not be rolled forward on it.
 func TestBackupAcrossAFork(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

@@ -19,8 +19,8 @@ import (
 	"holdfast/engine/objects"
 )
 
-// openWithPlans opens an engine without PostgreSQL, whose organization is on
-// the plan tiny, at a time the test moves.
+// openWithPlans opens an engine without PostgreSQL whose organization is on the plan tiny, with a clock that the test
+// moves.
 func openWithPlans(t *testing.T, limits map[string]int64) (*appliance, *atomic.Int64) {
 	t.Helper()
 	cfg := testConfig(t, t.TempDir())
@@ -56,8 +56,8 @@ func openEngine(t testing.TB, cfg core.Config) *appliance {
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
 }
 
-// Thirty that ask for a bucket at once get as many as the plan allows, and the
-// others are told the limit, the use and the plan.
+// Of thirty concurrent bucket requests as many succeed as the plan allows; the error of the others states the limit,
+// the usage and the plan.
 func TestPlanLimitHoldsForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})
@@ -83,7 +83,7 @@ func TestPlanLimitHoldsForConcurrentCallers(t *testing.T) {
 	}
 }
 
-// audited counts the entries of an action.
+// audited counts the audit entries of an action.
 func (a *appliance) audited(t *testing.T, action model.Action) (count int) {
 	t.Helper()
 	entries, _, err := a.Core.AuditList(a.call(model.ActionAuditList), core.AuditFilter{}, 1, core.MaxLimit)
@@ -105,8 +105,7 @@ func refusedByPlan(t *testing.T, err error, says string) {
 	}
 }
 
-// The same with databases, which claim their place before they are built and
-// give it back when that fails.
+// The same for databases, which take their place before they are built and release it if that fails.
 func TestPlanLimitOfDatabases(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(t.TempDir(), "data"))
@@ -174,8 +173,8 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	}
 	refusedByPlan(t, upload("c", "1", 1), "objects: the plan tiny allows 2, and 2 are in use")
 	refusedByPlan(t, upload("b", "1234", 4), "storage_bytes: the plan tiny allows 10, and 9 are in use")
-	refusedByPlan(t, upload("b", "1234", -1), "storage_bytes: the plan tiny allows 10") // known only after it was read
-	// What replaces more than it takes, and what shrinks what is over, is fine.
+	refusedByPlan(t, upload("b", "1234", -1), "storage_bytes: the plan tiny allows 10") // known only after reading the body
+	// An upload that replaces a larger object, or shrinks one over the limit, is allowed.
 	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
 		t.Error(err)
 	}
@@ -187,8 +186,7 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	}
 }
 
-// A trial is another plan for a while; its end is audited once, takes nothing
-// away, and lets nothing grow.
+// A trial is another plan for a limited time; its end is audited once, removes nothing, and prevents growth.
 func TestTrialEnds(t *testing.T) {
 	t.Parallel()
 	a, moved := openWithPlans(t, map[string]int64{"buckets": 0})
@@ -219,7 +217,7 @@ func TestTrialEnds(t *testing.T) {
 	}
 }
 
-// A plan that has gone from the config file is not one without limits.
+// A plan that is missing from the config file does not mean unlimited.
 func TestPlanThatIsGone(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"buckets": 3})

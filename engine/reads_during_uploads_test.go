@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// otherReads are requests about something other than objects.
+// otherReads are requests that do not concern objects.
 func (s *store) otherReads() map[string]func() error {
 	return map[string]func() error{
 		"databases": func() error { _, err := s.Databases.List(s.call(model.ActionDatabaseList), core.Page{}); return err },
@@ -19,7 +19,7 @@ func (s *store) otherReads() map[string]func() error {
 		"people":    func() error { _, err := s.Access.UserList(s.call(model.ActionUserList), core.Page{}); return err },
 		"trash":     func() error { _, err := s.Databases.TrashList(s.call(model.ActionTrashList)); return err },
 		"readiness": func() error {
-			if err := s.Insight.Ready(); err != nil && err.Error() != "starting" { // it keeps objects only
+			if err := s.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err
 			}
 			return nil
@@ -27,7 +27,7 @@ func (s *store) otherReads() map[string]func() error {
 	}
 }
 
-// addDatabases makes n records of databases.
+// addDatabases creates n records of databases.
 func (s *store) addDatabases(t testing.TB, n int) {
 	t.Helper()
 	a := &appliance{Engine: s.Engine, org: s.org, project: s.project}
@@ -36,7 +36,7 @@ func (s *store) addDatabases(t testing.TB, n int) {
 	}
 }
 
-// holdCommits lets no transaction of the metadata end until release is called.
+// holdCommits blocks the commits of metadata transactions until release is called.
 func (s *store) holdCommits(t testing.TB) (release func()) {
 	t.Helper()
 	held, released, done := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -56,8 +56,7 @@ func (s *store) holdCommits(t testing.TB) (release func()) {
 	}
 }
 
-// While no transaction of the metadata ends, objects are uploaded and read, and
-// everything that is not about objects is read.
+// While no metadata transaction can commit, objects are uploaded and read, and reads of everything else succeed.
 func TestOtherReadsDoNotWaitForUploads(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t)
@@ -67,7 +66,7 @@ func TestOtherReadsDoNotWaitForUploads(t *testing.T) {
 	defer release()
 	for name, read := range s.otherReads() {
 		s.mustPut(t, bucket, name, name)
-		if err := read(); err != nil { // or the test times out
+		if err := read(); err != nil { // otherwise the test times out
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, name); err != nil {
@@ -76,7 +75,7 @@ func TestOtherReadsDoNotWaitForUploads(t *testing.T) {
 	}
 }
 
-// What was acknowledged is in every answer that follows.
+// Every read sees what was acknowledged before it.
 func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })

@@ -11,8 +11,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Recommendations come gravest first, and the newest first within a severity: in
-// one list, and over pages, also when others come and go between two pages.
+// Recommendations are sorted by severity, and newest first within a severity, in one list and across pages, even if
+// others appear and disappear between two pages.
 func TestRecommendationsNewestFirst(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t)
@@ -24,7 +24,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 		}
 		return got
 	}
-	for n := range 5 { // each a key that never ends, of which there is advice
+	for n := range 5 { // keys that never expire, for which there is advice
 		if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 		if page.Cursor = got.Next; got.Next == "" {
 			break
 		}
-		if n == 1 { // newer than what was shown: not on the pages that follow
+		if n == 1 { // newer than what was shown: not on later pages
 			if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
 				t.Fatal(err)
 			}

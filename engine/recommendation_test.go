@@ -28,7 +28,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// advised is an appliance with one database, whose checks the test makes.
+// advised is an appliance with one database; the test runs its checks.
 type advised struct {
 	*appliance
 	t     *testing.T
@@ -37,7 +37,7 @@ type advised struct {
 	ahead atomic.Int64
 }
 
-// startAdvised starts one on which little is worth a recommendation.
+// startAdvised starts an appliance on which few things cause a recommendation.
 func startAdvised(t *testing.T, change func(*core.Config)) *advised {
 	t.Helper()
 	a := &advised{t: t}
@@ -69,7 +69,7 @@ func (a *advised) sql(statements ...string) {
 	}
 }
 
-// look makes the checks and returns the recommendations of a code.
+// look runs the checks and returns the recommendations of a code.
 func (a *advised) look(code string) []model.Recommendation {
 	a.t.Helper()
 	db, err := a.Databases.Record(a.db.ID)
@@ -86,7 +86,7 @@ func (a *advised) look(code string) []model.Recommendation {
 	return slices.DeleteFunc(found, func(r model.Recommendation) bool { return r.Code != code })
 }
 
-// one returns the only recommendation of a code, which must say all it should.
+// one returns the only recommendation of a code, which must be complete.
 func (a *advised) one(code string) model.Recommendation {
 	a.t.Helper()
 	found := a.look(code)
@@ -114,15 +114,14 @@ func (a *advised) awaitStatistics() {
 	a.sql("select pg_stat_force_next_flush()", "select 1")
 }
 
-// Each of these is brought about, found, and goes away once the owner has run
-// the very statement that was recommended.
+// Each problem is created, found, and resolved once the owner has run exactly the recommended statement.
 func TestRecommendedStatementsHelp(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
 	for _, tt := range []struct {
 		code  string
 		cause []string
-		first func() // in between
+		first func() // before the recommended statement
 		clean string
 	}{
 		{code: "missing_primary_key", cause: []string{`create table "No ""key" (n int); insert into "No ""key" values (1)`}},
@@ -163,7 +162,7 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 			}
 			a.sql(r.SQL)
 			a.awaitStatistics()
-			testenv.Eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // what ends sessions does not wait for them
+			testenv.Eventually(t, "the end of "+tt.code, func() bool { return len(a.look(tt.code)) == 0 }) // a statement that ends sessions does not wait for them
 			if tt.clean != "" {
 				a.sql(tt.clean)
 			}
@@ -171,8 +170,8 @@ func TestRecommendedStatementsHelp(t *testing.T) {
 	}
 }
 
-// Of two indexes that are the same, the one that holds nothing else is advised
-// to be dropped; those that differ in anything are both of use.
+// Of two identical indexes, the one that nothing depends on is recommended for dropping; indexes that differ in
+// anything are both useful.
 func TestDuplicatesOfIndexes(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -208,7 +207,7 @@ func TestDuplicatesOfIndexes(t *testing.T) {
 	}
 }
 
-// Only an index that the check of a foreign key can search counts as one.
+// Only an index that a foreign key's check can use counts as one.
 func TestIndexesOfForeignKeys(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -262,12 +261,11 @@ func TestIndexesOfForeignKeys(t *testing.T) {
 	a.one("unindexed_foreign_key")
 }
 
-// Statistics begin anew after a crash, and an index that nothing has used since
-// may have been used before.
+// Statistics start over after a crash, and an index that was not used since may have been used before.
 func TestUnusedIndexAfterACrash(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
-	ahead.Store(int64(-3 * time.Hour)) // when the database is made
+	ahead.Store(int64(-3 * time.Hour)) // when the database is created
 	a := startAdvised(t, func(cfg *core.Config) {
 		cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		cfg.Advice.StatisticsAge = time.Hour
@@ -302,8 +300,8 @@ func (a *advised) connection(t *testing.T) databases.Connection {
 	return c
 }
 
-// What goes by what happened lately: a table read whole gets an index on the
-// column its statements ask for, and a statement is slow no more.
+// Recommendations that depend on recent activity: a sequentially scanned table gets an index on the column that its
+// statements filter by, and then the statement is no longer slow.
 func TestRecommendationsByCounters(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -315,7 +313,7 @@ func TestRecommendationsByCounters(t *testing.T) {
 		}
 		a.awaitStatistics()
 	}
-	a.gone("missing_index") // the first look, against which the next compares
+	a.gone("missing_index") // the first check, which the next one is compared with
 	query(30)
 	r := a.one("missing_index")
 	if !strings.Contains(r.SQL, `("customer")`) || r.Evidence["column"] != "customer" {
@@ -330,13 +328,13 @@ func TestRecommendationsByCounters(t *testing.T) {
 	query(30)
 	a.sql(a.one("missing_index").SQL, "vacuum analyze orders")
 	query(30)
-	a.look("") // what was before the index lies behind
+	a.look("") // moves the activity before the index into the past
 	query(30)
 	a.gone("missing_index")
 	a.gone("slow_statement")
 }
 
-// Of a statement that is too long nothing is advised that cannot be run.
+// For a truncated statement no unusable statement is recommended.
 func TestSlowStatementThatIsCut(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -351,7 +349,7 @@ func TestSlowStatementThatIsCut(t *testing.T) {
 	}
 }
 
-// A cache that is too small for what is read; the operator enlarges it.
+// The cache is too small for the data that is read; the operator enlarges it.
 func TestRecommendationOfCache(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -383,7 +381,7 @@ func (a *advised) setting(name, value string) {
 	a.owner = connect(a.t, a.connection(a.t))
 }
 
-// A table that autovacuum has not frozen in time.
+// Autovacuum has not frozen a table in time.
 func TestRecommendationOfWraparound(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -412,7 +410,7 @@ func TestRecommendationOfConnections(t *testing.T) {
 	testenv.Eventually(t, "the end of the idle sessions", func() bool { return len(a.look("connections_near_limit")) == 0 })
 }
 
-// Row-level security is switched on by the call that is recommended.
+// The recommended call enables row-level security.
 func TestRecommendationsOfRowSecurity(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -425,7 +423,7 @@ func TestRecommendationsOfRowSecurity(t *testing.T) {
 	a.gone("rls_policies_disabled")
 }
 
-// follow makes the call that a recommendation names.
+// follow makes the recommended call.
 func (a *advised) follow(r model.Recommendation) {
 	a.t.Helper()
 	var err error
@@ -495,8 +493,7 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	a.gone("backup_failed")
 }
 
-// A sandbox is to have no backups, and a database under import cannot have one:
-// neither counts as without.
+// A sandbox needs no backups, and a database being imported cannot have one: neither counts as lacking backups.
 func TestNoBackupIsOwed(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, slow)
@@ -524,7 +521,7 @@ func TestNoBackupIsOwed(t *testing.T) {
 	}
 }
 
-// An archive that cannot be written to, and what writes on meanwhile.
+// The archive cannot be written, while the database keeps writing.
 func TestRecommendationOfArchiving(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -554,8 +551,7 @@ func TestRecommendationOfArchiving(t *testing.T) {
 	testenv.Eventually(t, "the archive's return", func() bool { return len(a.look("wal_archiving_failed")) == 0 })
 }
 
-// breakBackups makes the directories of the database's backups such that
-// nothing can be written there.
+// breakBackups makes the directories of the database's backups unwritable.
 func (a *advised) breakBackups() (repair func()) {
 	a.t.Helper()
 	mode := func(mode os.FileMode) {
@@ -635,7 +631,7 @@ func TestRecommendationsOfRoom(t *testing.T) {
 	}
 	a := startAdvised(t, func(c *core.Config) {
 		c.Plans = map[string]model.Plan{"tiny": plan}
-		c.Advice.DiskFree = 1 // a disk with nothing on it would do
+		c.Advice.DiskFree = 1 // an empty disk would suffice
 	})
 	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
@@ -672,8 +668,8 @@ func TestRecommendationOfAFailedDatabase(t *testing.T) {
 	a.gone("database_failed")
 }
 
-// A tenant's own functions, operators and casts, in whatever schema and search
-// path, are not run by the checks; nor can what he locks stop them.
+// The checks run none of a tenant's functions, operators and casts, whatever their schema and the search path; nor can
+// the tenant's locks block the checks.
 func TestChecksRunNothingOfATenants(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -727,7 +723,7 @@ func TestChecksRunNothingOfATenants(t *testing.T) {
 	}
 }
 
-// A partitioned table cannot have a column of its own as its key.
+// A partitioned table cannot have a primary key on a column of its own.
 func TestPrimaryKeyOfPartitions(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
@@ -737,8 +733,7 @@ func TestPrimaryKeyOfPartitions(t *testing.T) {
 	a.gone("missing_primary_key")
 }
 
-// The background does the same by itself once somebody has asked, and forgets
-// a database that is gone.
+// The background runs the checks once somebody has requested the advice, and forgets removed databases.
 func TestAdviceComesByItself(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)

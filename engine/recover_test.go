@@ -21,18 +21,17 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// crash is a state in which a killed appliance can leave a database, and what
-// the next one must make of it.
+// crash is a state that a killed appliance can leave a database in, and the expected result of the next start.
 type crash struct {
 	name string
-	// leave brings the database about; its table kept holds one row, 1.
+	// leave puts the database into that state; its table kept holds one row, 1.
 	leave func(t *testing.T, a *appliance, db model.Database)
-	// check looks at it in the next engine. c connects with the record's
-	// password; it is zero when the database is gone.
+	// check examines the database in the next engine. c connects with the recorded password; it is zero if the database
+	// is gone.
 	check func(t *testing.T, a *appliance, db model.Database, c databases.Connection)
 }
 
-// before is the check that a database is as it was before the act.
+// before checks that a database is as it was before the operation.
 func before(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 	t.Helper()
 	if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != 1 {
@@ -59,13 +58,13 @@ func gone(t *testing.T, a *appliance, db model.Database, _ databases.Connection)
 	if _, err := os.Lstat(a.Databases.DatabaseDirectory(db.ID)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files are still there: %v", err)
 	}
-	// Its name can be had again.
+	// Its name is free again.
 	if view, _ := a.createDatabase(t, db.Name); view.Status != model.DatabaseAvailable {
 		t.Errorf("created again: %s", view.Status)
 	}
 }
 
-// putAside is gone, with the files of a generation kept in quarantine.
+// putAside checks that the database is gone and that the files of a generation are in quarantine.
 func putAside(generation string) func(*testing.T, *appliance, model.Database, databases.Connection) {
 	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
@@ -77,7 +76,7 @@ func putAside(generation string) func(*testing.T, *appliance, model.Database, da
 	}
 }
 
-// asideOf returns what of a database's directory lies in quarantine.
+// asideOf returns the parts of a database's directory that are in quarantine.
 func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID+"-*"))
@@ -91,7 +90,7 @@ func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	return names
 }
 
-// oneBackup is a database with one completed backup, which can be restored.
+// oneBackup checks that a database has one completed backup, which can be restored.
 func oneBackup(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 	t.Helper()
 	before(t, a, db, c)
@@ -135,10 +134,10 @@ func (a *appliance) operations(t testing.TB, database string) []model.DatabaseOp
 	return all
 }
 
-// byHand is the phase of the operations that a test, and not the engine, began.
+// byHand is the phase of operations that a test began instead of the engine.
 const byHand = "by hand"
 
-// beginByHand records an operation as under way.
+// beginByHand records a running operation.
 func (a *appliance) beginByHand(
 	t *testing.T, db model.Database, kind model.OperationType, status model.DatabaseStatus, generation int,
 ) model.DatabaseOperation {
@@ -151,7 +150,7 @@ func (a *appliance) beginByHand(
 	return op
 }
 
-// backUp makes a backup and returns it when it is complete.
+// backUp makes a backup and returns it when it is completed.
 func (a *appliance) backUp(t testing.TB, database string) model.Backup {
 	t.Helper()
 	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), database)
@@ -169,8 +168,8 @@ func (a *appliance) backUp(t testing.TB, database string) model.Backup {
 	return b
 }
 
-// unpackByHand does a restore's steps up to the switch: generation 2 is
-// built and recovered, and nothing of it runs.
+// unpackByHand does a restore's steps up to the switch: it builds and recovers generation 2, and leaves nothing
+// running.
 func (a *appliance) unpackByHand(t *testing.T, db model.Database) model.DatabaseOperation {
 	t.Helper()
 	b := a.backUp(t, db.ID)
@@ -225,8 +224,8 @@ func (a *appliance) serveByHand(t *testing.T, db model.Database) {
 	run(t, c, "insert into kept values (1000)")
 }
 
-// switched is the check that a database has the rows of a generation, and that
-// the operation that replaced the other has come to its end.
+// switched checks that a database has the rows of a generation, and that the operation that replaced the other one has
+// ended.
 func switched(generation, replaced int, rows string) func(*testing.T, *appliance, model.Database, databases.Connection) {
 	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
@@ -357,8 +356,8 @@ func crashes() []crash {
 					t.Fatal(err)
 				}
 				a.edit(t, db.ID, func(d *model.Database) { d.Begun = 6 })
-				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // was replaced once
-				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // nobody knows it
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // it was replaced once
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // no record knows it
 				writeFile(t, filepath.Join(a.Databases.DatabaseDirectory(db.ID), "notes.txt"), "not a generation")
 			},
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
@@ -399,7 +398,7 @@ func crashes() []crash {
 				if n := answer[int](t, c, "select count(*) from kept"); n != 1 || db.Generation != 2 {
 					t.Errorf("%d rows in generation %d, not the restored row in 2", n, db.Generation)
 				}
-				a.undo(t, db.ID) // what was interrupted can be done again
+				a.undo(t, db.ID) // the interrupted operation can be repeated
 				if n := answer[int](t, c, "select count(*) from kept"); n != 3 {
 					t.Errorf("%d rows after the undo, not 3", n)
 				}
@@ -435,7 +434,7 @@ func crashes() []crash {
 				if left := a.backupFiles(t, db.ID); len(left) > 0 {
 					t.Errorf("left of the interrupted backup: %v", left)
 				}
-				a.backUp(t, db.ID) // the next one is not in its way
+				a.backUp(t, db.ID) // the next backup is not blocked
 			},
 		},
 		{
@@ -559,8 +558,7 @@ func crashes() []crash {
 	}
 }
 
-// openSession opens a session of the owner's, who was told what the record db
-// says.
+// openSession opens a session of the owner, with the password in the record db.
 func (a *appliance) openSession(t testing.TB, db model.Database) {
 	t.Helper()
 	c, err := a.Databases.ConnectionOf(db, true)
@@ -570,7 +568,7 @@ func (a *appliance) openSession(t testing.TB, db model.Database) {
 	connect(t, c)
 }
 
-// noSessions sees that no session was left open.
+// noSessions checks that no session remains open.
 func (a *appliance) noSessions(t testing.TB, db model.Database) {
 	t.Helper()
 	sessions := -1
@@ -602,7 +600,7 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-// beginSettings records a setting, and leaves the instance as it is.
+// beginSettings records a setting without changing the instance.
 func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value string) {
 	t.Helper()
 	a.beginChange(t, model.ActionDatabaseSettings, db.ID, func(d *model.Database) {
@@ -610,8 +608,7 @@ func (a *appliance) beginSettings(t testing.TB, db model.Database, name, value s
 	})
 }
 
-// checkEnded checks that an interrupted change is over, and in the audit log
-// as the deed of who wanted it.
+// checkEnded checks that an interrupted change has ended, and is in the audit log as the action of its caller.
 func (a *appliance) checkEnded(t testing.TB, database string, action model.Action, want model.Outcome) {
 	t.Helper()
 	if db, err := a.Databases.Record(database); err != nil || db.PendingChange != nil || db.AllowlistAppliedAt.Before(db.AllowlistUpdatedAt) {
@@ -629,8 +626,8 @@ func (a *appliance) checkEnded(t testing.TB, database string, action model.Actio
 	})
 }
 
-// unrecordedBackup makes a backup whose end was not recorded; without its
-// record, as after an older holdfast.db was brought back, when known is false.
+// unrecordedBackup makes a backup whose end is not recorded; if known is false, without any record, as after a restore
+// of an older holdfast.db.
 func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool) {
 	t.Helper()
 	b := model.Backup{
@@ -651,7 +648,7 @@ func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool
 	}
 }
 
-// orphanBlob stores a blob to which no record points.
+// orphanBlob stores a blob that no record refers to.
 func (a *appliance) orphanBlob(t testing.TB, text string) blobstore.Ref {
 	t.Helper()
 	w, err := a.Core.Blobs.Create(t.Context())
@@ -703,8 +700,7 @@ func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, wan
 	return op.Error
 }
 
-// Every state a crash can leave is settled by the next start, all of them
-// side by side in one data directory.
+// The next start recovers every state that a crash can leave, all of them together in one data directory.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	cases := crashes()
@@ -768,8 +764,7 @@ func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 	}
 }
 
-// A removal from the trash that was interrupted goes on, and what is half
-// removed cannot be brought back.
+// An interrupted removal from the trash continues, and a half-removed database cannot be restored.
 func TestRecoverPurge(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -779,7 +774,7 @@ func TestRecoverPurge(t *testing.T) {
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatal(err)
 	}
-	// A directory that cannot be emptied stands for the moment of death.
+	// A directory that cannot be emptied simulates the moment of death.
 	locked := filepath.Join(a.Databases.DataDirectory(db.ID, 1), "base")
 	if err := os.Chmod(locked, 0o500); err != nil {
 		t.Fatal(err)
@@ -806,7 +801,7 @@ func TestRecoverPurge(t *testing.T) {
 	b.checkTidy(t)
 }
 
-// A database that cannot be settled is failed, and left alone; the others start.
+// A database that cannot be recovered is marked as failed and left alone; the others start.
 func TestUnrecoverableDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -846,8 +841,8 @@ func TestUnrecoverableDatabase(t *testing.T) {
 	}
 }
 
-// Without its metadata the data directory's files belong to nobody, and a
-// start would remove every database; without its key no password can be opened.
+// Without its metadata the data directory's files are orphans, and a start would remove every database; without its key
+// no password can be decrypted.
 func TestDataDirectoryWithAFileLost(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)

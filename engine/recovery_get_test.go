@@ -12,9 +12,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestRecoveryTimeline: the line of time has what happened to the database's own
-// data, each restore with the place in the WAL where it goes on, and what is known
-// of the archive outlives restores.
+// TestRecoveryTimeline: the timeline contains the events of the database's own data, each restore with the LSN at which
+// the WAL continues. The archive's history survives restores.
 func TestRecoveryTimeline(t *testing.T) {
 	t.Parallel()
 	a, db, c, b := startStepped(t)
@@ -75,7 +74,7 @@ func TestRecoveryTimeline(t *testing.T) {
 			t.Errorf("no position: %+v", event)
 		}
 		restored := event.LSN == fork
-		if want := map[bool]int{true: 2, false: 1}[restored]; event.Timeline != want { // of the restore, and of what the undo brought back
+		if want := map[bool]int{true: 2, false: 1}[restored]; event.Timeline != want { // of the restore, and of the generation that the undo brought back
 			t.Errorf("the timeline of %+v is not %d", event, want)
 		}
 	}

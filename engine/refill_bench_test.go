@@ -9,9 +9,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// BenchmarkRefill measures what another database's commits notice of prepared directories
-// being made: the latency of single-row updates while the pool is full, and
-// while it fills up again.
+// BenchmarkRefill measures how filling the warm pool affects another database's commits: the latency of single-row
+// updates while the pool is full, and while it refills.
 func BenchmarkRefill(b *testing.B) {
 	a := startEngine(b)
 	_, c := a.createDatabase(b, "busy")
@@ -40,8 +39,7 @@ func BenchmarkRefill(b *testing.B) {
 	}
 }
 
-// updates commits single-row updates, one after the other, for as long as
-// goOn says, and returns how long each took.
+// updates commits single-row updates, one after the other, while goOn returns true, and returns their durations.
 func updates(b *testing.B, c databases.Connection, goOn func(began time.Time) bool) (took []time.Duration) {
 	b.Helper()
 	conn := connect(b, c)

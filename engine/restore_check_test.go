@@ -17,8 +17,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// archivedSegment returns a compressed segment that is neither the first nor
-// the last of what a database's WAL goes through from now on.
+// archivedSegment returns a compressed segment that is neither the first nor the last of the WAL that a database writes
+// from now on.
 func (a *appliance) archivedSegment(t *testing.T, database string, c databases.Connection) (name, path string) {
 	t.Helper()
 	dir := filepath.Join(a.Recovery.BackupDirectory(database), "wal", "1")
@@ -31,7 +31,7 @@ func (a *appliance) archivedSegment(t *testing.T, database string, c databases.C
 	}
 	before := compressed()
 	run(t, c, "create table filler (t text)")
-	for range 3 { // a segment of 16 MiB each
+	for range 3 { // one segment of 16 MiB each
 		run(t, c, "insert into filler select repeat(md5(n::text), 30) from generate_series(1, 18000) n")
 	}
 	testenv.Within(t, time.Minute, "compressed segments", func() bool { return len(compressed()) >= len(before)+3 })
@@ -51,9 +51,8 @@ func (a *appliance) phase(t *testing.T, operation string) string {
 	return op.Phase
 }
 
-// A restore reads all WAL it needs before it writes or stops anything: damage
-// anywhere in a segment, and one that is missing, are named by the dry run and
-// by the restore, and the database runs on.
+// A restore reads all WAL that it needs before it writes or stops anything: both the dry run and the restore report
+// damage anywhere in a segment, and a missing segment, and the database keeps running.
 func TestRestoreChecksItsWAL(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
@@ -82,7 +81,7 @@ func TestRestoreChecksItsWAL(t *testing.T) {
 			t.Errorf("%s: the dry run says: %v", name, err)
 		}
 		op, err := a.Recovery.RecoveryRestore(a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
-		if err == nil { // only reading it tells
+		if err == nil { // only reading the segment reveals it
 			message := a.awaitOperation(t, op, model.OperationFailed)
 			if phase := a.phase(t, op.ID); phase != "checking" {
 				t.Errorf("%s: it failed when it was %s", name, phase)

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// TestEstimate: a plan has an estimate once something was restored on this
-// machine, be it for a verification, and it outlives the process.
+// TestEstimate: a plan has an estimate once this machine has restored a backup, even just for a verification, and the
+// measurements survive the process.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))

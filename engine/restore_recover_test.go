@@ -16,9 +16,8 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// A backup that was taken while a transaction with many subtransactions ran is
-// restored like any other; recovered data lets nobody in before its recovery has
-// ended.
+// A backup that was taken during a transaction with many subtransactions is restored like any other. Nobody can connect
+// to recovered data before its recovery has ended.
 func TestRestoreUnderSubtransactions(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -43,7 +42,7 @@ func TestRestoreUnderSubtransactions(t *testing.T) {
 	a.mustHaveNoGap(t, db.ID)
 }
 
-// A restored server that ends, and cannot be brought back, ends the restore.
+// A restored server that dies, and cannot be restarted, ends the restore.
 func TestRecoveredServerStaysDown(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -67,7 +66,7 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 		}
 	})
 	err = a.Recovery.StartRecovered(t.Context(), scratch, plan, func(int64, int64) { ruin() })
-	if err == nil || !strings.Contains(err.Error(), "does not come back") && !strings.Contains(err.Error(), "connect to recovered instance") { // all of it may be there when it is first heard of
+	if err == nil || !strings.Contains(err.Error(), "does not come back") && !strings.Contains(err.Error(), "connect to recovered instance") { // all of it may be there at the first contact
 		t.Errorf("recovered: %v", err)
 	}
 	if _, _, pid := a.Databases.Instances.Status(scratch.ID); pid != 0 {
@@ -75,8 +74,7 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 	}
 }
 
-// A backup is restored, and a moment after it, whatever the settings have been
-// lowered to since.
+// A backup, and a time after it, can be restored even if settings have been lowered since.
 func TestRestoreWithLoweredSettings(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -101,14 +99,14 @@ func TestRestoreWithLoweredSettings(t *testing.T) {
 	}
 	a.awaitIdle(t)
 	a.backUp(t, db.ID)
-	set("") // what is fitted to the machine, which is more
+	set("") // the machine's default, which is higher
 	at = commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, at)
 	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
 }
 
-// A server that did not stop in order leaves a directory that is not whole:
-// nothing is switched to it, and no page of it is judged.
+// A server that did not shut down cleanly leaves an incomplete directory: the restore does not switch to it, and its
+// pages are not verified.
 func TestRecoveredServerMustStopInOrder(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, testConfig(t, newDataDir(t)), impatient)
@@ -116,7 +114,7 @@ func TestRecoveredServerMustStopInOrder(t *testing.T) {
 	killed, k := a.createDatabase(t, "killed")
 	inOrder, _ := a.createDatabase(t, "in_order")
 	stick(t, c)
-	stick(t, k) // or it may have stopped in order before the force
+	stick(t, k) // otherwise it may shut down cleanly before the force
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := a.Databases.Instances.Stop(atOnce, killed.ID); err == nil {

@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// refused sees that pg_hba.conf lets nobody in from here.
+// refused checks that pg_hba.conf lets nobody in from this address.
 func refused(t testing.TB, c databases.Connection) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
@@ -36,7 +36,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
-	// Settings that recovery must have no less of than the server had.
+	// Settings that must be at least as high in recovery as on the server.
 	if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{
 		"max_connections": "80", "max_prepared_transactions": "5", "max_locks_per_transaction": "128",
 	}); err != nil {
@@ -60,7 +60,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = rotation.Connection // the password of now, in every generation
+	c = rotation.Connection // the current password applies to every generation
 
 	for _, step := range []struct {
 		name string
@@ -85,7 +85,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	if n := answer[int](t, c, "select count(*) from prepared"); n != 1 {
 		t.Errorf("%d rows of the prepared transaction", n)
 	}
-	// The data the last restore replaced goes when its time has come.
+	// The data that the last restore replaced is removed when it expires.
 	a.edit(t, db.ID, func(d *model.Database) { d.Replaced.ExpiresAt = a.Core.Clock() })
 	if _, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID); model.CodeOf(err) != model.CodeForbidden {
 		t.Errorf("undo after its time: %v", err)
@@ -96,7 +96,7 @@ func TestRestoreUndoRestore(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// A restore that fails leaves the database as it was, running all the while.
+// A restore that fails leaves the database unchanged, and running throughout.
 func TestFailingRestore(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -128,7 +128,7 @@ func TestFailingRestore(t *testing.T) {
 	if view, err := a.Databases.View(record); err != nil || view.FailedRestore == nil || view.FailedRestore.Error != message {
 		t.Errorf("what a client sees of the failure: %+v, %v", view.FailedRestore, err)
 	}
-	flipByte(t, a.packOf(t, db.ID)) // mended
+	flipByte(t, a.packOf(t, db.ID)) // repaired
 	a.backUp(t, db.ID)
 	if view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID); err != nil || view.FailedRestore == nil {
 		t.Errorf("a backup makes nobody restore again: %+v, %v", view.FailedRestore, err)
@@ -143,16 +143,16 @@ func TestFailingRestore(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// When neither the restored nor the old data can be started, the operation
-// ends all the same: a database nobody can act on needs more than a person.
+// If neither the restored nor the old data can be started, the operation ends anyway: otherwise it would block every
+// other operation on the database.
 func TestRestoreThatCannotBeUndone(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table kept as select 1 as n")
 	b := a.backUp(t, db.ID)
-	// An address this machine does not have: what listens nowhere but on its
-	// private socket starts, the database itself does not.
+	// This machine does not have the address: an instance that listens only on its private socket starts, the database
+	// itself does not.
 	listen := a.Engine.Core.Config.Listen
 	a.Engine.Core.Config.Listen = []string{"192.0.2.1"}
 	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, nil)
@@ -252,7 +252,7 @@ func (a *appliance) backups(t testing.TB, database string) []model.Backup {
 	return all
 }
 
-// backupFiles lists the files of a database's backups, but for the WAL.
+// backupFiles lists the files of a database's backups, except the WAL.
 func (a *appliance) backupFiles(t testing.TB, database string) []string {
 	t.Helper()
 	var files []string
@@ -268,7 +268,7 @@ func (a *appliance) backupFiles(t testing.TB, database string) []string {
 	return files
 }
 
-// packOf finds the largest pack of a database's backups.
+// packOf returns the largest pack of a database's backups.
 func (a *appliance) packOf(t testing.TB, database string) (pack string) {
 	t.Helper()
 	largest := int64(0)
@@ -283,7 +283,7 @@ func (a *appliance) packOf(t testing.TB, database string) (pack string) {
 	return pack
 }
 
-// flipByte damages the middle of a file by one bit.
+// flipByte flips one bit in the middle of a file.
 func flipByte(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -305,8 +305,8 @@ func flipByte(t testing.TB, path string) {
 	}
 }
 
-// What takes back a database that was being restored into ends the operation
-// in the same commit: no crash leaves it running.
+// The commit that removes the record of a database that was being restored into also ends the operation: no crash
+// leaves it running.
 func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -330,8 +330,7 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	}
 }
 
-// A backup waits for the archive, which takes in nothing; a restore does not wait
-// for the backup, and ends it.
+// A backup waits for the archive, which accepts nothing; a restore does not wait for the backup, but cancels it.
 func TestRestoreEndsBackup(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -368,8 +367,7 @@ func TestRestoreEndsBackup(t *testing.T) {
 	}
 }
 
-// receiverSession is the server's process that tells the archive how far the WAL
-// is.
+// receiverSession returns the server process that tells the archive's receiver the WAL position.
 func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 	t.Helper()
 	conn, err := a.Databases.Instances.Connect(t.Context(), id, databases.Maintenance)

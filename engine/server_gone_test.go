@@ -16,9 +16,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// The server is killed while something is asked of it, a little later each
-// time. That is a conflict, whatever it breaks, and what the record says is so
-// once the server is back.
+// The server is killed during an operation, a little later each time. The error is a conflict, whatever breaks, and the
+// record takes effect once the server is back.
 func TestServerKilledUnderAct(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -59,8 +58,7 @@ func TestServerKilledUnderAct(t *testing.T) {
 	}
 }
 
-// mustLogIn sees that the owner gets in by what the record says, once the
-// database is available.
+// mustLogIn checks that the owner can log in with the recorded password once the database is available.
 func (a *appliance) mustLogIn(t *testing.T, id string) {
 	t.Helper()
 	var err error
@@ -78,7 +76,7 @@ func (a *appliance) mustLogIn(t *testing.T, id string) {
 	t.Fatalf("the owner cannot log in: %v", err)
 }
 
-// A server whose places are all taken is a conflict, in words.
+// A server without a free connection slot causes a conflict with a clear message.
 func TestServerFull(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -95,7 +93,7 @@ func TestServerFull(t *testing.T) {
 		defer cancel()
 		_, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
 		if err == nil || model.CodeOf(err) != model.CodeConflict && ctx.Err() != nil {
-			return false // it was let in, and answered late at most
+			return false // it was let in, at most late
 		}
 		if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "connections") {
 			t.Errorf("refused with %v", err)

@@ -32,7 +32,7 @@ func TestDatabaseSettings(t *testing.T) {
 	check(applied)
 	a.checkTidy(t)
 
-	// What PostgreSQL does not start with is taken back, whole.
+	// Settings that PostgreSQL does not start with are reverted completely.
 	for name, bad := range map[string]map[string]string{
 		"no such value":    {"work_mem": "plenty"},
 		"no such setting":  {"work_memory": "4MB"},
@@ -53,7 +53,7 @@ func TestDatabaseSettings(t *testing.T) {
 			t.Errorf("%s: %s %s, %v", name, view.Status, view.StatusReason, err)
 		}
 	}
-	// They outlive the appliance, and an empty value goes back.
+	// Settings survive a restart of the appliance, and an empty value restores the default.
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestUnshownKey opens an appliance again and again: its first key is replaced
-// until somebody was shown it, and only then.
+// TestUnshownKey opens an appliance repeatedly: its first key is replaced until it has been shown to somebody, and not
+// after that.
 func TestUnshownKey(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
 	start := func(withKey, shown bool) *access.FirstStart {

@@ -11,8 +11,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// Nobody gets at a database between the appliance's start and the database's:
-// whoever claimed it then would have kept it from being started at all.
+// Nothing can claim a database between the appliance's start and the database's own: such a claim would have kept the
+// database from being started at all.
 func TestStartsComeFirst(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
@@ -20,7 +20,7 @@ func TestStartsComeFirst(t *testing.T) {
 	fillPool(t, cfg, count)
 	a := startEngineOn(t, cfg)
 	var all []model.Database
-	for n := range count { // more than start at a time
+	for n := range count { // more than are started at a time
 		db, _ := a.createDatabase(t, fmt.Sprintf("d%d", n))
 		all = append(all, db.Database)
 	}

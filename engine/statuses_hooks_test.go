@@ -8,17 +8,17 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// What the tests over HTTP, which are outside of this package, need of it.
+// Hooks for the tests over HTTP, which are in another package.
 
-// StartForHTTP starts an engine, and returns its organization and project.
+// StartForHTTP starts an engine, and returns it with its organization and project.
 func StartForHTTP(t *testing.T) (e *Engine, organization, project string) {
 	t.Helper()
 	a := startEngine(t)
 	return a.Engine, a.org, a.project
 }
 
-// PutInto gives a database a status, as while an operation is under way, until
-// release is called. Unavailable and failed are what its instance is seen to be.
+// PutInto sets the status of a database, as during an operation, until release is called. Unavailable and failed are
+// set on its instance.
 func (e *Engine) PutInto(t *testing.T, id string, status model.DatabaseStatus) (release func()) {
 	t.Helper()
 	switch status {
@@ -49,8 +49,7 @@ func (e *Engine) setStatus(t *testing.T, id string, status model.DatabaseStatus)
 	}
 }
 
-// WithoutFiles adds the record of a database like another, that has no data
-// directory and no instance.
+// WithoutFiles adds the record of a database like another one, but without a data directory or an instance.
 func (e *Engine) WithoutFiles(t *testing.T, like, name string) (id string) {
 	t.Helper()
 	db, err := e.Databases.Record(like)

@@ -17,7 +17,7 @@ import (
 	"holdfast/server/api"
 )
 
-// overHTTP is an engine that is asked over HTTP.
+// overHTTP is an engine behind its HTTP API.
 type overHTTP struct {
 	*engine.Engine
 	project, key string
@@ -40,7 +40,7 @@ func startOverHTTP(t *testing.T) *overHTTP {
 	return &overHTTP{Engine: e, project: project, key: secret.Reveal(), api: v1}
 }
 
-// ask sends a request, and returns the answer.
+// ask sends a request and returns the response.
 func (o *overHTTP) ask(t *testing.T, method, path, body string) (status int, text string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/v1"+path, strings.NewReader(body))
@@ -53,7 +53,7 @@ func (o *overHTTP) ask(t *testing.T, method, path, body string) (status int, tex
 	return w.Code, w.Body.String()
 }
 
-// id returns that of the record in an answer, which must be a success.
+// id returns the id of the record in a response, which must be a success.
 func (o *overHTTP) id(t *testing.T, method, path, body, field string) string {
 	t.Helper()
 	status, text := o.ask(t, method, path, body)
@@ -64,11 +64,11 @@ func (o *overHTTP) id(t *testing.T, method, path, body, field string) string {
 	return fmt.Sprint(answer.Data[field])
 }
 
-// request is one about a database.
+// request is a request about one database.
 type request struct{ method, path, body string }
 
-// aboutDatabases lists every request about one database that the description
-// has: what reads, then what changes, and the deletions at the end.
+// aboutDatabases lists every request about one database in the API description: first the reads, then the changes, and
+// the deletions at the end.
 func (o *overHTTP) aboutDatabases(t *testing.T, backup string) []request {
 	t.Helper()
 	var description struct{ Paths map[string]map[string]any }
@@ -107,8 +107,7 @@ func (o *overHTTP) aboutDatabases(t *testing.T, backup string) []request {
 	return all
 }
 
-// walk sends all of them. The answers may refuse, and never say that the
-// appliance is at fault.
+// walk sends all requests. Responses may be refusals, but never internal errors.
 func (o *overHTTP) walk(t *testing.T, id string, all []request) {
 	t.Helper()
 	for _, r := range all {
@@ -118,9 +117,8 @@ func (o *overHTTP) walk(t *testing.T, id string, all []request) {
 	}
 }
 
-// TestEveryRequestInEveryStatus asks for everything about databases of every
-// status, with and without files: also of those whose files are still to be made,
-// or are going away.
+// TestEveryRequestInEveryStatus sends every request about databases in every status, with and without files, including
+// those whose files are still being created or removed.
 func TestEveryRequestInEveryStatus(t *testing.T) {
 	t.Parallel()
 	o := startOverHTTP(t)
@@ -129,7 +127,7 @@ func TestEveryRequestInEveryStatus(t *testing.T) {
 	all := o.aboutDatabases(t, backup)
 	for _, status := range []model.DatabaseStatus{
 		model.DatabaseCreating, model.DatabaseImporting, model.DatabaseRestoring, model.DatabaseRestarting, model.DatabaseDeleting,
-		model.DatabaseUnavailable, model.DatabaseFailed, model.DatabaseAvailable, // from here on it may be deleted
+		model.DatabaseUnavailable, model.DatabaseFailed, model.DatabaseAvailable, // databases in the following statuses may be deleted
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			id := o.WithoutFiles(t, real, "bare-"+string(status))
@@ -159,7 +157,7 @@ func TestEveryRequestInEveryStatus(t *testing.T) {
 	}
 }
 
-// TestEveryRequestWhileImporting asks while an import waits for its source.
+// TestEveryRequestWhileImporting sends requests while an import waits for its source.
 func TestEveryRequestWhileImporting(t *testing.T) {
 	t.Parallel()
 	o := startOverHTTP(t)
@@ -176,7 +174,7 @@ func TestEveryRequestWhileImporting(t *testing.T) {
 				return
 			}
 			asked <- struct{}{}
-			go func() { _, _ = io.Copy(io.Discard, conn) }() // and no answer
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // and sends no response
 		}
 	}()
 	id := o.id(t, "POST", "/imports", fmt.Sprintf(`{"project":%q,"name":"shop","source_url":"postgres://app:secret@%s/shop?sslmode=disable"}`,

@@ -19,8 +19,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A killed postmaster comes back, and until then the database
-// is unavailable and says why. How long that takes is logged.
+// A killed postmaster is restarted, and until then the database is unavailable and says why. The test logs how long
+// that takes.
 func TestKilledPostmasterIsBack(t *testing.T) {
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")
@@ -45,7 +45,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 			return status == model.DatabaseAvailable && now != pid && now != 0
 		})
 		t.Logf("back after %s", time.Since(began))
-		// The first is back at once, which may be too soon to be seen.
+		// The first restart is immediate, and may be too fast to observe.
 		if (n > 0 || reason != "") && !strings.Contains(reason, "killed by signal 9") {
 			t.Errorf("the reason given meanwhile: %q", reason)
 		}
@@ -55,7 +55,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 	}
 }
 
-// What needs a running instance is refused in words while there is none.
+// Operations that need a running instance are refused with a clear message while there is none.
 func TestActsOnADeadDatabase(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -89,7 +89,7 @@ func TestActsOnADeadDatabase(t *testing.T) {
 		}
 	}
 	a.awaitIdle(t)
-	// What it can do without: a delete, and the return from the trash.
+	// Operations that need no instance: delete, and restore from the trash.
 	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
 		t.Fatalf("delete: %v", err)
 	}
@@ -103,8 +103,7 @@ func TestActsOnADeadDatabase(t *testing.T) {
 	}
 }
 
-// breakDown makes a database one that cannot start, and waits until it has
-// failed for good.
+// breakDown makes a database unable to start, and waits until it has failed permanently.
 func (a *appliance) breakDown(t *testing.T, db model.Database) (reason string) {
 	t.Helper()
 	writeFile(t, autoConf(a, db), "nonsense_of_a_setting = 'x'\n")
@@ -125,9 +124,8 @@ func autoConf(a *appliance, db model.Database) string {
 	return filepath.Join(a.Databases.DataDirectory(db.ID, db.Generation), "postgresql.auto.conf")
 }
 
-// One that cannot start is failed, with what PostgreSQL said last as the
-// reason; the others go on; it comes back once it is repaired, by itself or at
-// once by a restart.
+// A database that cannot start is failed, with PostgreSQL's last message as the reason, and the others keep running. It
+// comes back once it is repaired, by itself or at once by a restart.
 func TestDatabaseThatCannotStart(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(*testing.T, *appliance, model.Database){
@@ -169,8 +167,8 @@ func TestDatabaseThatCannotStart(t *testing.T) {
 	}
 }
 
-// One that did not come up with the appliance gets the roles of its record
-// when it does: its passwords may have been changed before.
+// A database that did not start with the appliance gets the recorded roles when it starts: its passwords may have been
+// changed before.
 func TestRolesAfterALateStart(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -195,7 +193,7 @@ func TestRolesAfterALateStart(t *testing.T) {
 	connect(t, c)
 }
 
-// awaitAudit waits for an entry of the appliance itself about a database.
+// awaitAudit waits for an audit entry of the appliance itself about a database.
 func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (found model.AuditEntry) {
 	t.Helper()
 	testenv.Within(t, time.Minute, "the audit entry "+string(action), func() bool {
@@ -214,7 +212,7 @@ func (a *appliance) awaitAudit(t testing.TB, action model.Action, id string) (fo
 	return found
 }
 
-// A foreign process on the database's port: the database moves and says so.
+// If a foreign process has the database's port, the database moves to another port and says so.
 func TestForeignProcessOnThePort(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -246,18 +244,18 @@ func TestForeignProcessOnThePort(t *testing.T) {
 	if n := answer[int](t, now, "select n from kept"); n != 1 {
 		t.Errorf("read %d", n)
 	}
-	connect(t, other) // stayed where it was
+	connect(t, other) // it kept its port
 	b.checkTidy(t)
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// It stays where it went.
+	// It keeps its new port.
 	third := b.reopen(t)
 	third.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
 	connect(t, now)
 }
 
-// The same while the instance is being brought back.
+// The same while the instance is being restarted.
 func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -286,11 +284,11 @@ func TestForeignProcessOnThePortOfADeadInstance(t *testing.T) {
 	a.checkTidy(t)
 }
 
-// An appliance that was killed comes back to instances that never noticed.
+// An appliance that was killed adopts its instances, which never noticed.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	// More than eight, among which the memory is shared at least: what is fitted to the machine for the last one
-	// is less than for the first, and that is no reason to restart it.
+	// More than eight, the least number that memory is divided by: the automatic settings are lower for the last one
+	// than for the first, and that alone causes no restart.
 	const count = 10
 	cfg := testConfig(t, newDataDir(t))
 	fillPool(t, cfg, count)
@@ -328,8 +326,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// After a power cut everything is dead, the pid files are still there, and
-// the numbers in them may be anybody's.
+// After a power failure all processes are dead, the pid files still exist, and their process IDs may belong to any
+// process.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	const count = 8
@@ -343,14 +341,14 @@ func TestPowerCut(t *testing.T) {
 		run(t, c, fmt.Sprintf("create table kept as select %d as n", n))
 		dbs, connections = append(dbs, db), append(connections, c)
 	}
-	// Without their supervisor nobody brings back what dies now.
+	// Without their supervisor nothing restarts the instances that die now.
 	a.abandon(t)
 	var all sync.WaitGroup
 	for pid := range postgresProcesses(t, filepath.Join(a.cfg.DataDir, "instances")) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
 			t.Fatal(err)
 		}
-		all.Go(func() { // those that were this process's children
+		all.Go(func() { // the children of this process
 			var status syscall.WaitStatus
 			_, _ = syscall.Wait4(pid, &status, 0, nil)
 		})
@@ -369,7 +367,7 @@ func TestPowerCut(t *testing.T) {
 		_, rest, _ := strings.Cut(string(text), "\n")
 		writeFile(t, file, fmt.Sprintf("%d\n%s", number, rest))
 	}
-	writeFile(t, filepath.Join(a.Databases.DataDirectory(dbs[2].ID, 1), "postmaster.pid"), "") // cut short
+	writeFile(t, filepath.Join(a.Databases.DataDirectory(dbs[2].ID, 1), "postmaster.pid"), "") // truncated
 
 	began := time.Now()
 	b := a.reopen(t)
@@ -386,8 +384,7 @@ func TestPowerCut(t *testing.T) {
 	b.checkTidy(t)
 }
 
-// stranger starts a process that has nothing to do with PostgreSQL and returns
-// its number.
+// stranger starts a process unrelated to PostgreSQL and returns its process ID.
 func stranger(t *testing.T) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")

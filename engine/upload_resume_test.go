@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// uploads are the resumable uploads of a test into one bucket.
+// uploads are a test's resumable uploads into one bucket.
 type uploads struct {
 	t      *testing.T
 	a      *appliance
@@ -41,7 +41,7 @@ func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
 	return made
 }
 
-// fill makes an upload that is all there, and keeps the sweep from completing it.
+// fill creates an upload with all its bytes, and keeps the sweep from completing it.
 func (u *uploads) fill(key, body string) model.Upload {
 	u.t.Helper()
 	made := u.create(key, int64(len(body)), false)
@@ -79,8 +79,8 @@ func (u *uploads) mustHaveNoParts() {
 	}
 }
 
-// An upload that a crash left with all its bytes and without its object gets it
-// when its client asks, which would take it for complete, and by itself.
+// An upload that a crash left with all its bytes but without its object gets the object when its client asks, who would
+// take it for complete, and in the background.
 func TestUploadIsCompletedAfterACrash(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -109,7 +109,7 @@ func TestUploadIsCompletedAfterACrash(t *testing.T) {
 	}
 }
 
-// lastWords ends a body, and the request with it.
+// lastWords ends a body, and its request at the same time.
 type lastWords struct {
 	io.Reader
 	gone context.CancelFunc
@@ -123,7 +123,7 @@ func (l *lastWords) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A client that goes away after its last byte has sent all of it.
+// A client that disconnects after its last byte has sent everything.
 func TestUploadOfAClientThatLeft(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -138,8 +138,7 @@ func TestUploadOfAClientThatLeft(t *testing.T) {
 	u.mustHave("k", 3)
 }
 
-// An upload that cannot become its object is over, and is not taken for
-// complete.
+// An upload that cannot become its object ends, and is not reported as complete.
 func TestUploadRefusedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -157,7 +156,7 @@ func TestUploadRefusedAtItsEnd(t *testing.T) {
 	u.mustHaveNoParts()
 }
 
-// More bytes than were announced leave what was there before.
+// A body longer than announced leaves the earlier bytes unchanged.
 func TestUploadOfTooMuch(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -170,7 +169,7 @@ func TestUploadOfTooMuch(t *testing.T) {
 	}
 }
 
-// Uploads under way are bounded.
+// The number of unfinished uploads is limited.
 func TestTooManyUploads(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -199,8 +198,7 @@ func TestTooManyUploads(t *testing.T) {
 	})
 }
 
-// What one organization asks about uploads never gets in the way of another's
-// databases.
+// One organization's requests about uploads never block another's databases.
 func TestUploadClaims(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -214,7 +212,7 @@ func TestUploadClaims(t *testing.T) {
 	}
 }
 
-// What is under way into a bucket goes with it, and takes no room any more.
+// Unfinished uploads into a bucket are removed with it, and their space is freed.
 func TestUploadsOfADeletedBucket(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
@@ -256,8 +254,8 @@ func TestUploadCompletedWhileStopping(t *testing.T) {
 	u.mustHave("k", 3)
 }
 
-// An upload that was refused room, or a moment before the appliance ended, between
-// its bytes and its record keeps its bytes.
+// An upload that fails between its bytes and its record, for lack of space or because the appliance stops, keeps its
+// bytes.
 func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)

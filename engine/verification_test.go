@@ -33,7 +33,7 @@ func (a *appliance) awaitVerification(t testing.TB, database, id string) model.V
 	return v
 }
 
-// checkNoVerification checks that a verification has left nothing.
+// checkNoVerification checks that a verification left nothing behind.
 func (a *appliance) checkNoVerification(t testing.TB) {
 	t.Helper()
 	testenv.Within(t, time.Minute, "every trace of verifications to go", func() bool {
@@ -56,8 +56,7 @@ func (a *appliance) codes(t testing.TB) map[string]model.Recommendation {
 	return codes
 }
 
-// A backup is verified automatically and without the database, also one that its
-// owner has closed.
+// A backup is verified automatically and without the database, even if its owner has closed the database.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	cfg := verifying(t)
@@ -95,7 +94,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// One byte that has changed is found before anybody needs the backup.
+// One changed byte is found before anybody needs the backup.
 func TestVerificationOfADamagedBackup(t *testing.T) {
 	t.Parallel()
 	cfg := verifying(t)
@@ -120,7 +119,7 @@ func TestVerificationOfADamagedBackup(t *testing.T) {
 	if r := next.codes(t)["failed_verification"]; r.Severity != model.SeverityCritical || r.Resource.ID != b.ID || !strings.Contains(r.Message, filepath.Base(pack)) {
 		t.Errorf("recommended: %+v", r)
 	}
-	// The next backup does not rely on what was found damaged.
+	// The next backup does not build on the damaged data.
 	second := next.backUp(t, db.ID)
 	if v := next.awaitVerification(t, db.ID, second.ID); v.Status != model.VerificationVerified {
 		t.Errorf("the verification of the next backup: %+v", v)
@@ -133,8 +132,7 @@ func TestVerificationOfADamagedBackup(t *testing.T) {
 	}
 }
 
-// A verification that was interrupted by a crash runs again after the next start,
-// and what the first left is gone.
+// A verification that a crash interrupted runs again after the next start, and the remains of the first are removed.
 func TestVerificationAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, verifying(t))
@@ -142,7 +140,7 @@ func TestVerificationAfterACrash(t *testing.T) {
 	b := a.backUp(t, db.ID)
 	a.awaitVerification(t, db.ID, b.ID)
 	a.checkNoVerification(t)
-	// As a SIGKILL in the middle leaves it: the record, and a server that runs.
+	// A SIGKILL in the middle leaves this state: the record, and a running server.
 	plan, err := a.Recovery.PlanEnd(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +200,7 @@ func (a *appliance) startScratch(t testing.TB, database string, plan recovery.Re
 	}
 }
 
-// unpackScratch makes a data directory for a server under the backup's id.
+// unpackScratch creates a data directory for a server under the backup's id.
 func (a *appliance) unpackScratch(t testing.TB, database string, plan recovery.RestorePlan, dir string) postgres.Spec {
 	t.Helper()
 	db, err := a.Databases.Record(database)
