@@ -2,20 +2,20 @@ package wire
 
 import "time"
 
-// Metric is how much of something is used, and how much may be.
+// Metric is the amount of a resource in use, and its limit.
 type Metric struct {
 	Used  int64  `json:"used"`
 	Limit *int64 `json:"limit" doc:"null is without limit."`
 }
 
-// Usage is what an organization takes.
+// Usage is what an organization uses.
 type Usage struct {
 	Period  Period       `json:"period"`
 	Metrics UsageMetrics `json:"metrics"`
 	Host    Host         `json:"host"`
 }
 
-// Period is the calendar month, in UTC; End is the beginning of the next.
+// Period is a calendar month in UTC; End is the start of the next month.
 type Period struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -32,7 +32,8 @@ type UsageMetrics struct {
 	Connections   Metric `json:"connections"`
 }
 
-// Host is what the machine has; memory is null where the system does not say.
+// Host describes the machine; memory is null where the system does not report
+// it.
 type Host struct {
 	DiskTotalBytes       int64  `json:"disk_total_bytes"`
 	DiskFreeBytes        int64  `json:"disk_free_bytes"`
@@ -48,7 +49,7 @@ type Limits struct {
 	RateLimits map[string]RateLimitView `json:"rate_limits" doc:"Budgets of each key."`
 }
 
-// PlanLimits bound the metrics of the same names; null is without limit.
+// PlanLimits limit the metrics of the same names; null means no limit.
 type PlanLimits struct {
 	Databases     *int64 `json:"databases"`
 	DatabaseBytes *int64 `json:"database_bytes"`
@@ -59,7 +60,8 @@ type PlanLimits struct {
 	Connections   *int64 `json:"connections" doc:"Always null: each database bounds its own by max_connections."`
 }
 
-// Features is what the appliance does on its machine, as the operator has set it up.
+// Features says what the appliance offers on this machine, as the operator has
+// configured it.
 type Features struct {
 	Databases           bool `json:"databases"`
 	Backups             bool `json:"backups"`
@@ -73,7 +75,7 @@ type Features struct {
 	DeviceLogin         bool `json:"device_login"`
 }
 
-// RateLimitView is a budget: so many requests in a window of time.
+// RateLimitView is a budget: a number of requests in a window of time.
 type RateLimitView struct {
 	Limit         int   `json:"limit"`
 	WindowSeconds int64 `json:"window_seconds"`

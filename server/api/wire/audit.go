@@ -2,21 +2,21 @@ package wire
 
 import "time"
 
-// Actor is who did something; a request without a valid key has no id.
+// Actor is who made a request; a request without a valid key has no id.
 type Actor struct {
 	Type ActorType `json:"type"`
 	ID   *string   `json:"id"`
 	Name *string   `json:"name"`
 }
 
-// Resource is what something was about.
+// Resource is what a request was about.
 type Resource struct {
 	Type string  `json:"type"`
 	ID   *string `json:"id"`
 	Name *string `json:"name"`
 }
 
-// AuditEntry is a line of the audit log.
+// AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	ID           string            `json:"id"`
 	At           time.Time         `json:"at"`

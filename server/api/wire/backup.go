@@ -28,26 +28,26 @@ type Backup struct {
 	Verification    Verification `json:"verification"`
 }
 
-// Verification is whether a trial restore of a backup has worked.
+// Verification is the result of the trial restore of a backup.
 type Verification struct {
 	Status     VerificationStatus `json:"status"`
 	VerifiedAt *time.Time         `json:"verified_at"`
 	Detail     *string            `json:"detail"`
 }
 
-// DeletedBackup says that a backup is gone.
+// DeletedBackup confirms that a backup was deleted.
 type DeletedBackup struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`
 }
 
-// PinBackup keeps a backup from expiring, or no longer.
+// PinBackup pins a backup, so that it does not expire, or unpins it.
 type PinBackup struct {
 	Pinned *bool   `json:"pinned,omitzero" required:"false" doc:"true when left out."`
 	Reason *string `json:"reason,omitzero" required:"false" maxLength:"500"`
 }
 
-// RestoreBackup is where a backup is restored to.
+// RestoreBackup is where to restore a backup.
 type RestoreBackup struct {
 	Mode *RestoreMode `json:"mode,omitzero" required:"false" doc:"in_place when left out."`
 	Name *string      `json:"name,omitzero" required:"false" maxLength:"63" doc:"Of the new database, with mode new."`

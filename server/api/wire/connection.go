@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Connection is all a client needs to connect to a database. It holds the
+// Connection is all a client needs to connect to a database, including the
 // password.
 type Connection struct {
 	Host          string      `json:"host"`
@@ -17,7 +17,8 @@ type Connection struct {
 	Drivers       Drivers     `json:"drivers" doc:"A connection string for each driver. Each verifies the server with ca_certificate, which the client keeps in the file ca_file."`
 	CACertificate string      `json:"ca_certificate" doc:"PEM, for drivers and for sslmode=verify-full."`
 	ReadOnly      bool        `json:"read_only" doc:"Whether the user can only read: true for keys without database:update."`
-	// PasswordChangedOutside comes with a message that says what to do.
+	// PasswordChangedOutside is true together with a Message that says what to
+	// do.
 	PasswordChangedOutside bool    `json:"password_changed_outside" doc:"Whether the password was changed by SQL: then no field holds one."`
 	Message                *string `json:"message" doc:"What to do about a password that was changed outside, else null."`
 }
@@ -33,7 +34,7 @@ type Environment struct {
 	SSLMode     string `json:"PGSSLMODE,omitempty" required:"false" doc:"Left out where the host is loopback: there each driver's own default works."`
 }
 
-// Drivers are a connection in the form of each driver.
+// Drivers holds the connection string in each driver's own form.
 type Drivers struct {
 	Libpq        string `json:"libpq" format:"password" doc:"libpq and what is built on it: psql, psycopg, Ruby's pg, Rails, Django with a URL; also Go's lib/pq."`
 	NodePostgres string `json:"node_postgres" format:"password" doc:"node-postgres (pg) and what is built on it: Knex, Drizzle, Sequelize, Prisma with @prisma/adapter-pg."`
@@ -51,14 +52,14 @@ type RotatedConnection struct {
 	SessionsTerminated int       `json:"sessions_terminated"`
 }
 
-// Credentials are how to log in to a database that was just created.
+// Credentials are the login of a database that was just created.
 type Credentials struct {
 	Username      string `json:"username"`
 	Password      string `json:"password" format:"password"`
 	ConnectionURL string `json:"connection_url"`
 }
 
-// CreatedDatabase is a new database and how to log in to it.
+// CreatedDatabase is a new database and its credentials.
 type CreatedDatabase struct {
 	Database
 	Credentials Credentials `json:"credentials" doc:"Shown unasked this once; GET …/connection has them later."`

@@ -23,7 +23,7 @@ type Database struct {
 	Operation         *Operation     `json:"operation" doc:"What is being done to it now."`
 }
 
-// Operation is something long that is done to a database.
+// Operation is a long-running operation on a database.
 type Operation struct {
 	ID              string          `json:"id"`
 	DatabaseID      string          `json:"database_id"`
@@ -40,7 +40,7 @@ type Operation struct {
 	CompletedAt     *time.Time      `json:"completed_at"`
 }
 
-// CreateDatabase is what a database is made of.
+// CreateDatabase is a request to create a database.
 type CreateDatabase struct {
 	Project  string  `json:"project" maxLength:"64" doc:"Id of the project."`
 	Name     string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
@@ -48,19 +48,19 @@ type CreateDatabase struct {
 	Password *string `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
 }
 
-// Recoverable says until when something that was deleted can come back.
+// Recoverable says until when a deleted resource can be recovered.
 type Recoverable struct {
 	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when the operator can bring it back; null when it is gone for good."`
 }
 
-// DeletedResource says what became of a deleted database or bucket.
+// DeletedResource is the result of deleting a database or bucket.
 type DeletedResource struct {
 	ID      string `json:"id"`
 	Deleted bool   `json:"deleted"`
 	Recoverable
 }
 
-// RotatePassword is how a password is rotated.
+// RotatePassword is a request to rotate a database's password.
 type RotatePassword struct {
 	TerminateSessions *bool `json:"terminate_sessions,omitzero" required:"false" doc:"Whether to end the open sessions; false when left out."`
 }

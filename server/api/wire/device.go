@@ -1,6 +1,6 @@
 package wire
 
-// AuthorizeDevice is how a device asks to be let in.
+// AuthorizeDevice is a device authorization request (RFC 8628, section 3.1).
 type AuthorizeDevice struct {
 	ClientName  *string      `json:"client_name,omitzero" required:"false" maxLength:"128" doc:"What the person is shown; printable characters."`
 	ScopePreset *ScopePreset `json:"scope_preset,omitzero" required:"false" doc:"read_only when left out. The person may grant less."`
@@ -16,12 +16,12 @@ type DeviceCodes struct {
 	Interval                int    `json:"interval" doc:"Seconds to wait between two polls."`
 }
 
-// PollDevice is how a device asks for its key.
+// PollDevice is a device's poll for its key.
 type PollDevice struct {
 	DeviceCode string `json:"device_code" minLength:"1" maxLength:"256"`
 }
 
-// DeviceToken is the answer to the one poll that collects the key.
+// DeviceToken is the response to the one poll that collects the key.
 type DeviceToken struct {
 	APIKey       string       `json:"api_key" doc:"The key, delivered exactly once."`
 	Key          Key          `json:"key"`

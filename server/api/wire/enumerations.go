@@ -26,7 +26,8 @@ const (
 	BackupPhysical BackupMethod = "physical"
 )
 
-// BackupStatus is how far a backup is. BackupCompleted and BackupFailed are final.
+// BackupStatus is the progress of a backup. BackupCompleted and BackupFailed are
+// final.
 type BackupStatus string
 
 const (
@@ -44,7 +45,7 @@ const (
 	BackupScheduled BackupType = "scheduled"
 )
 
-// BillingStatus is how an organization pays.
+// BillingStatus is the state of an organization's billing.
 type BillingStatus string
 
 const (
@@ -67,7 +68,8 @@ const (
 	DatabaseDeleting    DatabaseStatus = "deleting"
 )
 
-// ErrorCode is what went wrong, for programs. The last four answer polls of a device login (RFC 8628, section 3.5).
+// ErrorCode is what went wrong, for programs. The last four are responses to polls of a device login (RFC 8628,
+// section 3.5).
 type ErrorCode string
 
 const (
@@ -93,7 +95,8 @@ const (
 	ExportCustom ExportFormat = "custom"
 )
 
-// ExportStatus is how far an export is. ExportReady and ExportFailed are final.
+// ExportStatus is the progress of an export. ExportReady and ExportFailed are
+// final.
 type ExportStatus string
 
 const (
@@ -103,7 +106,7 @@ const (
 	ExportFailed  ExportStatus = "failed"
 )
 
-// ImportLevel is how severe a line of an import's log is.
+// ImportLevel is the severity of a line of an import's log.
 type ImportLevel string
 
 const (
@@ -112,7 +115,7 @@ const (
 	ImportError   ImportLevel = "error"
 )
 
-// ImportStatus is how far an import is. See ImportStatus.Final.
+// ImportStatus is the progress of an import. See ImportStatus.Final.
 type ImportStatus string
 
 const (
@@ -125,7 +128,7 @@ const (
 	ImportFailed              ImportStatus = "failed"
 )
 
-// KeyPreset is the set of scopes that a key was made with.
+// KeyPreset is the set of scopes that a key was created with.
 type KeyPreset string
 
 const (
@@ -135,7 +138,7 @@ const (
 	KeyPresetCustom     KeyPreset = "custom"
 )
 
-// KeySource is how a key was made.
+// KeySource is how a key was created.
 type KeySource string
 
 const (
@@ -145,7 +148,8 @@ const (
 	KeySourceFirstStart KeySource = "first_start"
 )
 
-// OperationStatus is how far an operation is. OperationCompleted and OperationFailed are final.
+// OperationStatus is the progress of an operation. OperationCompleted and OperationFailed are
+// final.
 type OperationStatus string
 
 const (
@@ -186,7 +190,7 @@ const (
 	SeverityInfo     RecommendationSeverity = "info"
 )
 
-// RecoveryEventType is what happened on a database's recovery timeline.
+// RecoveryEventType is the kind of an event on a database's recovery timeline.
 type RecoveryEventType string
 
 const (
@@ -196,7 +200,7 @@ const (
 	RecoveryEventTimelineSwitch RecoveryEventType = "timeline_switch"
 )
 
-// RecoveryStatus is whether a database can be recovered.
+// RecoveryStatus says whether a database can be recovered.
 type RecoveryStatus string
 
 const (
@@ -224,7 +228,7 @@ const (
 	RLSDelete RLSCommand = "DELETE"
 )
 
-// RLSWarning is what is suspicious about a table's row-level security.
+// RLSWarning is a problem with a table's row-level security.
 type RLSWarning string
 
 const (
@@ -233,7 +237,7 @@ const (
 	RLSPoliciesButDisabled  RLSWarning = "policies_but_disabled"
 )
 
-// ScopePreset is a set of scopes that a device may ask for.
+// ScopePreset is a set of scopes that a device may request.
 type ScopePreset string
 
 const (
@@ -242,7 +246,7 @@ const (
 	PresetFullAccess ScopePreset = "full_access"
 )
 
-// SSLMode is a value of libpq's parameter sslmode.
+// SSLMode is a value of libpq's sslmode parameter.
 type SSLMode string
 
 const (
@@ -250,7 +254,8 @@ const (
 	SSLRequire SSLMode = "require"
 )
 
-// VerificationStatus is what the trial restore of a backup has shown. VerificationVerified and VerificationFailed are final.
+// VerificationStatus is the progress of a backup's trial restore. VerificationVerified and VerificationFailed are
+// final.
 type VerificationStatus string
 
 const (

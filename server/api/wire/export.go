@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Export is a logical copy of a database, to be restored with pg_restore.
+// Export is a logical copy of a database, for pg_restore.
 type Export struct {
 	ID              string       `json:"id"`
 	Status          ExportStatus `json:"status"`
@@ -18,7 +18,7 @@ type Export struct {
 	Newer           *NewerExport `json:"newer" doc:"What is to replace this export: it follows a newer backup."`
 }
 
-// NewerExport is how far the export of a newer backup is.
+// NewerExport is the progress of a newer backup's export.
 type NewerExport struct {
 	ID     string       `json:"id"`
 	Status ExportStatus `json:"status"`

@@ -29,7 +29,7 @@ type ImportDetail struct {
 	Log []ImportLine `json:"log"`
 }
 
-// ImportSource is where an import comes from.
+// ImportSource is the server that an import copies from.
 type ImportSource struct {
 	Host          string  `json:"host"`
 	Port          int     `json:"port"`
@@ -38,13 +38,13 @@ type ImportSource struct {
 	ServerVersion *string `json:"server_version" doc:"null until the source has answered."`
 }
 
-// ImportTables is how many tables there are to copy, and how many are copied.
+// ImportTables counts the tables to copy and those already copied.
 type ImportTables struct {
 	Total int `json:"total"`
 	Done  int `json:"done"`
 }
 
-// ImportFlaw is an object that did not come over as it is.
+// ImportFlaw is an object that was not copied as it is in the source.
 type ImportFlaw struct {
 	Object   string  `json:"object" example:"INDEX public.orders_by_day"`
 	SQLState *string `json:"sqlstate" doc:"null where no server has refused anything."`
@@ -58,7 +58,7 @@ type ImportLine struct {
 	Message string      `json:"message"`
 }
 
-// CreateImport is where a database is imported from.
+// CreateImport is a request to import a database.
 type CreateImport struct {
 	Project         string  `json:"project" maxLength:"64" doc:"Id of the project."`
 	Name            string  `json:"name" maxLength:"63" doc:"Of the new database."`

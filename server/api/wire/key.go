@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Key is an API key's record. It never holds the key or its hash.
+// Key is an API key's record. It never contains the key or its hash.
 type Key struct {
 	ID             string     `json:"id"`
 	Name           string     `json:"name"`

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// SSL is how a database's connections are encrypted.
+// SSL describes the encryption of a database's connections.
 type SSL struct {
 	Enabled            bool           `json:"enabled"`
 	Enforced           bool           `json:"enforced" doc:"Whether connections from other hosts must be encrypted."`
@@ -22,14 +22,14 @@ type Certificate struct {
 	SHA256Fingerprint string    `json:"sha256_fingerprint"`
 }
 
-// SSLConnections counts the open sessions; null until they were first
-// counted.
+// SSLConnections counts the open sessions; the counts are null until the first
+// measurement.
 type SSLConnections struct {
 	SSL    *int `json:"ssl"`
 	NonSSL *int `json:"non_ssl"`
 }
 
-// Allowlist is who may connect to a database.
+// Allowlist says which addresses may connect to a database.
 type Allowlist struct {
 	Entries            []string  `json:"entries" doc:"Addresses and networks, in canonical form."`
 	UpdatedAt          time.Time `json:"updated_at"`
@@ -37,7 +37,7 @@ type Allowlist struct {
 	SessionsTerminated int       `json:"sessions_terminated" doc:"Open sessions that this request ended."`
 }
 
-// ReplaceAllowlist is the whole new list.
+// ReplaceAllowlist is a request that replaces the whole list.
 type ReplaceAllowlist struct {
 	Entries []string `json:"entries" maxItems:"200" maxLength:"64" example:"[\"203.0.113.7\",\"2001:db8::/32\"]" doc:"IPv4 and IPv6 addresses and networks, at most 200; an empty list lets nobody in."`
 }

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Recommendation is advice, and how to follow it.
+// Recommendation is advice and how to follow it.
 type Recommendation struct {
 	ID         string                 `json:"id"`
 	Code       string                 `json:"code"`

@@ -2,7 +2,8 @@ package wire
 
 import "time"
 
-// Recovery says whether, to when and how well a database could be brought back.
+// Recovery says whether, and to what point in time, a database can be
+// recovered.
 type Recovery struct {
 	PITREnabled            bool            `json:"pitr_enabled" doc:"Whether points in time can be restored: WAL is archived, and there is a backup to start from."`
 	Status                 RecoveryStatus  `json:"status"`
@@ -15,7 +16,7 @@ type Recovery struct {
 	Operations             []Operation     `json:"operations" doc:"Newest first."`
 }
 
-// WALArchiving is how the WAL gets into the archive.
+// WALArchiving is the state of WAL archiving.
 type WALArchiving struct {
 	Enabled         bool               `json:"enabled"`
 	Status          WALArchivingStatus `json:"status"`
@@ -30,7 +31,7 @@ type WALArchiving struct {
 	Gaps            []WALGap           `json:"gaps"`
 }
 
-// WALGap is WAL that is missing for good.
+// WALGap is a range of WAL that is permanently missing.
 type WALGap struct {
 	FromLSN  string    `json:"from_lsn"`
 	ToLSN    string    `json:"to_lsn"`
@@ -39,14 +40,14 @@ type WALGap struct {
 	Reason   string    `json:"reason"`
 }
 
-// Schedule is when backups are made, and how long they are kept.
+// Schedule says how often backups are made and how long they are kept.
 type Schedule struct {
 	EverySeconds  int64      `json:"every_seconds" doc:"0 for never."`
 	NextRunAt     *time.Time `json:"next_run_at"`
 	RetentionDays float64    `json:"retention_days" doc:"0 keeps them for ever."`
 }
 
-// RecoveryEvent is something on the line of time.
+// RecoveryEvent is an event on the recovery timeline.
 type RecoveryEvent struct {
 	Type        RecoveryEventType `json:"type"`
 	At          time.Time         `json:"at"`
@@ -55,7 +56,7 @@ type RecoveryEvent struct {
 	LSN         *string           `json:"lsn" doc:"Of a backup its end, of a gap its beginning, of a restore or timeline_switch where the WAL continues."`
 }
 
-// RequestRestore is the point to which a database is restored.
+// RequestRestore is the point to restore a database to.
 type RequestRestore struct {
 	TargetTime *time.Time   `json:"target_time,omitzero" required:"false"`
 	TargetLSN  *string      `json:"target_lsn,omitzero" required:"false" pattern:"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$" patternDescription:"a position such as 0/1A2B3C4D" example:"0/1A2B3C4D"`
@@ -64,7 +65,7 @@ type RequestRestore struct {
 	DryRun     *bool        `json:"dry_run,omitzero" required:"false" doc:"Whether to answer the plan only."`
 }
 
-// RestorePlan is how a database would be brought to a point.
+// RestorePlan describes a restore before it is made.
 type RestorePlan struct {
 	DryRun           bool       `json:"dry_run"`
 	DatabaseID       string     `json:"database_id"`

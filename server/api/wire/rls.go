@@ -6,7 +6,7 @@ type RLS struct {
 	Summary RLSSummary `json:"summary"`
 }
 
-// RLSTable is one table with its row-level security.
+// RLSTable is a table and its row-level security.
 type RLSTable struct {
 	Schema        string      `json:"schema"`
 	Table         string      `json:"table"`
@@ -18,7 +18,7 @@ type RLSTable struct {
 	Warning       *RLSWarning `json:"warning"`
 }
 
-// RLSPolicy is one policy, as pg_policies shows it.
+// RLSPolicy is a policy, as pg_policies shows it.
 type RLSPolicy struct {
 	Name       string     `json:"name"`
 	Command    RLSCommand `json:"command"`
@@ -36,7 +36,7 @@ type RLSSummary struct {
 	WithoutPolicy int `json:"without_policy" doc:"Tables with row-level security and no policy: nobody but their owner sees a row."`
 }
 
-// SetRLS turns row-level security of one table on or off.
+// SetRLS turns the row-level security of one table on or off.
 type SetRLS struct {
 	Table   string  `json:"table" minLength:"1" maxLength:"63"`
 	Schema  *string `json:"schema,omitzero" required:"false" minLength:"1" maxLength:"63" doc:"public when left out."`

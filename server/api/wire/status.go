@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// Status is an account at a glance.
+// Status is a summary of the account.
 type Status struct {
 	Organization    Organization     `json:"organization"`
 	Projects        []Project        `json:"projects"`
@@ -30,14 +30,14 @@ type Project struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// KeyPower is what the key of the request may do.
+// KeyPower is what the request's key may do.
 type KeyPower struct {
 	Scopes         []string   `json:"scopes"`
 	AllowDangerous bool       `json:"allow_dangerous"`
 	ExpiresAt      *time.Time `json:"expires_at"`
 }
 
-// BackupHealth is how safe the databases are.
+// BackupHealth summarizes how well backups protect the databases.
 type BackupHealth struct {
 	NewestCompletedAt *time.Time       `json:"newest_completed_at"`
 	NewestVerifiedAt  *time.Time       `json:"newest_verified_at"`
@@ -50,14 +50,14 @@ type NamedReference struct {
 	Name string `json:"name"`
 }
 
-// Storage adds up the buckets.
+// Storage is the total of all buckets.
 type Storage struct {
 	Buckets   int64 `json:"buckets"`
 	Objects   int64 `json:"objects"`
 	SizeBytes int64 `json:"size_bytes"`
 }
 
-// Server is the appliance itself.
+// Server describes the appliance itself.
 type Server struct {
 	Version string    `json:"version"`
 	Time    time.Time `json:"time"`

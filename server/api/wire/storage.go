@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// WholeNumber is an integer of a body as JSON may write it, which is also 1e2
-// and 100.0. Its field has bounds, so that it is exact.
+// WholeNumber is an integer in any form that JSON allows, such as 1e2 and
+// 100.0. Its field has bounds, so the value is exact.
 type WholeNumber int
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -16,7 +16,7 @@ func (n *WholeNumber) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// DeletedObject says what became of a deleted object.
+// DeletedObject is the result of deleting an object.
 type DeletedObject struct {
 	Key     string `json:"key"`
 	Deleted bool   `json:"deleted"`
@@ -50,14 +50,14 @@ type Object struct {
 	PublicURL      *string   `json:"public_url" doc:"Works as long as the bucket is public."`
 }
 
-// CreateBucket is what a bucket is made of.
+// CreateBucket is a request to create a bucket.
 type CreateBucket struct {
 	Project string `json:"project" maxLength:"64" doc:"Id of the project."`
 	Name    string `json:"name" doc:"3 to 63 lower-case letters, digits, dots and hyphens. Unique in its project."`
 	Public  *bool  `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; false when left out."`
 }
 
-// UpdateBucket is what of a bucket is to change.
+// UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
 	Public          *bool        `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
 	ExpireAfterDays *WholeNumber `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
