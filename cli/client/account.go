@@ -16,7 +16,7 @@ type AuditPage struct {
 	HasNext bool
 }
 
-// GetUsage returns what the organization takes.
+// GetUsage returns what the organization uses.
 func (c *Client) GetUsage(ctx context.Context) (wire.Usage, error) {
 	return one[wire.Usage](ctx, c, "GET", "/account/usage", nil)
 }
@@ -36,16 +36,16 @@ func (c *Client) ListKeys(ctx context.Context, o ListOptions) (Page[wire.Key], e
 	return list[wire.Key](ctx, c, "/account/api-keys", o.query())
 }
 
-// Keys walks all API keys.
+// Keys iterates over all API keys.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[wire.Key, error] { return All(ctx, c.ListKeys) }
 
-// AuditOptions choose entries of the audit log; what is empty chooses all.
+// AuditOptions select entries of the audit log; an empty field selects all.
 type AuditOptions struct {
 	Page  int // from 1
-	Limit int // how many at most, 1 to 100; 0 leaves it to the API
+	Limit int // maximum number of entries, 1 to 100; 0 means the API's default
 
 	Action       string // such as "database.create"
-	Actor        string // id of a key or person, or a type of actor
+	Actor        string // id of a key or person, or an actor type
 	Resource     string // id
 	Outcome      string // success, denied or error
 	Since, Until time.Time

@@ -7,7 +7,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// GetAgentStatus returns the account at a glance.
+// GetAgentStatus returns a summary of the account.
 func (c *Client) GetAgentStatus(ctx context.Context) (wire.Status, error) {
 	return one[wire.Status](ctx, c, "GET", "/agent/status", nil)
 }
@@ -17,7 +17,7 @@ func (c *Client) ListRecommendations(ctx context.Context, o ListOptions) (Page[w
 	return list[wire.Recommendation](ctx, c, "/agent/recommendations", o.query())
 }
 
-// Recommendations walks all recommendations.
+// Recommendations iterates over all recommendations.
 func (c *Client) Recommendations(ctx context.Context) iter.Seq2[wire.Recommendation, error] {
 	return All(ctx, c.ListRecommendations)
 }

@@ -8,16 +8,17 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Polls begin often, for what takes moments, and become rare.
+// Polls start frequent, for short tasks, and slow down.
 const (
 	firstPoll = 100 * time.Millisecond
 	lastPoll  = 2 * time.Second
-	// patience is how long a wait goes on while the appliance cannot be
+	// patience is how long a wait continues while the appliance cannot be
 	// reached: it may be restarting.
 	patience = time.Minute
 )
 
-// await asks until done, and tells seen of every answer when it is not nil.
+// await polls get until done returns true. It passes every record to seen,
+// which may be nil.
 func await[T any](ctx context.Context, get func(context.Context) (T, error), done func(T) bool, seen func(T)) (T, error) {
 	pause, lost := firstPoll, time.Time{}
 	for {
@@ -43,8 +44,8 @@ func await[T any](ctx context.Context, get func(context.Context) (T, error), don
 	}
 }
 
-// passes reports whether an error may be gone at the next try: the appliance
-// was not reached, or has asked for patience.
+// passes reports whether a retry may succeed: the appliance was not reached,
+// answered with a server error, or limited the rate.
 func passes(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, ErrNotAPI) {
 		return false

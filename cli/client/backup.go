@@ -12,14 +12,14 @@ func (c *Client) ListBackups(ctx context.Context, database string, o ListOptions
 	return list[wire.Backup](ctx, c, path("databases", database, "backups"), o.query())
 }
 
-// Backups walks all backups of a database.
+// Backups iterates over all backups of a database.
 func (c *Client) Backups(ctx context.Context, database string) iter.Seq2[wire.Backup, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Backup], error) {
 		return c.ListBackups(ctx, database, o)
 	})
 }
 
-// CreateBackup begins a backup.
+// CreateBackup starts a backup.
 func (c *Client) CreateBackup(ctx context.Context, database string) (wire.Backup, error) {
 	return one[wire.Backup](ctx, c, "POST", path("databases", database, "backups"), nil)
 }
@@ -29,8 +29,8 @@ func (c *Client) GetBackup(ctx context.Context, database, id string) (wire.Backu
 	return one[wire.Backup](ctx, c, "GET", path("databases", database, "backups", id), nil)
 }
 
-// AwaitBackup waits for a backup to be completed or to have failed, and tells
-// seen how far it is.
+// AwaitBackup waits until a backup completes or fails. It passes each polled
+// record to seen.
 func (c *Client) AwaitBackup(ctx context.Context, database, id string, seen func(wire.Backup)) (wire.Backup, error) {
 	return await(ctx,
 		func(ctx context.Context) (wire.Backup, error) { return c.GetBackup(ctx, database, id) },
@@ -42,7 +42,7 @@ func (c *Client) DeleteBackup(ctx context.Context, database, id string) (wire.De
 	return one[wire.DeletedBackup](ctx, c, "DELETE", path("databases", database, "backups", id), nil)
 }
 
-// RestoreBackup begins to restore a backup.
+// RestoreBackup starts restoring a backup.
 func (c *Client) RestoreBackup(ctx context.Context, database, id string, in wire.RestoreBackup) (wire.Operation, error) {
 	return one[wire.Operation](ctx, c, "POST", path("databases", database, "backups", id, "restore"), in)
 }

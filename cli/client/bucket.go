@@ -13,12 +13,12 @@ func (c *Client) ListBuckets(ctx context.Context, o ListOptions) (Page[wire.Buck
 	return list[wire.Bucket](ctx, c, "/buckets", o.query())
 }
 
-// Buckets walks all buckets.
+// Buckets iterates over all buckets.
 func (c *Client) Buckets(ctx context.Context) iter.Seq2[wire.Bucket, error] {
 	return All(ctx, c.ListBuckets)
 }
 
-// CreateBucket makes a bucket.
+// CreateBucket creates a bucket.
 func (c *Client) CreateBucket(ctx context.Context, in wire.CreateBucket) (wire.Bucket, error) {
 	return one[wire.Bucket](ctx, c, "POST", "/buckets", in)
 }
@@ -33,7 +33,7 @@ func (c *Client) UpdateBucket(ctx context.Context, id string, in wire.UpdateBuck
 	return one[wire.Bucket](ctx, c, "PATCH", path("buckets", id), in)
 }
 
-// DeleteBucket deletes a bucket. One that holds objects is refused, unless
+// DeleteBucket deletes a bucket. The API refuses one that holds objects, unless
 // force deletes them with it.
 func (c *Client) DeleteBucket(ctx context.Context, id string, force bool) (wire.DeletedResource, error) {
 	query := url.Values{}

@@ -14,29 +14,29 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Config is what a Client needs to know.
+// Config configures a Client.
 type Config struct {
-	// URL is where the appliance is, with or without the version at its end:
+	// URL is the appliance's address. The version at its end is optional:
 	// "https://db.example.com" and "https://db.example.com/v1" are the same.
 	URL string
-	// Key is the API key. Without one only device login works.
+	// Key is the API key. Without one, only device login works.
 	Key string
-	// HTTP carries the requests; nil means http.DefaultTransport. Redirects are
-	// not followed: the API has none, and a key is not to be carried elsewhere.
+	// HTTP sends the requests; nil means http.DefaultTransport. Redirects are
+	// not followed: the API has none, and they could leak the key.
 	HTTP http.RoundTripper
-	// UserAgent is what the audit log shows of the program.
+	// UserAgent identifies the program in the audit log.
 	UserAgent string
 }
 
-// Client speaks to one appliance with one key.
+// Client sends requests to one appliance with one key.
 type Client struct {
-	base      string // with the version, without a slash at its end
+	base      string // with the version, without a trailing slash
 	key       string
 	userAgent string
 	http      *http.Client
 }
 
-// version begins every path of the API.
+// version is the first segment of every API path.
 const version = "/v1"
 
 // New returns a client. It opens no connection.
@@ -61,7 +61,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 // BaseURL returns the canonical form of an appliance's address: with the
-// version, without a slash at its end.
+// version, without a trailing slash.
 func BaseURL(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -73,21 +73,21 @@ func BaseURL(address string) (string, error) {
 	return strings.TrimSuffix(strings.TrimRight(u.String(), "/"), version) + version, nil
 }
 
-// Request is a request of the API in its raw form.
+// Request is a raw API request.
 type Request struct {
 	Method string
-	// Path is below the version, and escaped: "/databases/db_…".
+	// Path is relative to the version, and escaped: "/databases/db_…".
 	Path  string
 	Query url.Values
-	// Body is sent as it is, with the ContentType; nil is no body. Size is its
-	// length in bytes where that is known, else -1.
+	// Body is sent unchanged with the ContentType; nil means no body. Size is
+	// its length in bytes, -1 if unknown.
 	Body        io.Reader
 	Size        int64
 	ContentType string
 	Header      http.Header
 }
 
-// Do sends a request with the key and returns the answer, whatever its
+// Do sends a request with the key and returns the response, whatever its
 // status. The caller closes its body.
 func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	address := c.base + r.Path
@@ -117,20 +117,20 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	return c.http.Do(request)
 }
 
-// prompt reports whether a request is answered at once. Others may be answered
-// when what they ask for is done, however long that takes.
+// prompt reports whether the server answers a request at once. It may answer
+// others only when the work is done, however long that takes.
 func (r Request) prompt() bool {
 	return r.Method == http.MethodGet || strings.HasPrefix(r.Path, "/device/")
 }
 
-// meta holds the metadata of an answer, of whatever kind.
+// meta holds the metadata of any kind of response.
 type meta struct {
 	wire.FolderMeta
 	wire.LogMeta
 }
 
-// call sends a request with a JSON body, none when it is nil, and decodes the
-// data of the answer.
+// call sends a request with a JSON body, or none if body is nil, and decodes
+// the data of the response.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, meta, error) {
 	r := Request{Method: method, Path: path, Query: query, Header: idempotencyHeader(ctx, method)}
 	if body != nil {
@@ -144,7 +144,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 	return send[T](ctx, c, r)
 }
 
-// send sends a request and decodes the data of the answer.
+// send sends a request and decodes the data of the response.
 func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err error) {
 	answer, err := c.Do(ctx, r)
 	if err != nil {
@@ -164,19 +164,19 @@ func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err
 		}
 		return data, m, fmt.Errorf("read the answer: %w", err)
 	}
-	if envelope.Data == nil { // every answer of the API has data
+	if envelope.Data == nil { // every API response has data
 		return data, m, notAPI(answer)
 	}
 	return *envelope.Data, envelope.Meta, nil
 }
 
-// one is call for a single record.
+// one calls an operation that returns a single record.
 func one[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	data, _, err := call[T](ctx, c, method, path, nil, body)
 	return data, err
 }
 
-// path joins segments, each escaped, so that no id can reach beyond its own.
+// path joins segments and escapes each, so that no id can reach another path.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

@@ -8,11 +8,10 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// ConnectionOptions are what a client says of itself when it asks how to
-// connect.
+// ConnectionOptions describe the client that asks how to connect.
 type ConnectionOptions struct {
-	// CAFile is where the client has Connection.CACertificate; "" leaves it to
-	// the API.
+	// CAFile is where the client keeps Connection.CACertificate; "" means the
+	// API's default.
 	CAFile string
 }
 
@@ -21,12 +20,12 @@ func (c *Client) ListDatabases(ctx context.Context, o ListOptions) (Page[wire.Da
 	return list[wire.Database](ctx, c, "/databases", o.query())
 }
 
-// Databases walks all databases.
+// Databases iterates over all databases.
 func (c *Client) Databases(ctx context.Context) iter.Seq2[wire.Database, error] {
 	return All(ctx, c.ListDatabases)
 }
 
-// CreateDatabase makes a database and returns when it accepts connections.
+// CreateDatabase creates a database and returns when it accepts connections.
 func (c *Client) CreateDatabase(ctx context.Context, in wire.CreateDatabase) (wire.CreatedDatabase, error) {
 	return one[wire.CreatedDatabase](ctx, c, "POST", "/databases", in)
 }
@@ -36,7 +35,7 @@ func (c *Client) GetDatabase(ctx context.Context, id string) (wire.Database, err
 	return one[wire.Database](ctx, c, "GET", path("databases", id), nil)
 }
 
-// DeleteDatabase deletes a database with its backups.
+// DeleteDatabase deletes a database and its backups.
 func (c *Client) DeleteDatabase(ctx context.Context, id string) (wire.DeletedResource, error) {
 	return one[wire.DeletedResource](ctx, c, "DELETE", path("databases", id), nil)
 }
@@ -52,8 +51,8 @@ func (c *Client) RotateDatabasePassword(ctx context.Context, id string, in wire.
 	return one[wire.RotatedConnection](ctx, c, "POST", path("databases", id, "rotate-password"), in)
 }
 
-// GetDatabaseConnection returns how to connect, with as much power as the key
-// has.
+// GetDatabaseConnection returns how to connect, with the privileges that the
+// key allows.
 func (c *Client) GetDatabaseConnection(ctx context.Context, id string, o ConnectionOptions) (wire.Connection, error) {
 	query := url.Values{}
 	if o.CAFile != "" {

@@ -7,28 +7,28 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// AuthorizeDevice begins a device login. It needs no key.
+// AuthorizeDevice starts a device login. It needs no key.
 func (c *Client) AuthorizeDevice(ctx context.Context, in wire.AuthorizeDevice) (wire.DeviceCodes, error) {
 	return one[wire.DeviceCodes](ctx, c, "POST", "/device/authorize", in)
 }
 
-// GetDeviceToken asks once whether the login was approved. Until then it is
-// refused with CodeAuthorizationPending or CodeSlowDown, and for good with
-// CodeAccessDenied or CodeExpiredToken.
+// GetDeviceToken polls once for the key. Until the login is approved, it fails
+// with CodeAuthorizationPending or CodeSlowDown; CodeAccessDenied and
+// CodeExpiredToken are final.
 func (c *Client) GetDeviceToken(ctx context.Context, deviceCode string) (wire.DeviceToken, error) {
 	return one[wire.DeviceToken](ctx, c, "POST", "/device/token", wire.PollDevice{DeviceCode: deviceCode})
 }
 
-// slower is how much longer to wait after slow_down, and defaultInterval how
-// long where the answer does not say (RFC 8628, sections 3.5 and 3.2).
+// slower is what slow_down adds to the interval, and defaultInterval is the
+// interval if the response has none (RFC 8628, sections 3.5 and 3.2).
 const (
 	slower          = 5 * time.Second
 	defaultInterval = 5 * time.Second
 )
 
 // AwaitDeviceToken polls until the person has decided or the codes have
-// expired, no faster than it is told to. A connection that breaks makes it
-// slower, as RFC 8628 demands, and does not end it.
+// expired, no faster than the API allows. A connection error lengthens the
+// interval, as RFC 8628 requires, and does not end the wait.
 func (c *Client) AwaitDeviceToken(ctx context.Context, codes wire.DeviceCodes) (wire.DeviceToken, error) {
 	interval := time.Duration(codes.Interval) * time.Second
 	if interval <= 0 {

@@ -11,19 +11,19 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// ErrChanged says that what is downloaded or uploaded is no longer what it was.
+// ErrChanged means that the content being downloaded or uploaded has changed.
 var ErrChanged = errors.New("it was changed meanwhile")
 
-// OpenDownload opens what is at a signed URL of an object or export, from an
-// offset on. etag, when it is not empty, is the version that it must have,
-// else ErrChanged. The key is not sent.
+// OpenDownload opens the object or export at a signed URL, starting at offset.
+// If etag is not empty and the content has another version, it returns
+// ErrChanged. The key is not sent.
 func (c *Client) OpenDownload(ctx context.Context, signedURL, etag string, offset int64) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, signedURL, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the download's URL: %w", err)
 	}
 	request.Header.Set("User-Agent", c.userAgent)
-	request.Header.Set("Accept-Encoding", "identity") // ranges are of the bytes themselves
+	request.Header.Set("Accept-Encoding", "identity") // ranges count bytes of the identity encoding
 	if etag != "" {
 		request.Header.Set("If-Match", etag)
 	}

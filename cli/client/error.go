@@ -12,12 +12,12 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Error is a request that the API has refused.
+// Error is a request that the API refused.
 type Error struct {
 	Status     int
 	Code       wire.ErrorCode
 	Message    string        // for people
-	RetryAfter time.Duration // when to try again; 0 where the API does not say
+	RetryAfter time.Duration // when to retry; 0 if the API does not say
 	RequestID  string        // as in the audit log
 }
 
@@ -25,15 +25,14 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 var (
-	// ErrNotAPI says that something answers, but not as the API does.
+	// ErrNotAPI means that the server is not holdfast's API.
 	ErrNotAPI = errors.New("what answers is not holdfast's API")
-	// ErrUnavailable says that a proxy answers in the appliance's place, because
-	// it does not get an answer itself.
+	// ErrUnavailable means that a proxy answered because it could not reach the
+	// appliance.
 	ErrUnavailable = errors.New("a proxy does not reach the appliance")
 )
 
-// CodeOf returns the code of the first *Error in err's chain, "" when there
-// is none.
+// CodeOf returns the code of the first *Error in err's chain, or "".
 func CodeOf(err error) wire.ErrorCode {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
@@ -41,8 +40,8 @@ func CodeOf(err error) wire.ErrorCode {
 	return ""
 }
 
-// Refusal returns what an answer of Do says went wrong, nil for a success. It
-// reads the body of no success.
+// Refusal returns the error in a response from Do, or nil for a success. It
+// does not read the body of a success.
 func Refusal(answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil
@@ -63,7 +62,7 @@ func Refusal(answer *http.Response) error {
 	return e
 }
 
-// notAPI is the error for an answer that is not the API's.
+// notAPI is the error for a response that is not from the API.
 func notAPI(answer *http.Response) error {
 	if byGateway(answer) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, told(answer))
@@ -71,7 +70,7 @@ func notAPI(answer *http.Response) error {
 	return fmt.Errorf("%w: %s", ErrNotAPI, told(answer))
 }
 
-// byGateway reports whether a status is that of a gateway without an answer.
+// byGateway reports whether the status means that a gateway got no response.
 func byGateway(answer *http.Response) bool {
 	switch answer.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -81,7 +80,8 @@ func byGateway(answer *http.Response) bool {
 	}
 }
 
-// told describes an answer and its address, without the query, which may hold a signature.
+// told describes a response and its address, without the query, which may hold a
+// signature.
 func told(answer *http.Response) string {
 	at := answer.Request.URL
 	return (&url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}).String() + " answers " + answer.Status

@@ -6,7 +6,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// newest is how far the export of the newest backup is.
+// newest returns the state of the newest backup's export.
 func newest(x wire.Export) wire.NewerExport {
 	if x.Newer != nil {
 		return *x.Newer
@@ -14,14 +14,14 @@ func newest(x wire.Export) wire.NewerExport {
 	return wire.NewerExport{ID: x.ID, Status: x.Status, Error: x.Error}
 }
 
-// GetExport returns the newest export of a database that is ready, else how
-// far the newest is.
+// GetExport returns the newest ready export of a database; without one, the
+// state of the newest export.
 func (c *Client) GetExport(ctx context.Context, database string) (wire.Export, error) {
 	return one[wire.Export](ctx, c, "GET", path("databases", database, "export"), nil)
 }
 
-// AwaitExport waits for the export that follows the newest backup to be ready
-// or to have failed, and not for those of backups that are completed meanwhile.
+// AwaitExport waits until the newest backup's export is ready or has failed. It
+// does not wait for the exports of backups that complete meanwhile.
 func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wire.Export)) (wire.Export, error) {
 	wanted := ""
 	return await(ctx,

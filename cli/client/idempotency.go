@@ -7,11 +7,10 @@ import (
 
 type idempotencyKey struct{}
 
-// WithIdempotencyKey lets the request made with the context be sent again
-// without being carried out twice: within 24 hours the same request with the
-// same key is given the first one's answer. It is for one request that
-// creates or starts something, an upload too, and is not sent with methods other
-// than POST. key is 1 to 255 printable ASCII characters.
+// WithIdempotencyKey makes the request sent with the context safe to retry: for
+// 24 hours, the same request with the same key gets the first one's response. It
+// is for a single request that creates or starts something, including an upload,
+// and applies only to POST. key is 1 to 255 printable ASCII characters.
 func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, idempotencyKey{}, key)
 }

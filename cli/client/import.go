@@ -12,12 +12,12 @@ func (c *Client) ListImports(ctx context.Context, o ListOptions) (Page[wire.Impo
 	return list[wire.Import](ctx, c, "/imports", o.query())
 }
 
-// Imports walks all imports.
+// Imports iterates over all imports.
 func (c *Client) Imports(ctx context.Context) iter.Seq2[wire.Import, error] {
 	return All(ctx, c.ListImports)
 }
 
-// CreateImport begins an import.
+// CreateImport starts an import.
 func (c *Client) CreateImport(ctx context.Context, in wire.CreateImport) (wire.ImportDetail, error) {
 	return one[wire.ImportDetail](ctx, c, "POST", "/imports", in)
 }
@@ -27,7 +27,7 @@ func (c *Client) GetImport(ctx context.Context, id string) (wire.ImportDetail, e
 	return one[wire.ImportDetail](ctx, c, "GET", path("imports", id), nil)
 }
 
-// AwaitImport waits for an import to end, and tells seen how far it is.
+// AwaitImport waits until an import ends. It passes each polled record to seen.
 func (c *Client) AwaitImport(ctx context.Context, id string, seen func(wire.ImportDetail)) (wire.ImportDetail, error) {
 	return await(ctx,
 		func(ctx context.Context) (wire.ImportDetail, error) { return c.GetImport(ctx, id) },

@@ -6,21 +6,21 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// GetDatabaseSSL returns how the database's connections are encrypted.
+// GetDatabaseSSL returns the encryption settings of the database's connections.
 func (c *Client) GetDatabaseSSL(ctx context.Context, id string) (wire.SSL, error) {
 	return one[wire.SSL](ctx, c, "GET", path("databases", id, "ssl"), nil)
 }
 
-// GetDatabaseAllowlist returns who may connect.
+// GetDatabaseAllowlist returns the addresses that may connect.
 func (c *Client) GetDatabaseAllowlist(ctx context.Context, id string) (wire.Allowlist, error) {
 	return one[wire.Allowlist](ctx, c, "GET", path("databases", id, "allowlist"), nil)
 }
 
-// ReplaceDatabaseAllowlist replaces the whole list; no address can
-// connect with an empty one.
+// ReplaceDatabaseAllowlist replaces the whole list. With an empty list, no
+// address can connect.
 func (c *Client) ReplaceDatabaseAllowlist(ctx context.Context, id string, in wire.ReplaceAllowlist) (wire.Allowlist, error) {
 	if in.Entries == nil {
-		in.Entries = []string{} // null is no list
+		in.Entries = []string{} // null is not a list
 	}
 	return one[wire.Allowlist](ctx, c, "PUT", path("databases", id, "allowlist"), in)
 }
@@ -30,7 +30,7 @@ func (c *Client) GetDatabaseRLS(ctx context.Context, id string) (wire.RLS, error
 	return one[wire.RLS](ctx, c, "GET", path("databases", id, "rls"), nil)
 }
 
-// SetDatabaseRLS turns row-level security of a table on or off.
+// SetDatabaseRLS turns the row-level security of a table on or off.
 func (c *Client) SetDatabaseRLS(ctx context.Context, id string, in wire.SetRLS) (wire.RLSTable, error) {
 	return one[wire.RLSTable](ctx, c, "POST", path("databases", id, "rls"), in)
 }

@@ -16,29 +16,29 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Upload is an object on its way in.
+// Upload is an object to upload.
 type Upload struct {
 	Key  string
 	Body io.Reader
-	// Size is the length of Body in bytes where it is known, else -1.
+	// Size is the length of Body in bytes, -1 if unknown.
 	Size        int64
 	ContentType string // application/octet-stream when empty
-	// IfAbsent refuses to replace an object, with CodeConflict.
+	// IfAbsent makes the upload fail with CodeConflict if the object exists.
 	IfAbsent bool
-	// SHA256 is what the SHA-256 of Body must be, in base64. The appliance
-	// checks it and keeps it.
+	// SHA256 is the expected SHA-256 of Body, in base64. The appliance checks
+	// it and stores it.
 	SHA256 string
 }
 
-// ErrDamaged says that bytes are not those that were sent.
+// ErrDamaged means that the bytes received differ from those sent.
 var ErrDamaged = errors.New("the bytes that arrived are not those that were sent")
 
-// ObjectOptions choose objects of a bucket.
+// ObjectOptions select objects of a bucket.
 type ObjectOptions struct {
 	ListOptions
 	Prefix string // what their keys begin with
-	// Delimiter is what ends a folder, usually a slash. With it the list is one
-	// level, in the order of keys; without, all objects, newest first.
+	// Delimiter ends a folder name, usually a slash. With it the list is one
+	// level deep, in key order; without it, it has all objects, newest first.
 	Delimiter string
 }
 
@@ -61,8 +61,8 @@ func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions
 	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
 }
 
-// Objects walks all objects of a bucket whose keys begin with prefix, newest
-// first.
+// Objects iterates over all objects of a bucket whose keys begin with prefix,
+// newest first.
 func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[wire.Object, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Object], error) {
 		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix})
@@ -76,8 +76,8 @@ type Entry struct {
 	Object *wire.Object // nil for a folder
 }
 
-// Entries walks the objects and folders whose keys begin with prefix, up to
-// the next slash.
+// Entries iterates over the objects and folders whose keys begin with prefix,
+// up to the next slash.
 func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[Entry, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[Entry], error) {
 		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, Delimiter: "/"})
@@ -92,15 +92,16 @@ func (c *Client) Entries(ctx context.Context, bucket, prefix string) iter.Seq2[E
 	})
 }
 
-// UploadObject streams an object into a bucket. What arrived is compared with
-// what was sent; ErrDamaged says that the object there is not the one meant,
-// and ErrChanged, where nothing was stored, that Body is not of its Size.
+// UploadObject streams an object into a bucket and compares the stored checksum
+// with that of the bytes sent. ErrDamaged means that the stored object is not
+// the one sent. ErrChanged means that Body does not have the length Size;
+// nothing was stored.
 func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (wire.Object, error) {
 	body := &uploadBody{up: up, sum: NewCRC32C()}
 	r := Request{
 		Method: http.MethodPost, Path: path("buckets", bucket, "objects"), Query: url.Values{"key": {up.Key}},
 		Body: body, Size: up.Size, ContentType: up.ContentType,
-		// A refusal comes before the bytes were sent in vain.
+		// The server can refuse before the body is sent.
 		Header: http.Header{"Expect": {"100-continue"}},
 	}
 	maps.Copy(r.Header, idempotencyHeader(ctx, r.Method))
@@ -123,20 +124,23 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (wi
 	return object, err
 }
 
-// uploadBody sums up what is sent. The last bytes of a length that is known
-// are given away only when there are no more: an appliance takes them for all.
+// uploadBody checksums what is sent. If the length is known, it hands out the
+// last bytes only once it knows that no more follow: the appliance takes them
+// as the whole object.
 type uploadBody struct {
 	up    Upload
 	sum   *CRC32C
 	n     int64
-	ended error // what Read said at the end
+	ended error // the error with which Read ended
 }
 
-// bodyError is what reading a body has failed with: the connection has not.
+// bodyError is an error from reading the body, as opposed to a connection
+// error.
 type bodyError struct{ error }
 
-// Read implements io.Reader. net/http reads once more after the last bytes,
-// when the answer to them may be there: by then the body is the caller's again.
+// Read implements io.Reader. net/http calls it once more after the last bytes,
+// when the response may have arrived: by then the body belongs to the caller
+// again.
 func (b *uploadBody) Read(p []byte) (n int, err error) {
 	if b.ended == nil {
 		n, b.ended = b.read(p)
@@ -156,7 +160,7 @@ func (b *uploadBody) read(p []byte) (int, error) {
 	if b.up.Size >= 0 && (b.n > b.up.Size || err == io.EOF && b.n < b.up.Size) {
 		return 0, &bodyError{ErrChanged}
 	}
-	_, _ = b.sum.Write(p[:n]) // it cannot fail
+	_, _ = b.sum.Write(p[:n]) // never fails
 	if err != nil && err != io.EOF {
 		err = &bodyError{err}
 	}
@@ -173,17 +177,17 @@ func (c *Client) DeleteObject(ctx context.Context, bucket, key string) (wire.Del
 	return one[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), nil)
 }
 
-// DeleteObjectByQuery is DeleteObject with the key in the query, where a
-// proxy on the way does not change it.
+// DeleteObjectByQuery is DeleteObject with the key in the query, where a proxy
+// does not rewrite it.
 func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key string) (wire.DeletedObject, error) {
 	deleted, _, err := call[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), url.Values{"key": {key}}, nil)
 	return deleted, err
 }
 
-// CRC32C sums bytes up as the API does.
+// CRC32C computes the checksum that the API uses.
 type CRC32C struct{ sum uint32 }
 
-// NewCRC32C returns the sum of no bytes.
+// NewCRC32C returns the checksum of no bytes.
 func NewCRC32C() *CRC32C { return &CRC32C{} }
 
 // Write implements io.Writer.
@@ -192,7 +196,7 @@ func (s *CRC32C) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text returns the sum as Object.ChecksumCRC32C has it.
+// Text returns the checksum in the format of Object.ChecksumCRC32C.
 func (s *CRC32C) Text() string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, s.sum))
 }

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// ListOptions choose a page of a list.
+// ListOptions select a page of a list.
 type ListOptions struct {
-	Limit  int    // how many at most, 1 to 100; 0 leaves it to the API
-	Cursor string // Page.Next of the page before
+	Limit  int    // maximum number of items, 1 to 100; 0 means the API's default
+	Cursor string // Page.Next of the previous page
 }
 
 func (o ListOptions) query() url.Values {
@@ -30,7 +30,7 @@ type Page[T any] struct {
 	Next  string // cursor of the next page, "" on the last
 }
 
-// list asks for a page.
+// list requests a page.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) (Page[T], error) {
 	items, m, err := call[[]T](ctx, c, "GET", path, query, nil)
 	return pageOf(items, m), err
@@ -44,10 +44,10 @@ func pageOf[T any](items []T, m meta) Page[T] {
 	return page
 }
 
-// maxLimit is the size of the largest page.
+// maxLimit is the largest page size.
 const maxLimit = 100
 
-// All walks a list to its end, page by page. An error ends the walk.
+// All iterates over a list page by page. An error ends the iteration.
 func All[T any](ctx context.Context, list func(context.Context, ListOptions) (Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for o := (ListOptions{Limit: maxLimit}); ; {

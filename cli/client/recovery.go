@@ -7,12 +7,12 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// GetRecovery returns the state of a database's recovery.
+// GetRecovery returns a database's recovery status.
 func (c *Client) GetRecovery(ctx context.Context, database string) (wire.Recovery, error) {
 	return one[wire.Recovery](ctx, c, "GET", path("databases", database, "recovery"), nil)
 }
 
-// RequestRestore begins to restore a database to a point in time. It ignores
+// RequestRestore starts restoring a database to a point in time. It ignores
 // in.DryRun; PlanRestore sets it.
 func (c *Client) RequestRestore(ctx context.Context, database string, in wire.RequestRestore) (wire.Operation, error) {
 	in.DryRun = nil
@@ -25,14 +25,14 @@ func (c *Client) PlanRestore(ctx context.Context, database string, in wire.Reque
 	return one[wire.RestorePlan](ctx, c, "POST", path("databases", database, "recovery", "restore-request"), in)
 }
 
-// UndoRestore begins to bring back the data that the last restore replaced.
+// UndoRestore starts bringing back the data that the last restore replaced.
 func (c *Client) UndoRestore(ctx context.Context, database string) (wire.Operation, error) {
 	return one[wire.Operation](ctx, c, "POST", path("databases", database, "recovery", "undo"), nil)
 }
 
-// AwaitOperation waits for an operation on a database to end, tells seen how
-// far it is, and returns how it ended. CodeNotFound says that nothing is known
-// of it: its database was deleted.
+// AwaitOperation waits until an operation on a database ends and returns its
+// record. It passes each polled record to seen. CodeNotFound means that the
+// operation is unknown because its database was deleted.
 func (c *Client) AwaitOperation(ctx context.Context, op wire.Operation, seen func(wire.Operation)) (wire.Operation, error) {
 	return await(ctx,
 		func(ctx context.Context) (wire.Operation, error) { return c.operation(ctx, op) },
@@ -41,7 +41,7 @@ func (c *Client) AwaitOperation(ctx context.Context, op wire.Operation, seen fun
 		}, seen)
 }
 
-// operation finds an operation among those of its database.
+// operation finds an operation in its database's list.
 func (c *Client) operation(ctx context.Context, op wire.Operation) (wire.Operation, error) {
 	recovery, err := c.GetRecovery(ctx, op.DatabaseID)
 	if err != nil {

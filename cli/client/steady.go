@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// idle is how long an answer may stand still, before it begins and in its
-// middle, until it counts as broken.
+// idle is how long a response may stall, before or after its first byte, before
+// the client gives up.
 const idle = time.Minute
 
 var errIdle = errors.New("nothing has come from there for a minute")
 
-// steadily sends a request whose answer may not stand still. The caller closes
-// its body.
+// steadily sends a request that fails when its response stalls. The caller
+// closes the response's body.
 func (c *Client) steadily(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	timer := time.AfterFunc(idle, func() { cancel(errIdle) })
@@ -29,7 +29,7 @@ func (c *Client) steadily(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// steady is a body that may not stand still.
+// steady is a body that fails when it stalls.
 type steady struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -41,7 +41,7 @@ type steady struct {
 func (s *steady) Read(p []byte) (int, error) {
 	s.timer.Reset(idle)
 	n, err := s.ReadCloser.Read(p)
-	s.timer.Stop() // the reader may be slow
+	s.timer.Stop() // the caller may be slow
 	if cause := context.Cause(s.ctx); err != nil && err != io.EOF && cause != nil {
 		err = cause
 	}
