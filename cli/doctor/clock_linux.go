@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkClock asks the kernel whether somebody keeps its clock right. Keys,
-// links and certificates have an end in time.
+// checkClock asks the kernel whether its clock is synchronized. Keys, links and
+// certificates expire.
 func checkClock(context.Context, Options) []Finding {
 	const check = "clock"
 	now := time.Now().UTC().Format(time.RFC3339)

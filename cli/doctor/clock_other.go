@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// checkClock shows the time; only Linux says whether it is synchronized.
+// checkClock reports the time; only Linux says whether the clock is
+// synchronized.
 func checkClock(context.Context, Options) []Finding {
 	return one(Finding{Check: "clock", Level: OK, Detail: time.Now().UTC().Format(time.RFC3339)})
 }

@@ -1,5 +1,5 @@
-// Package doctor looks at the machine an appliance runs on, or is to run on,
-// and says what is wrong with it and what to do. It changes nothing and fetches
+// Package doctor checks the machine that an appliance runs on, or will run on.
+// It reports what is wrong and what to do. It changes nothing and downloads
 // nothing.
 package doctor
 
@@ -15,11 +15,11 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels. A problem keeps the appliance, or a part of it, from working; a
-// warning will sooner or later.
+// warning will do so sooner or later.
 const (
 	OK      Level = "ok"
 	Warning Level = "warning"
@@ -31,14 +31,14 @@ type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
 	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"` // for all but OK
+	Remedy string `json:"remedy,omitempty"` // except for OK
 }
 
-// Options are what an appliance on this machine is, or would be, told.
+// Options are the settings of an appliance on this machine.
 type Options struct {
 	DataDir             string
 	Search              postgres.Search
-	Addresses           []Address // beside the databases'
+	Addresses           []Address // besides the databases'
 	PostgresListen      []string  // addresses of the databases
 	FirstPort, LastPort int       // ports of the databases
 	TLSCert, TLSKey     string    // "" when not given
@@ -46,20 +46,20 @@ type Options struct {
 	DiskFree            float64   // share of the disk below which the appliance warns
 	Running             bool      // an appliance serves DataDir now
 
-	making error // why the data directory cannot be made
+	making error // why the data directory cannot be created
 }
 
-// Address is one that an appliance listens on.
+// Address is an address that an appliance listens on.
 type Address struct {
-	Check string // what a finding about it is called
-	Flag  string // that names another
+	Check string // the Check of its findings
+	Flag  string // the flag that sets another address
 	At    string // host:port
 
-	err error // why it cannot be had
+	err error // why it cannot be bound
 }
 
-// Try does what a start does before it gives up root, and undoes it. Run says
-// what came of it.
+// Try tries what a start does before it drops root, and undoes it. Run reports
+// the result.
 func (o *Options) Try() {
 	if _, err := os.Stat(o.DataDir); errors.Is(err, fs.ErrNotExist) {
 		o.making = access(nearest(o.DataDir), unix.W_OK|unix.X_OK)
@@ -71,13 +71,14 @@ func (o *Options) Try() {
 		a := &o.Addresses[i]
 		l, err := net.Listen("tcp", a.At)
 		if a.err = err; err == nil {
-			defer l.Close() // at the end: no two may have the same
+			defer l.Close() // on return: no two may be equal
 		}
 	}
 }
 
-// Run makes every check, in the order in which a person would fix things. Try
-// comes before it, and in between root becomes the user that the appliance runs as.
+// Run makes every check, in the order in which a person would fix the problems. The
+// caller calls Try first and, if it is root, then becomes the user that the
+// appliance runs as.
 func Run(ctx context.Context, opts Options) []Finding {
 	var found []Finding
 	for _, check := range []func(context.Context, Options) []Finding{
@@ -89,7 +90,7 @@ func Run(ctx context.Context, opts Options) []Finding {
 	return found
 }
 
-// Worst returns the gravest level of all findings.
+// Worst returns the most severe level of all findings.
 func Worst(found []Finding) Level {
 	worst := OK
 	for _, f := range found {

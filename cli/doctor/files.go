@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// secretFiles are the files in the data directory that nobody else may read.
+// secretFiles returns the files in the data directory that only their owner may
+// read.
 func secretFiles() []string { return []string{"holdfast.db", "secret.key", "tls/ca.key"} }
 
-// checkDataDirectory looks at who can do what in the data directory.
+// checkDataDirectory checks the permissions of the data directory.
 func checkDataDirectory(_ context.Context, opts Options) []Finding {
 	const check = "data directory"
 	info, err := os.Stat(opts.DataDir)
@@ -49,7 +50,7 @@ func checkDataDirectory(_ context.Context, opts Options) []Finding {
 	return found
 }
 
-// checkMaking says whether the first start can make the data directory.
+// checkMaking reports whether the first start can create the data directory.
 func checkMaking(check string, opts Options) []Finding {
 	if opts.making != nil {
 		return one(Finding{
@@ -60,7 +61,7 @@ func checkMaking(check string, opts Options) []Finding {
 	return one(Finding{Check: check, Level: OK, Detail: opts.DataDir + " is made by the first start"})
 }
 
-// nearest is path, or the nearest directory above it that is there.
+// nearest returns path, or its nearest ancestor that exists.
 func nearest(path string) string {
 	for path != filepath.Dir(path) {
 		if _, err := os.Stat(path); err == nil {
@@ -71,7 +72,7 @@ func nearest(path string) string {
 	return path
 }
 
-// access says why this process may not do something with a file.
+// access returns the error that keeps this process from using a file.
 func access(path string, mode uint32) error {
 	if err := unix.Access(path, mode); err != nil {
 		return &fs.PathError{Op: "access", Path: path, Err: err}
@@ -79,7 +80,7 @@ func access(path string, mode uint32) error {
 	return nil
 }
 
-// checkCertificate reads the certificate that was given, as the appliance does.
+// checkCertificate loads the given certificate as the appliance does.
 func checkCertificate(_ context.Context, opts Options) []Finding {
 	const check = "certificate"
 	if opts.TLSCert == "" {
@@ -91,8 +92,7 @@ func checkCertificate(_ context.Context, opts Options) []Finding {
 	return one(Finding{Check: check, Level: OK, Detail: opts.TLSCert})
 }
 
-// checkWebhookSecret sees whether the file can be read or, when it is absent,
-// made.
+// checkWebhookSecret checks that the file can be read or, if absent, created.
 func checkWebhookSecret(_ context.Context, opts Options) []Finding {
 	const check = "webhook secret"
 	dir := filepath.Dir(opts.WebhookSecret)
@@ -109,7 +109,7 @@ func checkWebhookSecret(_ context.Context, opts Options) []Finding {
 	return one(Finding{Check: check, Level: OK, Detail: opts.WebhookSecret})
 }
 
-// checkWritable makes a file and removes it.
+// checkWritable creates a file and removes it.
 func checkWritable(check, dir string) []Finding {
 	probe, err := os.CreateTemp(dir, "doctor-")
 	if err == nil {

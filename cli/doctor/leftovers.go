@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// checkLeftovers looks for what a dead appliance has left behind.
+// checkLeftovers looks for what a crashed appliance has left.
 func checkLeftovers(_ context.Context, opts Options) []Finding {
 	const check = "leftovers"
 	var found []Finding

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a machine should have left.
+// The minimum that a machine should have free.
 const (
-	leastDisk    = 256 << 20 // below it databases stop soon
+	leastDisk    = 256 << 20 // below this databases stop soon
 	littleDisk   = 2 << 30
 	littleInodes = 10_000
 	littleMemory = 256 << 20
-	openFiles    = 4096 // for one appliance; a database's processes have their own
+	openFiles    = 4096 // for the appliance; a database's processes have their own limit
 )
 
-// checkDisk looks at the file system of the data directory, or of the nearest
-// parent there is.
+// checkDisk checks the file system of the data directory, or of its nearest
+// ancestor that exists.
 func checkDisk(_ context.Context, opts Options) []Finding {
 	const check = "disk"
 	dir := nearest(opts.DataDir)
@@ -41,7 +41,7 @@ func checkDisk(_ context.Context, opts Options) []Finding {
 	return one(Finding{Check: check, Level: OK, Detail: detail})
 }
 
-// checkMemory reads /proc/meminfo, where there is one.
+// checkMemory reads /proc/meminfo, if it exists.
 func checkMemory(context.Context, Options) []Finding {
 	const check = "memory"
 	text, err := os.ReadFile("/proc/meminfo")
@@ -61,8 +61,8 @@ func checkMemory(context.Context, Options) []Finding {
 	return nil
 }
 
-// checkOpenFiles looks at the limit that programs started from here have. Go
-// raises the soft limit to the hard one by itself.
+// checkOpenFiles checks the limit of programs started from here. Go raises the
+// soft limit to the hard limit itself.
 func checkOpenFiles(context.Context, Options) []Finding {
 	const check = "open files"
 	var limit unix.Rlimit

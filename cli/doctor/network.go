@@ -8,10 +8,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// fewPorts is when it is time to widen the range.
+// fewPorts is the number of free ports below which checkPorts warns.
 const fewPorts = 10
 
-// checkListen says whether the appliance's addresses could be had.
+// checkListen reports whether the appliance's addresses can be bound.
 func checkListen(_ context.Context, opts Options) []Finding {
 	var found []Finding
 	for _, a := range opts.Addresses {
@@ -27,7 +27,7 @@ func checkListen(_ context.Context, opts Options) []Finding {
 	return found
 }
 
-// checkPorts counts the ports left for databases.
+// checkPorts counts the free ports for databases.
 func checkPorts(_ context.Context, opts Options) []Finding {
 	const check = "database ports"
 	for _, address := range opts.PostgresListen {

@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// checkPostgres says which PostgreSQL a start would use, and why not the
+// checkPostgres reports which PostgreSQL a start would use, and why not the
 // others.
 func checkPostgres(ctx context.Context, opts Options) []Finding {
 	const check = "postgresql"
@@ -35,8 +35,9 @@ func checkPostgres(ctx context.Context, opts Options) []Finding {
 		"without a network install PostgreSQL %d or newer (on Debian the package postgresql), or name one with --postgres-bin", postgres.OldestMajor)})
 }
 
-// checkClientTools looks for what exports, imports and `db psql` need: pg_dump
-// must be as new as the server that is used, or would be fetched.
+// checkClientTools looks for the tools of exports, imports and `db psql`.
+// pg_dump must be at least as new as the server that is installed or would be
+// fetched.
 func checkClientTools(ctx context.Context, opts Options) []Finding {
 	server := postgres.Binaries{Major: postgres.NewestRelease}
 	all := opts.Search.Candidates(ctx)
