@@ -1,4 +1,4 @@
-// Package sandbox runs a command with a database of its own: it holds a lease
-// on a sandbox of an appliance, fills it, and runs the command, whose streams,
-// signals and exit code are passed through.
+// Package sandbox runs a command with a database of its own. It leases a
+// sandbox from an appliance, fills it and runs the command. It passes streams,
+// signals and the exit code through.
 package sandbox

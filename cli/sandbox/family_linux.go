@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// family is a command and its descendants. One that has lost its parent stays in
-// it, if it was seen before.
+// family is a command and its descendants. A process that loses its parent stays
+// a member if it was seen before.
 type family struct {
 	command int
-	members map[int]string // process id to start time: ids are used again
-	waited  bool           // the command's id may be another's now
+	members map[int]string // process id to start time: ids are reused
+	waited  bool           // the command's id may have been reused
 }
 
 func newFamily(command *os.Process) *family {
@@ -23,7 +23,7 @@ func newFamily(command *os.Process) *family {
 	return f
 }
 
-// look takes those out that have ended, and in those that have come.
+// look removes the members that have ended and adds new ones.
 func (f *family) look() {
 	running := processes()
 	for pid, started := range f.members {
@@ -45,8 +45,8 @@ func (f *family) look() {
 	}
 }
 
-// signal sends a signal to all; one that has just ended, or that is another
-// user's, does not get it.
+// signal sends s to all members. It ignores errors: a member may have just
+// ended or belong to another user.
 func (f *family) signal(s syscall.Signal) {
 	f.look()
 	for pid := range f.members {
@@ -54,13 +54,13 @@ func (f *family) signal(s syscall.Signal) {
 	}
 }
 
-// process is what /proc/PID/stat says of one.
+// process holds fields of /proc/PID/stat.
 type process struct {
 	parent  int
-	started string // in clock ticks since the machine's start
+	started string // in clock ticks since boot
 }
 
-// processes lists those that have not ended; a zombie has.
+// processes lists the running processes; zombies do not count.
 func processes() map[int]process {
 	all := map[int]process{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -77,8 +77,8 @@ func processes() map[int]process {
 	return all
 }
 
-// parseStat reads the fields that follow the program's name, which stands in
-// parentheses and may hold any character.
+// parseStat reads the fields after the program's name, which is in parentheses
+// and may hold any character.
 func parseStat(text []byte) (p process, alive bool) {
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	const state, parent, started = 0, 1, 19

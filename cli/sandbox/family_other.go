@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// family is a command alone: what it has started is not known here.
+// family is the command alone: its descendants are unknown on this system.
 type family struct {
 	process *os.Process
 	members []int

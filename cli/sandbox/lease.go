@@ -15,37 +15,37 @@ import (
 	"holdfast/server/operator"
 )
 
-// Lease is a sandbox that is held. The appliance removes it when this process
-// lets go, or is no more.
+// Lease holds a sandbox. The appliance removes the sandbox when this process
+// releases it or exits.
 type Lease struct {
 	operator.Sandbox
 	hold   *io.PipeWriter // the request's body: the sandbox lives until it ends
 	answer *http.Response
-	lost   chan struct{} // closed when the sandbox ends although it is held
+	lost   chan struct{} // closed when the sandbox ends while it is held
 	why    error         // set before lost is closed
-	ended  chan error    // what the appliance said last
+	ended  chan error    // the appliance's last report
 }
 
-// ErrClosing says that the appliance is being stopped.
+// ErrClosing means that the appliance is stopping.
 var ErrClosing = errors.New("the appliance is being stopped")
 
 var (
-	// errCutOff says that the appliance ended without a word.
+	// errCutOff means that the appliance ended without a report.
 	errCutOff = errors.New("the appliance has ended, and the database with it")
-	// errTaken says that the appliance removed the sandbox without a reason.
+	// errTaken means that the appliance removed the sandbox and gave no reason.
 	errTaken = errors.New("the appliance has removed the database")
 )
 
-// Take asks an appliance for a sandbox, over its socket, which dial connects
-// to. Importing is told how far an import is. What the connection ends
-// with is returned as it is, so that the caller can tell when none runs.
+// Take requests a sandbox from an appliance, over the socket that dial connects
+// to. It passes an import's progress to importing. It returns connection errors
+// unchanged, so that the caller can tell when no appliance runs.
 func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in operator.NewSandbox, importing func(operator.Importing)) (*Lease, error) {
 	asked, err := json.Marshal(in)
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
 	body, hold := io.Pipe()
-	go func() { _, _ = hold.Write(asked) }() // an error is met by the request
+	go func() { _, _ = hold.Write(asked) }() // the request reports the error
 	post, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, "http://holdfast"+operator.SandboxPath, body)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in 
 	if err != nil {
 		hold.Close()
 		if connected && ctx.Err() == nil {
-			return nil, ErrClosing // it was killed before it answered
+			return nil, ErrClosing // it was killed before it responded
 		}
 		return nil, errors.Join(ctx.Err(), err)
 	}
@@ -85,8 +85,8 @@ func Take(ctx context.Context, dial func(context.Context) (net.Conn, error), in 
 	return l, nil
 }
 
-// held is a connection that lets go when it is cut off: a RoundTrip does not
-// return as long as it waits for more of the request's body.
+// held is a connection that ends the request's body when it is cut off: a
+// RoundTrip does not return while it waits for more of the body.
 type held struct {
 	net.Conn
 	hold *io.PipeWriter
@@ -101,7 +101,7 @@ func (h held) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// await reads what the appliance tells until the sandbox can be used.
+// await reads events until the sandbox is ready.
 func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) error {
 	for {
 		var event operator.SandboxEvent
@@ -119,13 +119,13 @@ func (l *Lease) await(events *json.Decoder, importing func(operator.Importing)) 
 			l.Sandbox = *event.Ready
 			return nil
 		default:
-			return errCutOff // it is being stopped
+			return errCutOff // it is stopping
 		}
 	}
 }
 
-// follow reads the appliance's events about a sandbox that is held, up to the
-// last event. The first one says that the sandbox is lost, unless it was let go.
+// follow reads the appliance's events about a held sandbox, up to the last.
+// Unless the sandbox was released, the first event means that it is lost.
 func (l *Lease) follow(events *json.Decoder) error {
 	last, err := next(events)
 	l.why = cmp.Or(err, errTaken)
@@ -136,7 +136,7 @@ func (l *Lease) follow(events *json.Decoder) error {
 	return err
 }
 
-// next reads one event, and reports whether it is the last.
+// next reads one event and reports whether it is the last.
 func next(events *json.Decoder) (last bool, err error) {
 	var event operator.SandboxEvent
 	switch err := events.Decode(&event); {
@@ -152,11 +152,11 @@ func next(events *json.Decoder) (last bool, err error) {
 }
 
 // Lost returns a channel that is closed when the sandbox has ended, or is about
-// to be removed, although it is held.
+// to be removed, while it is held.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Why says why the sandbox is lost; nil while it is held. After Release it has no
-// meaning.
+// Why returns why the sandbox is lost, or nil while it is held. After Release it
+// has no meaning.
 func (l *Lease) Why() error {
 	select {
 	case <-l.lost:
@@ -166,7 +166,7 @@ func (l *Lease) Why() error {
 	}
 }
 
-// whileHeld returns a context that ends with ctx, or when the sandbox is lost.
+// whileHeld returns a context that ends with ctx or when the sandbox is lost.
 func (l *Lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -181,10 +181,10 @@ func (l *Lease) whileHeld(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() { cancel(); <-stopped }
 }
 
-// releaseTimeout is how long Release waits. The appliance goes on after that.
+// releaseTimeout is how long Release waits. The removal continues after it.
 const releaseTimeout = 30 * time.Second
 
-// Release lets go of the sandbox and returns once it is gone.
+// Release releases the sandbox and returns once it is removed.
 func (l *Lease) Release() error {
 	l.hold.Close()
 	defer l.close()

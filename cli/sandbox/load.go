@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 )
 
-// archiveMagic begins pg_dump's custom format, which psql cannot read.
+// archiveMagic starts a file in pg_dump's custom format, which psql cannot
+// read.
 var archiveMagic = []byte("PGDMP")
 
-// CheckScript sees that psql can read the file, before anything is made for
-// it.
+// CheckScript checks that psql can read the file, before a sandbox is created.
 func CheckScript(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -33,8 +33,8 @@ func CheckScript(path string) error {
 	return nil
 }
 
-// Load has psql execute the file, up to the first error. What psql complains
-// of goes to standard error.
+// Load has psql execute the file up to the first error. psql's messages go to
+// standard error.
 func (l *Lease) Load(ctx context.Context, path string, environment []string) error {
 	psql, err := exec.LookPath("psql")
 	if err != nil {

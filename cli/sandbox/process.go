@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The exit codes that are not the command's own. Those of what could not be run
-// are as env(1), timeout(1) and shells have them.
+// Exit codes that are not the command's own. Those for a command that could not
+// be run follow env(1), timeout(1) and shells.
 const (
 	ExitLost          = 122 // the database ended before the command did
-	ExitNotRun        = 125 // what came before the command
+	ExitNotRun        = 125 // a step before the command failed
 	ExitNotExecutable = 126
 	ExitNotFound      = 127
-	exitSignal        = 128 // and the signal's number
+	exitSignal        = 128 // plus the signal's number
 )
 
-// Ended is how a command ended that did not succeed.
+// Ended describes a command that did not succeed.
 type Ended struct {
 	Code int
-	// Err says why the command did not begin, or was ended; nil when it ended by
-	// itself, and has said what there was to say.
+	// Err is why the command did not start or was ended; nil if it ended by
+	// itself and so has reported its own errors.
 	Err error
 }
 
@@ -41,7 +41,7 @@ func (e *Ended) Error() string {
 // Unwrap returns the cause.
 func (e *Ended) Unwrap() error { return e.Err }
 
-// Find sees that there is such a command, before anything is made for it.
+// Find checks that the command exists, before a sandbox is created.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
@@ -53,9 +53,9 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// Run runs a command with this process's streams, passes the signals on that
-// this process gets, and returns an *Ended unless it succeeds. When the sandbox is
-// lost meanwhile, Run ends the command with all processes that it has started.
+// Run runs a command with this process's streams and forwards this process's
+// signals to it. It returns an *Ended unless the command succeeds. If the sandbox
+// is lost meanwhile, Run ends the command and all processes it has started.
 func (l *Lease) Run(path string, args, environment []string) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded()...)
@@ -88,17 +88,17 @@ func forwarded() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// forward passes a signal on. What a terminal sends, it sends to the command as
+// forward forwards a signal, unless a terminal has sent it to the command as
 // well.
 func forward(command *os.Process, s os.Signal) {
 	if (s == syscall.SIGINT || s == syscall.SIGQUIT) && inForeground() {
 		return
 	}
-	_ = command.Signal(s) // it may just have ended
+	_ = command.Signal(s) // it may have just ended
 }
 
-// inForeground reports whether a terminal has this process and its command in
-// its foreground.
+// inForeground reports whether this process and its command are a terminal's
+// foreground process group.
 func inForeground() bool {
 	terminal, err := os.Open("/dev/tty")
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 
 const (
 	// grace is how long a command may take to end after SIGTERM, and how long
-	// terminate tries SIGKILL after that.
+	// terminate repeats SIGKILL after that.
 	grace = 5 * time.Second
-	// familyPoll is how often a family is looked at meanwhile.
+	// familyPoll is how often terminate polls the family.
 	familyPoll = 20 * time.Millisecond
 )
 
-// terminate ends a command and the processes that it has started: by SIGTERM,
-// and by SIGKILL those that are still there after the grace. The command shares
-// the process group of this program, as a terminal's job needs it, and that of a
-// script may hold others; so the processes are found by their parents. over
-// receives the result of waiting for the command.
+// terminate ends a command and the processes it has started: by SIGTERM, then by
+// SIGKILL for those that remain after the grace. The command shares this
+// program's process group, as a terminal's job must, and the group of a script
+// may hold other processes; so terminate finds the processes by their parents.
+// over receives the result of waiting for the command.
 func terminate(command *os.Process, over <-chan error) {
 	processes := newFamily(command)
 	processes.signal(syscall.SIGTERM)
-	processes.signal(syscall.SIGCONT) // one that is stopped gets the other first
+	processes.signal(syscall.SIGCONT) // wakes stopped processes, which then get SIGTERM
 	if processes.gone(over, nil) {
 		return
 	}
@@ -30,7 +30,7 @@ func terminate(command *os.Process, over <-chan error) {
 }
 
 // gone polls until the processes have ended and the command has been waited for,
-// for the grace at most. It calls again, unless that is nil, at every poll.
+// at most for the grace. It calls again at every poll, unless it is nil.
 func (f *family) gone(over <-chan error, again func()) bool {
 	tick := time.NewTicker(familyPoll)
 	defer tick.Stop()
