@@ -86,7 +86,7 @@ func newKeys(s *session) *cobra.Command {
 	})
 }
 
-// KeyState says whether a key can still be used, and until when.
+// KeyState reports whether a key is still valid, and until when.
 func KeyState(revoked, expires *time.Time) string {
 	switch {
 	case revoked != nil:
@@ -142,11 +142,11 @@ func newAudit(s *session) *cobra.Command {
 	return cmd
 }
 
-// largestPage is how many entries a page of the audit log has at most.
+// largestPage is the maximum number of entries in a page of the audit log.
 const largestPage = 100
 
-// audit reads the newest entries, and reports whether there are more. What is added meanwhile moves the others on
-// to the next page: those are not shown twice.
+// audit reads the newest entries and reports whether there are more. An entry added meanwhile moves others on to
+// the next page; audit drops those duplicates.
 func (t *task) audit(filter client.AuditOptions, most int) (_ []wire.AuditEntry, more bool, err error) {
 	entries, seen := []wire.AuditEntry{}, map[string]bool{}
 	filter.Limit = min(most, largestPage)

@@ -80,7 +80,7 @@ func printRecommendation(w io.Writer, r wire.Recommendation) {
 	}
 }
 
-// dataOf is the flag that sends a request's body, as it is typed in a shell.
+// dataOf returns the flag that sends a request's body, quoted for a shell.
 func dataOf(call wire.RecommendedCall) string {
 	if len(call.Body) == 0 {
 		return ""

@@ -69,8 +69,8 @@ func (t *task) allowlistDetails(w io.Writer, list wire.Allowlist) {
 	}
 }
 
-// withoutEntries takes entries off a list, in whichever way they are written.
-// One that is not on it is an error: a typing error would leave a door open.
+// withoutEntries removes entries from a list, in any notation. An entry that is
+// not on the list is an error: a typo would leave access open.
 func withoutEntries(list, entries []string) ([]string, error) {
 	kept := slices.Clone(list)
 	for _, entry := range entries {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// confirm asks before something that cannot be taken back, or not easily.
-// what says it in words: "delete the database shop".
+// confirm asks for confirmation of an action that cannot be undone, or not
+// easily. The format describes the action: "delete the database shop".
 func (t *task) confirm(format string, args ...any) error {
 	if t.yes {
 		return nil
@@ -34,15 +34,15 @@ func (t *task) confirm(format string, args ...any) error {
 	return nil
 }
 
-// Confirm asks before a command that is not this package's deletes something,
-// unless yes says that it is meant.
+// Confirm asks for confirmation before a command outside this package deletes
+// something, unless yes is set.
 func Confirm(cmd *cobra.Command, yes bool, what string) error {
 	t := &task{session: &session{yes: yes}, cmd: cmd, ctx: cmd.Context()}
 	return explain(t.confirm("%s", what), "")
 }
 
-// Secret reads a secret until ctx ends: unseen from a terminal, which is
-// prompted for it, else the first line of standard input.
+// Secret reads a secret until ctx ends: from a terminal it prompts and turns
+// the echo off, else it reads the first line of standard input.
 func Secret(ctx context.Context, terminal io.Writer, prompt string) (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return readLine(ctx, os.Stdin)
@@ -57,7 +57,7 @@ func Secret(ctx context.Context, terminal io.Writer, prompt string) (string, err
 		return string(text), err
 	})
 	fmt.Fprintln(terminal)
-	if ctx.Err() != nil { // the read goes on, with the echo off
+	if ctx.Err() != nil { // the read continues with the echo off
 		_ = term.Restore(int(os.Stdin.Fd()), before)
 	}
 	return line, unanswered(err)
@@ -74,7 +74,7 @@ func readLine(ctx context.Context, r io.Reader) (string, error) {
 	return line, unanswered(err)
 }
 
-// unanswered says what the end of standard input means.
+// unanswered explains the end of standard input.
 func unanswered(err error) error {
 	if errors.Is(err, io.EOF) {
 		return usagef("standard input ended before there was an answer")
@@ -82,8 +82,8 @@ func unanswered(err error) error {
 	return err
 }
 
-// await waits until it is done, or for an interrupt. To read from a terminal
-// cannot be cancelled, nor to open a pipe: that goroutine ends with the program.
+// await waits until do returns or ctx ends. Reading from a terminal and opening
+// a pipe cannot be cancelled: such a goroutine ends with the program.
 func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -103,8 +103,8 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// Interruptible is what r gives until an interrupt. A read that goes on then
-// continues until the program ends, as in await.
+// Interruptible returns a reader of r that fails once ctx ends. A blocked read
+// of r continues until the program ends, as in await.
 func Interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {

@@ -19,16 +19,15 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// authorityFile is where the certificate of an appliance's authority is
-// written, for programs that verify the server.
+// authorityFile is the file for the certificate of an appliance's authority,
+// for programs that verify the server.
 type authorityFile struct{ path string }
 
 func (a *authorityFile) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.path, "ca-file", "", "where to write the authority's certificate (default: ca/APPLIANCE.crt in the directory of the profiles)")
 }
 
-// connection returns how to connect by strings that name the file, which it
-// writes.
+// connection writes the file and returns a connection whose strings name it.
 func (a *authorityFile) connection(t *task, database string) (wire.Connection, error) {
 	var err error
 	if a.path, err = a.resolve(t.connection.base); err != nil {
@@ -41,8 +40,8 @@ func (a *authorityFile) connection(t *task, database string) (wire.Connection, e
 	return c, writeAuthority(a.path, c.CACertificate)
 }
 
-// writeAuthority writes the certificate into the file, which may hold an older
-// one of an authority, and nothing else.
+// writeAuthority writes the certificate to the file. An existing file must hold
+// an authority's older certificate and nothing else.
 func writeAuthority(path, certificate string) error {
 	existing, err := os.ReadFile(path)
 	switch {
@@ -58,7 +57,7 @@ func writeAuthority(path, certificate string) error {
 }
 
 // isAuthority reports whether text is the certificate of an appliance's
-// authority alone.
+// authority and nothing else.
 func isAuthority(text []byte) bool {
 	block, rest := pem.Decode(text)
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
@@ -70,8 +69,8 @@ func isAuthority(text []byte) bool {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// resolve returns the file's absolute path. Unless one was given, each
-// appliance has its own, named by the address of its API.
+// resolve returns the file's absolute path. By default each appliance has its
+// own file, named after its API's host and port.
 func (a *authorityFile) resolve(base string) (string, error) {
 	if a.path != "" {
 		return filepath.Abs(a.path)

@@ -15,8 +15,8 @@ func newBackup(s *session) *cobra.Command {
 		newBackupPin(s), newBackupUnpin(s), newBackupExport(s))
 }
 
-// aboutBackup makes a command about a backup: its database, and its id or
-// "latest".
+// aboutBackup returns a command whose arguments are a database and a backup id
+// or "latest".
 func (s *session) aboutBackup(use, short string, do func(*task, wire.Database, wire.Backup) error) *cobra.Command {
 	cmd := s.aboutDatabase(use+" DATABASE BACKUP", short, cobra.ExactArgs(2),
 		func(t *task, db wire.Database, args []string) error {
@@ -86,8 +86,8 @@ func (t *task) printBackup(w io.Writer, db wire.Database, b wire.Backup) {
 	}
 }
 
-// failed is the error of something that was waited for, nil where it has not
-// failed.
+// failed returns the error of something that was waited for, nil if it did not
+// fail.
 func failed(what string, hasFailed bool, reason *string) error {
 	if !hasFailed {
 		return nil
@@ -165,7 +165,7 @@ func restoreFlags(cmd *cobra.Command, name *string, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "wait until it is completed")
 }
 
-// restoreOf says what is done: name is that of a new database, "" in place.
+// restoreOf describes a restore; name is the new database's, "" for in place.
 func restoreOf(db wire.Database, name string) string {
 	if name != "" {
 		return "the restore of " + db.Name + " into " + name
@@ -173,7 +173,7 @@ func restoreOf(db wire.Database, name string) string {
 	return "the restore of " + db.Name
 }
 
-// follow shows an operation that has begun, and with wait how it ended.
+// follow shows an operation that has started, and with wait how it ended.
 func (t *task) follow(db wire.Database, op wire.Operation, err error, wait bool, act string) error {
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// openBrowser opens a web page in the person's browser, and does not wait for
-// it. Where there is no screen there is no browser.
+// openBrowser opens a web page in the user's browser and does not wait for it.
+// It fails if there is neither BROWSER nor a display.
 func openBrowser(page string) error {
 	program, args := browser()
 	if program == "" {
@@ -21,8 +21,8 @@ func openBrowser(page string) error {
 	return cmd.Process.Release()
 }
 
-// browser is the system's way to open a page. BROWSER goes first, as in most
-// programs that open one.
+// browser returns the system's command to open a page. BROWSER takes
+// precedence, as in most programs.
 func browser() (string, []string) {
 	if program := os.Getenv("BROWSER"); program != "" {
 		return program, nil

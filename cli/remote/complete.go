@@ -15,17 +15,17 @@ import (
 // completionTime is how long a shell waits for names.
 const completionTime = 3 * time.Second
 
-// maxCompletions is how many names a shell is offered.
+// maxCompletions is the maximum number of completions offered.
 const maxCompletions = 200
 
-// completion is what cobra asks for the words that can follow.
+// completion is the function that cobra calls for completions.
 type completion = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// source yields words that can stand where typed is, with what they mean.
+// source yields completions for typed, with descriptions.
 type source func(t *task, args []string, typed string) iter.Seq2[named, error]
 
-// complete offers what a source has: names, and ids once the beginning of one
-// was typed. Where the appliance does not answer there is nothing to offer.
+// complete offers names from a source, and ids once the start of one is typed.
+// If the appliance does not answer, it offers nothing.
 func (s *session) complete(from source) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
@@ -57,8 +57,8 @@ func flagWords(cmd *cobra.Command, flag string, words completion) {
 	}
 }
 
-// positions completes the first argument from the first source, and so on;
-// nil is a file's name.
+// positions completes each argument from the source at its position; nil means
+// a file name.
 func (s *session) positions(cmd *cobra.Command, sources ...source) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= len(sources) {
@@ -72,7 +72,7 @@ func (s *session) positions(cmd *cobra.Command, sources ...source) *cobra.Comman
 	return cmd
 }
 
-// each turns records into words.
+// each maps records to completions.
 func each[T any](all iter.Seq2[T, error], look func(T) named) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		for item, err := range all {
@@ -95,8 +95,8 @@ func importNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
 	return each(t.api.Imports(t.ctx), namedImport)
 }
 
-// backupNames are those of the database named before. A backup has no name:
-// when it was made and how it went stands beside its id.
+// backupNames yields the backups of the database argument. A backup has no
+// name, so its type, status and age accompany its id.
 func backupNames(t *task, args []string, _ string) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		db, err := t.database(args[0])
@@ -122,7 +122,7 @@ func projectNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
 	}
 }
 
-// objectNames are buckets, and after a slash the keys in one.
+// objectNames yields buckets and, after a slash, the keys in a bucket.
 func objectNames(t *task, _ []string, typed string) iter.Seq2[named, error] {
 	name, prefix, inside := strings.Cut(typed, "/")
 	if !inside {

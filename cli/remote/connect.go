@@ -15,7 +15,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// The forms in which `db env` prints.
+// The formats that `db env` prints.
 const (
 	formatShell  = "shell"
 	formatDotenv = "dotenv"
@@ -40,9 +40,9 @@ func newDatabaseEnv(s *session) *cobra.Command {
 	return cmd
 }
 
-// Environ is the environment of a program that is to use a database: base,
-// with the variables that libpq reads set to the database and to no other. A
-// password in base stays where the appliance does not know the database's.
+// Environ returns the environment for a program that uses a database: base,
+// with libpq's variables set to this database only. A password in base stays if
+// the appliance does not know the database's.
 func Environ(base []string, e wire.Environment) []string {
 	own := []string{"PGPASSWORD", "PGPASSFILE"}
 	if e.Password != "" {
@@ -79,8 +79,8 @@ func newDatabasePsql(s *session) *cobra.Command {
 	return cmd
 }
 
-// withoutTargets takes away the variables that would send libpq somewhere
-// else (PostgreSQL's documentation, 34.15), but for those that are kept.
+// withoutTargets removes the variables that would send libpq to another
+// database (PostgreSQL's documentation, 34.15), except those in kept.
 func withoutTargets(environment []string, kept ...string) []string {
 	targets := []string{
 		"DATABASE_URL", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGSERVICE",

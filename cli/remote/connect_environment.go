@@ -33,7 +33,7 @@ func (e environment) variables() []variable {
 	}
 }
 
-// print writes the variables. A shell also forgets those that are empty: they
+// print writes the variables. For a shell it also unsets the empty ones, which
 // may be left from another database.
 func (e environment) print(w io.Writer, format string) {
 	for _, v := range e.variables() {
@@ -51,7 +51,7 @@ func (e environment) print(w io.Writer, format string) {
 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// verifyFlags say whether programs are to verify the server.
+// verifyFlags say whether programs should verify the server.
 type verifyFlags struct {
 	verify    bool
 	authority authorityFile

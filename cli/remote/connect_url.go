@@ -41,7 +41,8 @@ func (a *authorityFile) showDriver(t *task, database, driver string) error {
 	return shows(t, func(w io.Writer, c wire.Connection) { fmt.Fprintln(w, driverString(c.Drivers, driver)) })(a.connection(t, database))
 }
 
-// databaseConnection asks how to connect, and says if the password is not known.
+// databaseConnection requests the connection, and remarks if the password is
+// unknown.
 func (t *task) databaseConnection(database string, o client.ConnectionOptions) (wire.Connection, error) {
 	c, err := t.api.GetDatabaseConnection(t.ctx, database, o)
 	if err == nil && c.Message != nil {

@@ -16,8 +16,7 @@ func newDatabase(s *session) *cobra.Command {
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 
-// aboutDatabase makes a command about the database that is its first
-// argument.
+// aboutDatabase returns a command whose first argument is a database.
 func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do func(*task, wire.Database, []string) error) *cobra.Command {
 	cmd := s.command(use, short, n, func(t *task, args []string) error {
 		db, err := t.database(args[0])
@@ -38,7 +37,7 @@ func newDatabaseList(s *session) *cobra.Command {
 	})
 }
 
-// doing is a database's status, and how far what is being done to it is.
+// doing returns a database's status and its operation's progress.
 func doing(db wire.Database) string {
 	if db.Operation == nil {
 		return string(db.Status)

@@ -15,39 +15,39 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// downloadSource is something to download.
+// downloadSource describes a download.
 type downloadSource struct {
 	name string // for people
-	id   string // names it, in whatever version
-	etag string // names the version
+	id   string // of the content, the same in every version
+	etag string // of the version
 	size int64
 	sum  func() checksum
-	want string                 // what the sum must be
-	url  func() (string, error) // signed; lives some minutes
+	want string                 // the expected sum
+	url  func() (string, error) // signed; valid for some minutes
 }
 
-// checksum sums bytes up, and writes the sum as the API does.
+// checksum computes a checksum and formats it as the API does.
 type checksum interface {
 	io.Writer
 	Text() string
 }
 
-// sha256Sum is a checksum that is written in hexadecimal.
+// sha256Sum is a checksum in hexadecimal.
 type sha256Sum struct{ hash.Hash }
 
 func newSHA256() checksum { return sha256Sum{sha256.New()} }
 
-// Text implements checksum, in the way exports write it.
+// Text implements checksum, in the format of exports.
 func (s sha256Sum) Text() string { return hex.EncodeToString(s.Sum(nil)) }
 
-// How often a download goes on after the connection broke, without a byte in
-// between, and how long it waits before.
+// maxBreaks is how many times in a row a download resumes after a connection
+// error without receiving a byte, and breakTime the pause before each.
 const (
 	maxBreaks = 5
 	breakTime = time.Second
 )
 
-// fetch writes the bytes from offset on, through connections that break.
+// fetch writes the bytes from offset on, resuming after connection errors.
 func (t *task) fetch(src downloadSource, offset int64, w io.Writer, m *meter) error {
 	for breaks := 0; offset < src.size; {
 		n, err := t.fetchOnce(src, offset, w, m)
@@ -68,10 +68,10 @@ func (t *task) fetch(src downloadSource, offset int64, w io.Writer, m *meter) er
 	return nil
 }
 
-// errWrite says that it is this side that cannot go on.
+// errWrite marks an error on the local side.
 var errWrite = errors.New("write")
 
-// mayGoOn reports whether another try may get further.
+// mayGoOn reports whether a retry may get further.
 func mayGoOn(err error) bool {
 	_, refused := errors.AsType[*client.Error](err)
 	return !refused && !errors.Is(err, errWrite) && !errors.Is(err, client.ErrChanged) && !errors.Is(err, client.ErrNotAPI)
@@ -94,7 +94,7 @@ func (t *task) fetchOnce(src downloadSource, offset int64, w io.Writer, m *meter
 	return n, err
 }
 
-// failing marks what a writer fails with.
+// failing marks a writer's errors with errWrite.
 type failing struct{ io.Writer }
 
 // Write implements io.Writer.
@@ -106,18 +106,17 @@ func (f failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// isStream reports whether to is standard output, or something that is there
-// and no file: a pipe, a device.
+// isStream reports whether to is standard output or an existing pipe or device.
 func isStream(to string) bool {
 	info, err := os.Stat(to)
 	return to == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
 }
 
 // stream downloads to a pipe or a device. The checksum is known only after the
-// last byte was written there.
+// last byte is written.
 func (t *task) stream(src downloadSource, to string, m *meter) error {
 	w := t.cmd.OutOrStdout()
-	if to != "-" { // to open a pipe is to wait for its reader
+	if to != "-" { // opening a pipe waits for its reader
 		file, err := await(t.ctx, func() (*os.File, error) { return os.OpenFile(to, os.O_WRONLY, 0) })
 		if err != nil {
 			return err
@@ -139,8 +138,8 @@ func (src downloadSource) check(sum checksum) error {
 	return nil
 }
 
-// save downloads into a file, which is there as a whole or not at all. What
-// an earlier try has left is gone on with.
+// save downloads into a file, which appears complete or not at all. It resumes
+// a partial download.
 func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) error {
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
 		return &unfit{name, "exists already and is not a file"}
@@ -150,7 +149,7 @@ func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) er
 	if err != nil {
 		return err
 	}
-	defer file.Close() // and with it lets go of the lock
+	defer file.Close() // and releases the lock
 	sum := src.sum()
 	offset, err := io.Copy(sum, io.LimitReader(file, src.size))
 	if err != nil {
@@ -166,7 +165,7 @@ func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) er
 	}
 	switch {
 	case errors.Is(err, client.ErrChanged), errors.Is(err, client.ErrDamaged), client.CodeOf(err) == wire.CodeNotFound:
-		return errors.Join(err, root.Remove(partial)) // nothing can be made of it any more
+		return errors.Join(err, root.Remove(partial)) // it is useless now
 	case err != nil:
 		return err
 	}

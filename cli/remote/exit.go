@@ -55,7 +55,8 @@ none of that name, 128 and more when a signal ended it.`,
 	}
 }
 
-// failure is an error with its exit code, in words that say what to do next.
+// failure is an error with its exit code and a message that says what to do
+// next.
 type failure struct {
 	code int
 	text string
@@ -68,7 +69,7 @@ func (f *failure) Error() string { return f.text }
 // Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.err }
 
-// ExitCode returns the exit code for an error of a command.
+// ExitCode returns the exit code of a command's error.
 func ExitCode(err error) int {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.code
@@ -88,7 +89,7 @@ func failf(code int, format string, args ...any) error {
 
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
-// explain makes a failure of whatever a command ended with.
+// explain converts a command's error to a failure.
 func explain(err error, base string) error {
 	if err == nil {
 		return nil
@@ -113,7 +114,7 @@ func explain(err error, base string) error {
 	}
 }
 
-// RefusalCode returns the exit code for what the appliance refuses.
+// RefusalCode returns the exit code for an error code of the API.
 func RefusalCode(code wire.ErrorCode) int {
 	switch code {
 	case wire.CodeUnauthorized:
@@ -148,8 +149,8 @@ func explainRefusal(e *client.Error, base string) string {
 	}
 }
 
-// explainConnection says why the appliance was not reached. The error's own
-// text is left out: it holds the whole URL, signature and all.
+// explainConnection says why the appliance was not reached. It omits the
+// error's own text, which contains the whole URL with its signature.
 func explainConnection(err error, base string) string {
 	carried, _ := errors.AsType[*url.Error](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -54,8 +54,8 @@ func (t *task) export(db wire.Database, to string, wait bool) error {
 	})
 }
 
-// readyExport returns the newest export that is ready, or with wait the one
-// that follows the newest backup.
+// readyExport returns the newest ready export or, with wait, the newest
+// backup's export.
 func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
 	x, err := t.api.GetExport(t.ctx, db.ID)
 	if err == nil && wait {
@@ -86,7 +86,7 @@ func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
 	return x, nil
 }
 
-// savedExport is what is told of a downloaded export.
+// savedExport is the result of downloading an export.
 type savedExport struct {
 	wire.Export
 	File string `json:"file"`

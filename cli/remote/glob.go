@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// target is what an argument BUCKET[/KEY] names. Everything after the first
-// slash is the key, byte for byte.
+// target is a parsed argument BUCKET[/KEY]. Everything after the first slash is
+// the key, byte for byte.
 type target struct {
 	bucket string // id or name
 	key    string
@@ -20,10 +20,11 @@ func parseTarget(arg string) (target, error) {
 	return target{bucket, key}, nil
 }
 
-// pattern is a key with wildcards: * is any characters but a slash, ** any, ?
-// one; a backslash takes a wildcard at its word.
+// pattern is a key with wildcards: * matches any characters except a slash, **
+// any characters, ? one character except a slash; a backslash escapes a
+// wildcard.
 type pattern struct {
-	prefix string // what all keys begin with that match
+	prefix string // the literal start of all matching keys
 	form   *regexp.Regexp
 	wild   bool
 }
@@ -54,8 +55,8 @@ func parsePattern(text string) pattern {
 	return p
 }
 
-// literal adds a byte that stands for itself. What is not ASCII goes into the
-// form as it is: it is no syntax, and a byte of it alone would be no text.
+// literal adds a literal byte. Non-ASCII bytes go into the form unquoted: they
+// are not syntax, and a single byte of a character is not valid text.
 func (p *pattern) literal(prefix, form *strings.Builder, c byte) {
 	if !p.wild {
 		prefix.WriteByte(c)
@@ -69,6 +70,6 @@ func (p *pattern) literal(prefix, form *strings.Builder, c byte) {
 
 func (p pattern) matches(key string) bool { return p.form.MatchString(key) }
 
-// folder is the part of a pattern that names a folder: all before the last
-// slash that no wildcard precedes.
+// folder returns the folder of a pattern: the key up to the last slash before
+// any wildcard.
 func (p pattern) folder() string { return p.prefix[:strings.LastIndexByte(p.prefix, '/')+1] }

@@ -13,7 +13,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// The variables that hold secrets of the source.
+// Environment variables for the source's secrets.
 const (
 	variableSource         = "HOLDFAST_SOURCE_URL"
 	variableSourcePassword = "PGPASSWORD"
@@ -23,7 +23,7 @@ func newImport(s *session) *cobra.Command {
 	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s))
 }
 
-// startImport is what `import start` was asked for.
+// startImport holds the flags of `import start`.
 type startImport struct {
 	from            string
 	sameCredentials bool
@@ -72,7 +72,7 @@ func (t *task) importStart(name string, in startImport) error {
 	})
 }
 
-// source is the URL of the source, with its password.
+// source returns the source's URL with its password.
 func (t *task) source(from string) (string, error) {
 	switch {
 	case from == "-":
@@ -84,7 +84,7 @@ func (t *task) source(from string) (string, error) {
 		return "", usagef("say where from: --from postgres://user@host:port/database, or %s", variableSource)
 	}
 	return SourceURL("from", from, func(u *url.URL) (string, error) {
-		if !term.IsTerminal(int(os.Stdin.Fd())) { // it may never have a line
+		if !term.IsTerminal(int(os.Stdin.Fd())) { // standard input may never have a line
 			return "", usagef("from: the password of the source is missing, and there is no terminal to ask for it: set %s, or give the whole URL "+
 				"in %s or, with --from -, on standard input", variableSourcePassword, variableSource)
 		}
@@ -92,8 +92,8 @@ func (t *task) source(from string) (string, error) {
 	})
 }
 
-// SourceURL completes the URL of a source, the argument of field, which may
-// hold no password: it is taken from PGPASSWORD, else asked for.
+// SourceURL completes a source URL given in field, which must not contain a
+// password. The password comes from PGPASSWORD, else from ask.
 func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, error) {
 	if scheme, _, ok := strings.Cut(from, "://"); !ok || !strings.EqualFold(scheme, "postgres") && !strings.EqualFold(scheme, "postgresql") {
 		return "", usagef("%s: must begin with postgres:// or postgresql://: only a PostgreSQL server can be imported from", field)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// unfit is why one of several objects or files is left out, because of its name.
-// The others are carried over all the same.
+// unfit is why one of several objects or files is left out because of its name.
+// The others are still transferred.
 type unfit struct {
 	name string // of the object or file
 	why  string
@@ -26,13 +26,13 @@ func leaveOut(err error) (*unfit, error) {
 	return nil, err
 }
 
-// outcome is what became of one of several.
+// outcome is the result for one of several items.
 type outcome[R any] struct {
 	of    R
-	unfit *unfit // nil for what was carried over
+	unfit *unfit // nil if it was transferred
 }
 
-// split separates what was carried over from what was left out.
+// split separates transferred items from those left out.
 func split[R any](all []outcome[R]) (results []R, unfits []*unfit) {
 	for _, one := range all {
 		if one.unfit != nil {
@@ -44,7 +44,7 @@ func split[R any](all []outcome[R]) (results []R, unfits []*unfit) {
 	return results, unfits
 }
 
-// leftOut says at the end what was left out, nil for nothing.
+// leftOut returns an error that lists what was left out, nil if nothing was.
 func leftOut(what, remedy string, all []*unfit) error {
 	if len(all) == 0 {
 		return nil
@@ -57,13 +57,13 @@ func leftOut(what, remedy string, all []*unfit) error {
 	return failf(exitError, "%s", text.String())
 }
 
-// aboutName reports whether an error of the file system is about the name of a
-// file or of its directories, and not about the disk: another name would do.
+// aboutName reports whether a file system error is about the name of a file or
+// of its directories, not about the disk: another name would work.
 func aboutName(err error) bool {
 	_, ofPath := errors.AsType[*fs.PathError](err)
 	number, ofSystem := errors.AsType[syscall.Errno](err)
 	if !ofSystem {
-		return ofPath // os.Root's own: the name leads out of the directory
+		return ofPath // os.Root's own error: the name escapes the directory
 	}
 	switch number {
 	case syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.ELOOP, syscall.EINVAL, syscall.EILSEQ:
@@ -73,7 +73,7 @@ func aboutName(err error) bool {
 	}
 }
 
-// whyName says what is wrong with a name, from an error that is aboutName.
+// whyName explains an aboutName error.
 func whyName(err error) string {
 	number, ofSystem := errors.AsType[syscall.Errno](err)
 	switch {

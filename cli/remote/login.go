@@ -15,10 +15,10 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// keyPrefix begins every API key.
+// keyPrefix is the prefix of every API key.
 const keyPrefix = "sk_live_"
 
-// login is what `login` was asked for.
+// login holds the flags of `login`.
 type login struct {
 	preset, name string
 	noBrowser    bool
@@ -68,8 +68,8 @@ func (t *task) login(in login) error {
 	return t.keep(name, p)
 }
 
-// loginTarget is the profile that is to be made, still without a key: for the
-// appliance named, else the one it is for already.
+// loginTarget returns the profile to write, still without a key: for the given
+// address, else for the address it already has.
 func (t *task) loginTarget() (string, profile, error) {
 	name := flagOr(t.profile, variableProfile)
 	named := name != ""
@@ -81,7 +81,7 @@ func (t *task) loginTarget() (string, profile, error) {
 		if _, path := profilePath(name); path != nil {
 			return "", profile{}, path
 		}
-		old = profile{} // there is none, or it cannot be read: it is written anew
+		old = profile{} // missing or unreadable: it is written anew
 	}
 	var p profile
 	if p.URL, err = t.address(flagOr(t.url, variableURL), old); err != nil {
@@ -100,7 +100,7 @@ func (t *task) loginTarget() (string, profile, error) {
 	return name, p, nil
 }
 
-// authorize is the device flow of RFC 8628.
+// authorize runs the device flow of RFC 8628.
 func (t *task) authorize(in login) (key, id string, err error) {
 	if in.name == "" {
 		host, _ := os.Hostname()
@@ -125,8 +125,8 @@ func (t *task) authorize(in login) (key, id string, err error) {
 	return token.APIKey, token.Key.ID, loginError(err)
 }
 
-// webPage is the page to approve at, the code in it where the appliance has
-// such an address. Nothing but a web page is ever opened.
+// webPage returns the approval page, with the code in its address if the
+// appliance offers that. It accepts only web pages.
 func webPage(codes wire.DeviceCodes) (string, error) {
 	page := codes.VerificationURIComplete
 	if page == "" {
@@ -150,7 +150,7 @@ func loginError(err error) error {
 	}
 }
 
-// keep tries the key, and keeps it once it works.
+// keep saves the key once a request with it has worked.
 func (t *task) keep(name string, p profile) (err error) {
 	if !strings.HasPrefix(p.APIKey, keyPrefix) {
 		return usagef("that is no API key: they begin with %s", keyPrefix)
@@ -164,7 +164,7 @@ func (t *task) keep(name string, p profile) (err error) {
 		return notKept(explain(err, p.URL), p)
 	}
 	if err == nil && !slices.ContainsFunc(status.Projects, func(of wire.Project) bool { return of.ID == p.Project }) {
-		p.Project = "" // of another organization
+		p.Project = "" // it belonged to another organization
 	}
 	if err := writeProfile(name, p); err != nil {
 		return notKept(err, p)
@@ -183,7 +183,7 @@ func (t *task) keep(name string, p profile) (err error) {
 	}
 	result := map[string]any{"profile": name, "url": p.URL, "organization": status.Organization, "projects": status.Projects}
 	return t.show(result, func(w io.Writer) {
-		as := "" // a key may do without account:read
+		as := "" // a key may lack account:read
 		if status.Organization.Name != "" {
 			as = " as " + printable(status.Organization.Name)
 		}
@@ -191,7 +191,7 @@ func (t *task) keep(name string, p profile) (err error) {
 	})
 }
 
-// notKept says of a key that was made for nothing that it is there.
+// notKept adds that a newly issued key was not saved but is still valid.
 func notKept(err error, p profile) error {
 	if p.KeyID == "" {
 		return err
@@ -200,7 +200,7 @@ func notKept(err error, p profile) error {
 		"`holdfast admin key revoke " + p.KeyID + "`, or in the console", err}
 }
 
-// warnsOfClearText reports whether a key would cross a network in the clear.
+// warnsOfClearText reports whether a key would cross a network unencrypted.
 func warnsOfClearText(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" {

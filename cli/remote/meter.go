@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// meter shows in one line of a terminal how far something is: a bar where
-// that is known, else something that turns. Where there is no terminal it
-// shows nothing. It is stopped once.
+// meter shows progress in one line of a terminal: a bar if the total is known,
+// else a spinner. Without a terminal it shows nothing. It must be stopped
+// exactly once.
 type meter struct {
 	out   *os.File // nil shows nothing
 	label string
@@ -22,12 +22,12 @@ type meter struct {
 	ended sync.WaitGroup
 
 	mu          sync.Mutex
-	done, total int64 // total 0 is not known
-	bytes       bool  // they are bytes, not percent
+	done, total int64 // total 0 means unknown
+	bytes       bool  // done and total are bytes, not percent
 	note        string
 }
 
-// meter begins to show label.
+// meter starts a meter with a label.
 func (t *task) meter(label string) *meter {
 	m := &meter{label: label, start: time.Now(), stopc: make(chan struct{})}
 	if file, ok := t.cmd.ErrOrStderr().(*os.File); ok && !t.json && term.IsTerminal(int(file.Fd())) {
@@ -37,28 +37,28 @@ func (t *task) meter(label string) *meter {
 	return m
 }
 
-// percent says how far it is, and what is being done.
+// percent sets the progress and the current step.
 func (m *meter) percent(percent int, note string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done, m.total, m.note = int64(percent), 100, note
 }
 
-// expect says how many bytes there will be.
+// expect sets the expected number of bytes.
 func (m *meter) expect(total int64, note string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.total, m.bytes, m.note = total, true, note
 }
 
-// add says that n more bytes are done.
+// add adds n bytes to those done.
 func (m *meter) add(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done += n
 }
 
-// stop takes the line away.
+// stop clears the line.
 func (m *meter) stop() {
 	close(m.stopc)
 	m.ended.Wait()
@@ -100,7 +100,8 @@ func cut(line string, width int) string {
 	return line
 }
 
-// line is what is shown: "restoring shop  [####····] 50%  switching  3s".
+// line returns the line to show: "restoring shop  [####····] 50%  switching
+// 3s".
 func (m *meter) line(turn int, elapsed time.Duration) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +122,7 @@ func (m *meter) line(turn int, elapsed time.Duration) string {
 	return strings.Join(append(parts, span(elapsed)), "  ")
 }
 
-// amount is how many bytes of how many, how fast, and how long it will take.
+// amount returns the bytes done and expected, the speed, and the time left.
 func (m *meter) amount(elapsed time.Duration) []string {
 	amount := size(m.done)
 	if m.total > 0 {
@@ -135,7 +136,7 @@ func (m *meter) amount(elapsed time.Duration) []string {
 	return parts
 }
 
-// metered counts what is read.
+// metered counts the bytes read.
 type metered struct {
 	io.Reader
 	meter *meter

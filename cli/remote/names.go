@@ -18,20 +18,20 @@ const (
 	idProject  = "proj_"
 )
 
-// isID reports whether text has the form of an id: a name may begin like one.
+// isID reports whether text has the form of an id; a name may start like one.
 func isID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
 	return ok && len(rest) == 26 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// named is what something is known by.
+// named holds what identifies a record.
 type named struct {
 	id, name, project string
-	note              string // shown beside a completion
+	note              string // shown with a completion
 }
 
-// find returns the one thing of a kind ("database") that is called name, in
-// the project that --project names or in any.
+// find returns the one item of a kind ("database") with the given name, in the
+// project that --project names or in any.
 func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
 	var found []T
 	var names []string
@@ -55,8 +55,8 @@ func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(
 	}
 }
 
-// inProject walks those of a list that are in the project that --project names,
-// all of them without it.
+// inProject filters a list by the project that --project names; without the
+// flag it yields all.
 func inProject[T any](t *task, all iter.Seq2[T, error], look func(T) named) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		project, err := t.projectFilter()
@@ -81,7 +81,7 @@ func namedBucket(b wire.Bucket) named { return named{id: b.ID, name: b.Name, pro
 
 func namedImport(i wire.Import) named { return named{id: i.ID, name: i.Name, project: i.Project} }
 
-// shownNames is how many names an error lists at most.
+// shownNames is the maximum number of names in an error.
 const shownNames = 8
 
 func unknownName(kind, name string, names []string) error {
@@ -106,7 +106,7 @@ func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
 	return usagef("%q is ambiguous: %d %ss have this name (%s); say --project, or the id", name, len(found), kind, strings.Join(ids, ", "))
 }
 
-// database returns the database of an id or name.
+// database returns the database with the given id or name.
 func (t *task) database(name string) (wire.Database, error) {
 	if isID(name, idDatabase) {
 		return t.api.GetDatabase(t.ctx, name)
@@ -114,7 +114,7 @@ func (t *task) database(name string) (wire.Database, error) {
 	return find(t, t.api.Databases(t.ctx), "database", name, namedDatabase)
 }
 
-// bucket returns the id of the bucket of an id or name.
+// bucket returns the id of the bucket with the given id or name.
 func (t *task) bucket(name string) (string, error) {
 	if isID(name, idBucket) {
 		return name, nil
@@ -126,7 +126,7 @@ func (t *task) bucket(name string) (string, error) {
 // latest stands for the newest completed backup.
 const latest = "latest"
 
-// backup returns the backup of an id, or the newest.
+// backup returns the backup with the given id, or the newest completed one.
 func (t *task) backup(db wire.Database, name string) (wire.Backup, error) {
 	if isID(name, idBackup) {
 		return t.api.GetBackup(t.ctx, db.ID, name)
@@ -142,8 +142,7 @@ func (t *task) backup(db wire.Database, name string) (wire.Backup, error) {
 	return wire.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
 }
 
-// importID returns the id of the import of an id, or of the name of the
-// database that it makes.
+// importID returns the id of the import with the given id or database name.
 func (t *task) importID(name string) (string, error) {
 	if isID(name, idImport) {
 		return name, nil
@@ -152,7 +151,8 @@ func (t *task) importID(name string) (string, error) {
 	return i.ID, err
 }
 
-// projectFilter is the id of the project that --project names, "" without it.
+// projectFilter returns the id of the project that --project names, "" without
+// the flag.
 func (t *task) projectFilter() (string, error) {
 	name := flagOr(t.project, variableProject)
 	if name == "" || isID(name, idProject) {
@@ -165,8 +165,8 @@ func (t *task) projectFilter() (string, error) {
 	return pickProject(status.Projects, name)
 }
 
-// projectForNew is the id of the project that something new is put into: the
-// one named, else the profile's, else the only one.
+// projectForNew returns the id of the project for a new resource: the given
+// one, else the profile's, else the only one.
 func (t *task) projectForNew() (string, error) {
 	name := cmp.Or(flagOr(t.project, variableProject), t.connection.project)
 	if isID(name, idProject) {

@@ -19,7 +19,7 @@ func newObjectDelete(s *session) *cobra.Command {
 	return cmd
 }
 
-// doomed is an object that is to be deleted.
+// doomed is an object to delete.
 type doomed struct{ bucketName, bucket, key string }
 
 func (t *task) deleteObjects(args []string, recursive bool) error {
@@ -44,12 +44,12 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 	})
 	m.stop()
 	if len(deleted) > 0 {
-		t.remarkRecoverable(deleted[0].Recoverable, "objects") // the first one's time is over first
+		t.remarkRecoverable(deleted[0].Recoverable, "objects") // the first one's retention ends first
 	}
 	return transferred(t, deleted, err, func(d wire.DeletedObject) string { return "deleted " + d.Key })
 }
 
-// doom finds what an argument names.
+// doom finds the objects that an argument names.
 func (t *task) doom(arg string, recursive bool) ([]doomed, error) {
 	at, err := parseTarget(arg)
 	if err != nil {

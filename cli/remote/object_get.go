@@ -15,7 +15,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// get is what `object get` was asked for.
+// get holds the flags of `object get`.
 type get struct{ recursive, noClobber bool }
 
 func newObjectGet(s *session) *cobra.Command {
@@ -79,19 +79,19 @@ func (t *task) get(from, to string, in get) error {
 	return t.showSaved(results, err)
 }
 
-// placed is an object and the file it becomes, relative to a directory.
+// placed is an object and its file, relative to a directory.
 type placed struct {
 	object wire.Object
 	name   string
 }
 
-// saved is what is told of a downloaded object.
+// saved is the result of downloading an object.
 type saved struct {
 	wire.Object
 	File string `json:"file"`
 }
 
-// placeFor is the directory and the name for one object.
+// placeFor returns the directory and file name for one object.
 func placeFor(key, to string) (dir, name string, err error) {
 	if info, err := os.Stat(to); to == "" || err == nil && info.IsDir() {
 		name, err := fileName(path.Base(key))
@@ -103,7 +103,7 @@ func placeFor(key, to string) (dir, name string, err error) {
 	if strings.HasSuffix(to, string(filepath.Separator)) {
 		return "", "", usagef("there is no directory %s", to)
 	}
-	if _, err := os.Lstat(to); err == nil { // where a link leads is written, and not the link
+	if _, err := os.Lstat(to); err == nil { // write the link's target, not the link
 		if to, err = filepath.EvalSymlinks(to); err != nil {
 			return "", "", usagef("%v", err)
 		}
@@ -118,8 +118,8 @@ func orHere(dir string) string {
 	return dir
 }
 
-// fileName is the file that a key becomes, below a directory. Keys that are no
-// such name are unfit: an appliance is not trusted with where files go.
+// fileName returns the file name of a key, below a directory. Other keys are
+// unfit: the appliance must not decide where files go.
 func fileName(key string) (string, error) {
 	name := filepath.FromSlash(key)
 	if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
@@ -130,7 +130,7 @@ func fileName(key string) (string, error) {
 
 const noName = "is not the name of a file below a directory"
 
-// placeAll decides on the file of each object. An object cannot be a file where
+// placeAll chooses the file of each object. An object cannot be a file where
 // others need a directory.
 func placeAll(objects []wire.Object, folder string) (all []placed, unfits []*unfit) {
 	directories := map[string]bool{}
@@ -166,7 +166,7 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 			return err
 		}
 		if strings.HasSuffix(o.Key, "/") && o.SizeBytes == 0 {
-			continue // what other programs make to have a folder
+			continue // a folder marker of another program
 		}
 		objects = append(objects, o)
 	}
@@ -184,7 +184,7 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 	return t.showSaved(results, err)
 }
 
-// getInto downloads objects into a directory, and nowhere else.
+// getInto downloads objects into a directory and nowhere else.
 func (t *task) getInto(dir, bucket string, all []placed, in get) (results []saved, unfits []*unfit, err error) {
 	if len(all) == 0 {
 		return nil, nil, nil
@@ -219,7 +219,8 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) (results []save
 	return results, unfits, err
 }
 
-// saveAt downloads an object into its file, with the directories it needs.
+// saveAt downloads an object into its file and creates the directories it
+// needs.
 func (t *task) saveAt(root *os.Root, p placed, src downloadSource, m *meter) error {
 	err := root.MkdirAll(filepath.Dir(p.name), 0o777)
 	if err == nil {
@@ -238,8 +239,8 @@ func (t *task) showSaved(results []saved, err error) error {
 	return transferred(t, results, err, func(s saved) string { return fmt.Sprintf("%s (%s)", s.File, size(s.SizeBytes)) })
 }
 
-// forgetOlder removes what earlier downloads of other versions have left where
-// the objects go.
+// forgetOlder removes partial downloads of other versions from the target
+// directories.
 func (t *task) forgetOlder(root *os.Root, bucket string, all []placed) error {
 	sources := map[string][]downloadSource{}
 	for _, p := range all {
@@ -254,7 +255,7 @@ func (t *task) forgetOlder(root *os.Root, bucket string, all []placed) error {
 	return nil
 }
 
-// objectSource is where an object's bytes come from.
+// objectSource returns the download of an object.
 func (t *task) objectSource(bucket string, o wire.Object) downloadSource {
 	return downloadSource{
 		name: o.Key, id: bucket + " " + o.Key, etag: o.ETag, size: o.SizeBytes,

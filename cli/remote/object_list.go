@@ -17,7 +17,7 @@ func newObject(s *session) *cobra.Command {
 	return Group("object", "Objects in buckets", newObjectList(s), newObjectPut(s), newObjectGet(s), newObjectDelete(s))
 }
 
-// wildcards says how keys are matched, for the commands that do.
+// wildcards explains key patterns, for the help of commands that accept them.
 const wildcards = "* in a key is any characters but a slash, ** any characters, ? one; a backslash before one takes it at\n" +
 	"its word. Put such keys in quotes, or the shell takes them for files."
 
@@ -61,8 +61,8 @@ func (t *task) listLevel(bucket, prefix string) error {
 	return t.table(whole(), nil, "there are no objects here; `holdfast object put` puts one", []string{"SIZE", "CHANGED", "KEY"}, rows)
 }
 
-// matching walks the objects that a pattern names: by its wildcards, else
-// those that begin with it.
+// matching iterates over the objects that match a pattern or, without
+// wildcards, begin with it.
 func (t *task) matching(bucket string, p pattern) iter.Seq2[wire.Object, error] {
 	return func(yield func(wire.Object, error) bool) {
 		for o, err := range t.api.Objects(t.ctx, bucket, p.prefix) {
@@ -76,7 +76,7 @@ func (t *task) matching(bucket string, p pattern) iter.Seq2[wire.Object, error] 
 	}
 }
 
-// listAll prints objects as they come: there may be any number.
+// listAll prints objects as they arrive: there may be any number.
 func (t *task) listAll(bucket string, p pattern) error {
 	out, n := t.cmd.OutOrStdout(), 0
 	for o, err := range t.matching(bucket, p) {
@@ -97,7 +97,7 @@ func (t *task) listAll(bucket string, p pattern) error {
 	return nil
 }
 
-// endObjects ends a list of n objects as JSON.
+// endObjects ends a JSON list of n objects.
 func (t *task) endObjects(out io.Writer, n int) error {
 	begin, end := "", "\n  ]"
 	if n == 0 {
@@ -113,7 +113,7 @@ func (t *task) endObjects(out io.Writer, n int) error {
 	return err
 }
 
-// objectsBegin begins a list of objects as JSON.
+// objectsBegin starts a JSON list of objects.
 const objectsBegin = "{\n  \"data\": ["
 
 // printObject prints the n-th object of a list.

@@ -17,7 +17,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// put is what `object put` was asked for.
+// put holds the flags of `object put`.
 type put struct {
 	recursive, noClobber bool
 	contentType          string
@@ -47,11 +47,11 @@ func newObjectPut(s *session) *cobra.Command {
 	return cmd
 }
 
-// upload is a file and the key it gets.
+// upload is a file and its key.
 type upload struct {
 	file string // "-" is standard input
 	key  string
-	size int64 // -1 is not known
+	size int64 // -1 if unknown
 }
 
 func (t *task) put(files []string, to string, in put) error {
@@ -94,7 +94,7 @@ func countOf(uploads []upload) string {
 	return fmt.Sprintf("uploading %d files", len(uploads))
 }
 
-// totalOf is the size of all, 0 where one is not known.
+// totalOf returns the total size, 0 if one size is unknown.
 func totalOf(uploads []upload) int64 {
 	total := int64(0)
 	for _, u := range uploads {
@@ -106,8 +106,8 @@ func totalOf(uploads []upload) int64 {
 	return total
 }
 
-// planUploads decides on the key of every file. remark is told of what is left
-// out.
+// planUploads chooses the key of every file. It passes what is left out to
+// remark.
 func planUploads(files []string, key string, recursive bool, remark func(string, ...any)) ([]upload, error) {
 	inFolder := key == "" || strings.HasSuffix(key, "/")
 	if len(files) > 1 && !inFolder {
@@ -146,7 +146,7 @@ func planUploads(files []string, key string, recursive bool, remark func(string,
 	return uploads, oneForEach(uploads)
 }
 
-// oneForEach refuses two files for one object.
+// oneForEach rejects two files with the same key.
 func oneForEach(uploads []upload) error {
 	of := map[string]string{}
 	for _, u := range uploads {
@@ -158,7 +158,7 @@ func oneForEach(uploads []upload) error {
 	return nil
 }
 
-// knownSize is the size of a file, -1 for pipes and devices.
+// knownSize returns the size of a file, -1 for pipes and devices.
 func knownSize(info fs.FileInfo) int64 {
 	if !info.Mode().IsRegular() {
 		return -1
@@ -170,7 +170,7 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 	if !inFolder {
 		key += "/"
 	}
-	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow one
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
@@ -198,7 +198,7 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 	return uploads, err
 }
 
-// aboutKey makes the refusal of a file's key one that leaves the file out.
+// aboutKey turns the refusal of a key into an error that leaves the file out.
 func aboutKey(u upload, err error) error {
 	refusal, ok := errors.AsType[*client.Error](err)
 	if ok && refusal.Code == wire.CodeValidation && strings.HasPrefix(refusal.Message, "key: ") {
@@ -210,7 +210,7 @@ func aboutKey(u upload, err error) error {
 func (t *task) upload(m *meter, bucket string, u upload, in put) (wire.Object, error) {
 	body := io.Reader(os.Stdin)
 	if u.file != "-" {
-		file, err := await(t.ctx, func() (*os.File, error) { return os.Open(u.file) }) // a pipe's waits for its writer
+		file, err := await(t.ctx, func() (*os.File, error) { return os.Open(u.file) }) // opening a pipe waits for its writer
 		if err != nil {
 			return wire.Object{}, err
 		}
@@ -220,7 +220,7 @@ func (t *task) upload(m *meter, bucket string, u upload, in put) (wire.Object, e
 	if u.size < 0 {
 		body = Interruptible(t.ctx, body)
 	}
-	if u.size == 0 { // so say files of /proc
+	if u.size == 0 { // files in /proc report size 0
 		u.size = -1
 	}
 	contentType := in.contentType

@@ -14,10 +14,10 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// show prints a result: with --json in the API's envelope, else by human.
+// show prints a result: with --json in the API's envelope, else through human.
 func (t *task) show(result any, human func(io.Writer)) error { return t.showWith(nil, result, human) }
 
-// showWith is show, with what the API's meta says besides of such a result.
+// showWith is show with additional meta fields.
 func (t *task) showWith(meta map[string]any, result any, human func(io.Writer)) error {
 	if !t.json {
 		return Print(t.cmd.OutOrStdout(), human)
@@ -25,7 +25,8 @@ func (t *task) showWith(meta map[string]any, result any, human func(io.Writer)) 
 	return encodeJSON(t.cmd.OutOrStdout(), envelope{result, t.meta(meta)}, "")
 }
 
-// shows returns what prints the answer of a call to the API: shows(t, human)(call).
+// shows returns a function that prints the result of an API call: shows(t,
+// human)(call).
 func shows[R any](t *task, human func(io.Writer, R)) func(R, error) error {
 	return func(result R, err error) error {
 		if err != nil {
@@ -35,25 +36,25 @@ func shows[R any](t *task, human func(io.Writer, R)) func(R, error) error {
 	}
 }
 
-// envelope is every answer of the API, and of the commands with --json.
+// envelope wraps every API response, and every result with --json.
 type envelope struct {
 	Data any            `json:"data"`
 	Meta map[string]any `json:"meta"`
 }
 
-// meta adds the id of the last request to what else is said about a result; null
-// where the appliance was not asked.
+// meta adds the id of the last request, null if there was none, to the other
+// meta fields.
 func (t *task) meta(besides map[string]any) map[string]any {
 	meta := map[string]any{"request_id": t.requestID.Load()}
 	maps.Copy(meta, besides)
 	return meta
 }
 
-// whole is the meta of a list from its beginning to its end.
+// whole is the meta of a complete list.
 func whole() map[string]any { return map[string]any{"next_cursor": nil} }
 
-// encodeJSON writes JSON for people and programs, each line but the first
-// after prefix. URLs in it stay as they are.
+// encodeJSON writes indented JSON, each line but the first after prefix. It
+// does not escape the characters of URLs.
 func encodeJSON(w io.Writer, value any, prefix string) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -61,8 +62,8 @@ func encodeJSON(w io.Writer, value any, prefix string) error {
 	return encoder.Encode(value)
 }
 
-// list prints all records of a list of the API as a table, or says that there
-// are none.
+// list prints all records of an API list as a table, or a remark if there are
+// none.
 func list[R any](t *task, all iter.Seq2[R, error], empty string, headings []string, row func(R) []string) error {
 	records, rows := []R{}, [][]string{}
 	for r, err := range all {
@@ -74,7 +75,7 @@ func list[R any](t *task, all iter.Seq2[R, error], empty string, headings []stri
 	return t.table(whole(), records, empty, headings, rows)
 }
 
-// table prints rows below headings, or says that there are none.
+// table prints rows below headings, or a remark if there are none.
 func (t *task) table(meta map[string]any, items any, empty string, headings []string, rows [][]string) error {
 	return t.showWith(meta, items, func(w io.Writer) {
 		if len(rows) == 0 {
@@ -85,22 +86,22 @@ func (t *task) table(meta map[string]any, items any, empty string, headings []st
 	})
 }
 
-// remark says something beside the result.
+// remark prints a note that is not part of the result.
 func (t *task) remark(format string, args ...any) {
 	if !t.json {
 		fmt.Fprintln(t.cmd.ErrOrStderr(), printable(fmt.Sprintf(format, args...)))
 	}
 }
 
-// remarkRecoverable says with which command of the trash the operator can bring
-// back what was deleted.
+// remarkRecoverable names the trash command with which the operator can recover
+// what was deleted.
 func (t *task) remarkRecoverable(deleted wire.Recoverable, command string) {
 	if deleted.RecoverableUntil != nil {
 		t.remark("until %s the operator can bring it back: `holdfast admin trash %s`", moment(deleted.RecoverableUntil), command)
 	}
 }
 
-// details prints names and values, those without a value left out.
+// details prints names and values, without empty values.
 func details(w io.Writer, pairs ...string) {
 	var rows [][]string
 	for i := 0; i < len(pairs); i += 2 {
@@ -122,10 +123,10 @@ func columns(w io.Writer, rows [][]string) {
 		}
 		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
 	}
-	_ = tabs.Flush() // Print remembers w's errors
+	_ = tabs.Flush() // Print keeps w's errors
 }
 
-// printMore prints a table below others, where there is anything in it.
+// printMore prints a table below others, unless it is empty.
 func printMore[T any](w io.Writer, headings []string, items []T, row func(T) []string) {
 	if len(items) == 0 {
 		return
@@ -138,8 +139,8 @@ func printMore[T any](w io.Writer, headings []string, items []T, row func(T) []s
 	columns(w, rows)
 }
 
-// printable shows what others have written, control characters as \x1b: a
-// terminal obeys some of them.
+// printable escapes control characters in untrusted text, as \x1b: a terminal
+// interprets some of them.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -152,19 +153,18 @@ func printable(text string) string {
 	return b.String()
 }
 
-// Plain returns where text for people is to go, lines as a whole: of what an
-// appliance or a file has said, nothing reaches w that a terminal would obey.
+// Plain returns a writer for text from an appliance or a file. It escapes what
+// a terminal would interpret, except newlines and tabs. Write whole lines.
 func Plain(w io.Writer) io.Writer { return &plain{w: w} }
 
-// Print has a result for people written to Plain, and returns what w failed
-// with first.
+// Print has human write a result to Plain, and returns w's first error.
 func Print(w io.Writer, human func(io.Writer)) error {
 	out := &plain{w: w}
 	human(out)
 	return out.err
 }
 
-// plain ends with the first error of w.
+// plain stops at the first error of w.
 type plain struct {
 	w   io.Writer
 	err error
@@ -189,7 +189,7 @@ func (p *plain) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// size writes bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	const step = 1024
 	if n < step {
@@ -205,7 +205,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f %ciB", value, units[0])
 }
 
-// sizeOr is size for what may not be known.
+// sizeOr is size for a number that may be unknown.
 func sizeOr(n *int64) string {
 	if n == nil {
 		return ""
@@ -213,7 +213,7 @@ func sizeOr(n *int64) string {
 	return size(*n)
 }
 
-// moment writes a time in full.
+// moment formats a time in full.
 func moment(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -221,7 +221,7 @@ func moment(at *time.Time) string {
 	return at.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// Ago writes how long a time is past, "" for nil.
+// Ago formats the time since at, "" for nil.
 func Ago(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -229,7 +229,7 @@ func Ago(at *time.Time) string {
 	return span(time.Since(*at)) + " ago"
 }
 
-// span writes a duration in its largest unit.
+// span formats a duration in its largest unit.
 func span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -243,7 +243,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// text returns what p points to, "" for nil.
+// text dereferences p; nil gives "".
 func text[T ~string](p *T) string {
 	if p == nil {
 		return ""
@@ -251,7 +251,7 @@ func text[T ~string](p *T) string {
 	return string(*p)
 }
 
-// orNil returns what leaves a field out of a request for "".
+// orNil returns nil for "", which leaves a field out of a request.
 func orNil[T ~string](s T) *T {
 	if s == "" {
 		return nil
@@ -259,7 +259,7 @@ func orNil[T ~string](s T) *T {
 	return &s
 }
 
-// yesNo writes a truth for people.
+// yesNo formats a boolean.
 func yesNo(b bool) string {
 	if b {
 		return "yes"

@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// What the names of partial downloads begin and end with.
+// Prefix and suffix of the names of partial downloads.
 const (
 	partialPrefix = ".holdfast-"
 	partialSuffix = ".part"
 )
 
-// partial is the name under which a download that is not yet whole waits to
-// be gone on with, beside the file it becomes. It says which bytes it is of.
+// partial returns the name of the partial download of a file, beside it. The
+// name identifies the version.
 func (src downloadSource) partial(name string) string {
 	return filepath.Join(filepath.Dir(name), src.partialsBegin()+shortHash(src.etag)+partialSuffix)
 }
 
-// partialsBegin is what the names of partial downloads of the same begin with,
-// whatever version they are of.
+// partialsBegin returns the common prefix of the partial downloads of all
+// versions.
 func (src downloadSource) partialsBegin() string { return partialPrefix + shortHash(src.id) + "-" }
 
 func shortHash(text string) string {
@@ -32,8 +32,8 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// removeOutdated removes from a directory what earlier tries have left of other
-// versions of the sources: nothing will be made of it any more.
+// removeOutdated removes partial downloads of other versions of the sources
+// from a directory: they will not be resumed.
 func removeOutdated(root *os.Root, dir string, sources []downloadSource) error {
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(dir))
 	if errors.Is(err, fs.ErrNotExist) || aboutName(err) { // no directory of that name
@@ -50,19 +50,19 @@ func removeOutdated(root *os.Root, dir string, sources []downloadSource) error {
 		}
 		old, openErr := openPartial(root, filepath.Join(dir, name))
 		if openErr != nil {
-			continue // another process has it, and removes it
+			continue // another process holds it, and removes it
 		}
 		err = errors.Join(err, root.Remove(filepath.Join(dir, name)), old.Close())
 	}
 	return err
 }
 
-// isPartial reports whether a file's name is that of a partial download.
+// isPartial reports whether a file name is that of a partial download.
 func isPartial(name string) bool {
 	return strings.HasPrefix(name, partialPrefix) && strings.HasSuffix(name, partialSuffix)
 }
 
-// openPartial opens a partial download for this process alone, until it is
+// openPartial opens and locks a partial download for this process until it is
 // closed.
 func openPartial(root *os.Root, partial string) (*os.File, error) {
 	for {
@@ -70,7 +70,7 @@ func openPartial(root *os.Root, partial string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Other errors are those of file systems that have no locks.
+		// Other errors come from file systems without locks.
 		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 			file.Close()
 			return nil, failf(exitConflict, "the same is being downloaded into %s already", filepath.Dir(file.Name()))
@@ -79,6 +79,6 @@ func openPartial(root *os.Root, partial string) (*os.File, error) {
 		if there, lstatErr := root.Lstat(partial); err == nil && lstatErr == nil && os.SameFile(opened, there) {
 			return file, nil
 		}
-		file.Close() // the process that had it has renamed or removed it
+		file.Close() // the process that held it renamed or removed it
 	}
 }

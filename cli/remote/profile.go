@@ -15,8 +15,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// profile is a file of its own, so that two logins at a time do not undo each
-// other. It holds the key: 0600, in a directory 0700.
+// profile is stored in a file of its own, so that two concurrent logins do not
+// undo each other. It contains the key: mode 0600, in a directory of mode 0700.
 type profile struct {
 	URL           string `toml:"url"` // with the version
 	APIKey        string `toml:"api_key"`
@@ -25,12 +25,12 @@ type profile struct {
 	Project       string `toml:"project,omitempty"`        // id
 }
 
-// defaultProfile is the one in use until another is chosen.
+// defaultProfile is in use until another is chosen.
 const defaultProfile = "default"
 
 var profileForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// configDir is the XDG config directory's part for holdfast.
+// configDir returns holdfast's directory in the XDG config directory.
 func configDir() (string, error) {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "holdfast"), nil
@@ -42,8 +42,8 @@ func configDir() (string, error) {
 	return filepath.Join(home, ".config", "holdfast"), nil
 }
 
-// profilePath is where a profile is, once its name was checked: it may not
-// lead elsewhere.
+// profilePath validates a profile's name, so that it cannot lead elsewhere, and
+// returns its path.
 func profilePath(name string) (string, error) {
 	if !profileForm.MatchString(name) {
 		return "", usagef("profile: %q is not a name of letters, digits, dots, hyphens and underscores", name)
@@ -83,7 +83,7 @@ func writeProfile(name string, p profile) error {
 	return durable.WriteFile(path, text.Bytes(), 0o600)
 }
 
-// removeProfile removes a profile; the error is fs.ErrNotExist where there is
+// removeProfile removes a profile; the error is fs.ErrNotExist if there is
 // none.
 func removeProfile(name string) error {
 	path, err := profilePath(name)
@@ -93,7 +93,7 @@ func removeProfile(name string) error {
 	return os.Remove(path)
 }
 
-// currentProfile is the name of the profile in use.
+// currentProfile returns the name of the profile in use.
 func currentProfile() string {
 	dir, err := configDir()
 	if err != nil {

@@ -23,7 +23,7 @@ func (t *task) logout() error {
 	if name == "" {
 		name = currentProfile()
 	}
-	p, _ := readProfile(name) // one that cannot be read is removed as well
+	p, _ := readProfile(name) // an unreadable one is removed as well
 	if err := removeProfile(name); errors.Is(err, fs.ErrNotExist) {
 		return failf(exitNotFound, "there is no profile %s; `holdfast profile list` shows what there is", name)
 	} else if err != nil {

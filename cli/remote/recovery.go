@@ -43,8 +43,8 @@ func recoveryDetails(w io.Writer, r wire.Recovery) {
 	})
 }
 
-// exactly writes a time as --to takes it, and no earlier: the last commit before
-// it would be missing.
+// exactly formats a time for --to without rounding down, which would lose the
+// last commit.
 func exactly(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -84,7 +84,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 	return cmd
 }
 
-// restoreTarget reads where a restore goes to.
+// restoreTarget parses the target of a restore.
 func restoreTarget(at, lsn, name string, now time.Time) (wire.RequestRestore, error) {
 	in := wire.RequestRestore{TargetLSN: orNil(lsn), Mode: new(wire.RestoreInPlace)}
 	if name != "" {
@@ -101,8 +101,8 @@ func restoreTarget(at, lsn, name string, now time.Time) (wire.RequestRestore, er
 	return in, err
 }
 
-// timeOrAgo reads a flag that is a time, or how long before now one is; the
-// zero time for none.
+// timeOrAgo parses a flag that is a time or a duration before now; "" gives the
+// zero time.
 func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -127,7 +127,7 @@ func (t *task) planRestore(db wire.Database, in wire.RequestRestore) error {
 	})(t.api.PlanRestore(t.ctx, db.ID, in))
 }
 
-// about writes an estimate, which may be missing.
+// about formats an estimate, which may be missing.
 func about(seconds *float64) string {
 	if seconds == nil {
 		return "unknown: no restore or verification has been measured on that machine"

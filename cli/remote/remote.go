@@ -2,8 +2,8 @@ package remote
 
 import "github.com/spf13/cobra"
 
-// Commands returns the commands, for the root of the command line; version is
-// what the program is called in audit logs.
+// Commands returns the commands for the root of the command line; version
+// identifies the program in audit logs.
 func Commands(version string) []*cobra.Command {
 	s := &session{userAgent: "holdfast/" + version}
 	commands := []*cobra.Command{
@@ -17,7 +17,7 @@ func Commands(version string) []*cobra.Command {
 	return append(commands, newExitCodes())
 }
 
-// Group returns a command that only holds others.
+// Group returns a command that only holds subcommands.
 func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short}
 	cmd.AddCommand(commands...)

@@ -17,7 +17,7 @@ import (
 	"holdfast/cli/client"
 )
 
-// The variables that stand for flags, and the one that stands for a profile.
+// Environment variables that replace flags and, for the key, a profile.
 const (
 	variableURL     = "HOLDFAST_URL"
 	variableKey     = "HOLDFAST_API_KEY"
@@ -26,17 +26,17 @@ const (
 	variableCA      = "HOLDFAST_CA_CERT"
 )
 
-// defaultURL is where `holdfast serve` listens unless told otherwise.
+// defaultURL is the default address of `holdfast serve`.
 const defaultURL = "http://127.0.0.1:8432"
 
-// session holds the flags that all commands have.
+// session holds the flags common to all commands.
 type session struct {
 	userAgent string
 
 	url, profile, project, caFile string
 	json, yes                     bool
 
-	requestID atomic.Pointer[string] // of the last answer of the API
+	requestID atomic.Pointer[string] // of the API's last response
 }
 
 func (s *session) register(cmd *cobra.Command) {
@@ -60,7 +60,7 @@ type task struct {
 	connection connection
 }
 
-// command makes a command that needs a key.
+// command returns a command that needs a key.
 func (s *session) command(use, short string, args cobra.PositionalArgs, do func(*task, []string) error) *cobra.Command {
 	return s.local(use, short, args, func(t *task, args []string) error {
 		if err := t.connect(); err != nil {
@@ -70,7 +70,7 @@ func (s *session) command(use, short string, args cobra.PositionalArgs, do func(
 	})
 }
 
-// local makes a command that needs none.
+// local returns a command that needs no key.
 func (s *session) local(use, short string, args cobra.PositionalArgs, do func(*task, []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short,
@@ -81,17 +81,16 @@ func (s *session) local(use, short string, args cobra.PositionalArgs, do func(*t
 	}
 }
 
-// connection is which appliance is asked, and with which key.
+// connection is an appliance's address and the key for it.
 type connection struct {
 	base    string // with the version
 	key     string
 	ca      string // PEM, "" for the system's authorities
-	profile string // whose key it is, "" for the environment's
+	profile string // the source of the key, "" for the environment
 	project string // the profile's
 }
 
-// connect decides which appliance is asked with which key, and makes the
-// client.
+// connect chooses the appliance and the key, and creates the client.
 func (t *task) connect() error {
 	c, err := t.resolve()
 	if err != nil {
@@ -105,9 +104,9 @@ func (t *task) connect() error {
 	return err
 }
 
-// resolve finds the appliance and the key. A profile's key is for the
-// profile's appliance only: an address from elsewhere never gets it. An address
-// and a key from elsewhere stand for a profile, and none is read.
+// resolve chooses the appliance and the key. It sends a profile's key only to
+// the profile's appliance. If both the address and the key come from elsewhere,
+// no profile is read.
 func (s *session) resolve() (connection, error) {
 	c := connection{key: strings.TrimSpace(os.Getenv(variableKey))}
 	address := flagOr(s.url, variableURL)
@@ -160,7 +159,7 @@ func (s *session) address(given string, p profile) (string, error) {
 	return base, nil
 }
 
-// flagOr returns a flag's value, else the variable's.
+// flagOr returns a flag's value, else the environment variable's.
 func flagOr(flag, variable string) string {
 	if flag != "" {
 		return flag
@@ -184,7 +183,7 @@ func (s *session) client(c connection) (*client.Client, error) {
 	return client.New(client.Config{URL: c.base, Key: c.key, HTTP: &noting{transport, &s.requestID}, UserAgent: s.userAgent})
 }
 
-// noting notes the id of the last request that the API has answered.
+// noting stores the id of the last request that the API answered.
 type noting struct {
 	http.RoundTripper
 	last *atomic.Pointer[string]
@@ -199,8 +198,8 @@ func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// loadProfile returns the profile in question; one that was not named need
-// not exist.
+// loadProfile returns the selected profile; one that was not named need not
+// exist.
 func (s *session) loadProfile() (string, profile, error) {
 	name := flagOr(s.profile, variableProfile)
 	named := name != ""

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// inParallel is how many objects are on their way at a time.
+// inParallel is the number of concurrent transfers.
 const inParallel = 4
 
-// inOrder does work for every item, some at a time, and returns the results in
-// the order of the items. The first error ends it all, and the results are
-// those of what was done until then.
+// inOrder does work for every item, a few concurrently, and returns the results
+// in the order of the items. The first error stops all work; the results are
+// then those completed before.
 func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R, error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
@@ -26,7 +26,7 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 		workers.Go(func() {
 			for i := range places {
 				if ctx.Err() != nil {
-					return // both were ready: the place, and the end
+					return // both were ready: the index and the cancellation
 				}
 				var err error
 				if results[i], err = work(&inner, items[i]); err != nil {
@@ -53,8 +53,8 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 	return kept, context.Cause(ctx)
 }
 
-// transferred prints what was carried over, a line for each or all as JSON,
-// and returns what kept the rest from it.
+// transferred prints what was transferred, one line each or all as JSON, and
+// returns the error that stopped the rest.
 func transferred[R any](t *task, results []R, err error, line func(R) string) error {
 	if len(results) == 0 && err != nil {
 		return err
