@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// account is a user the appliance can run as.
+// account is a user that the appliance can run as.
 type account struct {
 	name     string
 	uid, gid int
 }
 
-// choice is the account to become, and why this one.
+// choice is the account to switch to, and the reason.
 type choice struct {
 	account
 	reason string
-	shared bool // other services may run as the user too
+	shared bool // other services may run as this user too
 }
 
-// tell logs who the process has become; nothing when it was not root.
+// tell logs which user the process switched to; nothing if it was not root.
 func (c choice) tell(log *slog.Logger) {
 	switch {
 	case c.name == "":
@@ -35,10 +35,10 @@ func (c choice) tell(log *slog.Logger) {
 	}
 }
 
-// chooseAccount picks the account to become: the one that was asked for, else
-// the owner of the data directory, else holdfast, else postgres, else nobody.
-// Where the data directory is absent and there is no user holdfast, makeUser may
-// make it; it is nil for commands that make nothing.
+// chooseAccount picks the account to switch to: the given one, else the owner of
+// the data directory, else holdfast, else postgres, else nobody. If the data
+// directory is absent and the user holdfast does not exist, makeUser may create
+// it; makeUser is nil for commands that create nothing.
 func chooseAccount(dataDir, name string, makeUser func() error) (choice, error) {
 	owner, owned, err := ownerOf(dataDir)
 	if err != nil {

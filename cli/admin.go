@@ -23,24 +23,24 @@ func newAdmin() *cobra.Command {
 	return cmd
 }
 
-// admin is what every operator's command has.
+// admin holds what all operator commands share.
 type admin struct {
 	config
 	org       string
 	json, yes bool
-	// question says what the command is about to delete; nil when it asks nothing.
+	// question describes what the command will delete; nil if it does not ask.
 	question func(a *admin, args []string) string
 }
 
-// trait is something that some of the operator's commands have.
+// trait configures an option that some operator commands have.
 type trait func(*admin, *cobra.Command)
 
-// inOrganization gives a command the flag --org.
+// inOrganization adds the flag --org to a command.
 func inOrganization(a *admin, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.org, "org", model.DefaultName, "id or name of the organization")
 }
 
-// asking has a command ask before it goes on, and gives it the flag --yes.
+// asking makes a command ask for confirmation, and adds the flag --yes.
 func asking(question func(a *admin, args []string) string) trait {
 	return func(a *admin, cmd *cobra.Command) {
 		a.question = question
@@ -48,14 +48,14 @@ func asking(question func(a *admin, args []string) string) trait {
 	}
 }
 
-// group makes a command that only holds others.
+// group returns a command that only holds subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return remote.Group(use, short, commands...)
 }
 
-// newAdminCommand makes one operator's command. arguments gives what is sent,
-// and show prints the result for a person; with --json it is printed as it is.
-// A result that has a method Err decides how the command ends.
+// newAdminCommand returns an operator command. arguments returns the request,
+// and show prints the result for a person; with --json the result is printed
+// unchanged. If the result has a method Err, the command returns its error.
 func newAdminCommand[R any](
 	use, short string, action model.Action, n cobra.PositionalArgs,
 	arguments func(*admin, *cobra.Command, []string) (any, error), show func(io.Writer, R), traits ...trait,
@@ -119,15 +119,15 @@ func ask[R any](cmd *cobra.Command, a *admin, action model.Action, sent any) (R,
 	return result, err
 }
 
-// nothing are the arguments of commands that have none.
+// nothing returns the arguments of a command that has none.
 func nothing(*admin, *cobra.Command, []string) (any, error) { return struct{}{}, nil }
 
-// target are the arguments of commands about the one thing named.
+// target returns the arguments of a command about one named resource.
 func target(_ *admin, _ *cobra.Command, args []string) (any, error) {
 	return operator.Target{ID: args[0]}, nil
 }
 
-// named are the arguments of commands that make something of a name.
+// named returns the arguments of a command that creates something with a name.
 func named(_ *admin, _ *cobra.Command, args []string) (any, error) {
 	return operator.Named{Name: args[0]}, nil
 }

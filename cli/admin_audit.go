@@ -56,7 +56,7 @@ func newAdminAuditExport() *cobra.Command {
 	return cmd
 }
 
-// export asks for the log part by part.
+// export requests the log in parts.
 func export(cmd *cobra.Command, a *admin, in operator.Export) error {
 	for {
 		part, err := ask[operator.Exported](cmd, a, model.ActionAuditExport, in)

@@ -42,7 +42,7 @@ func newAdminKeyCreate() *cobra.Command {
 	return cmd
 }
 
-// parseLife reads a flag's duration, which may be given in days.
+// parseLife parses a flag's duration, which may be in days.
 func parseLife(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

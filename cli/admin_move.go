@@ -30,10 +30,10 @@ import (
 	"holdfast/server/operator"
 )
 
-// stream is the file name that means standard output or input.
+// stream is the file name that stands for standard output or input.
 const stream = "-"
 
-// mover is what export-all and import-all were asked for.
+// mover holds the flags of export-all and import-all.
 type mover struct {
 	config
 	passphraseFile string
@@ -89,9 +89,9 @@ PostgreSQL must be there in the databases' major versions. Leave the old applian
 	return cmd
 }
 
-// exportAll writes the file. What speaks to the appliance, or works on its
-// files, becomes their owner, and what writes the file must not: that is another
-// process, whose output this one keeps.
+// exportAll writes the archive. A process that asks the appliance, or works on
+// its files, switches to their owner, but the process that writes the archive
+// must not. So exportAll runs another process and saves its output.
 func (m *mover) exportAll(ctx context.Context, cmd *cobra.Command, file string) error {
 	if err := mustExist(m.DataDir); err != nil {
 		return err
@@ -129,7 +129,7 @@ func showWritten(w io.Writer, made operator.MetadataBackup) {
 	fmt.Fprintf(w, "%s (%d bytes)\n", made.Path, made.SizeBytes)
 }
 
-// exportApart has another process of this program export to w.
+// exportApart runs another process of this program and copies its export to w.
 func (m *mover) exportApart(ctx context.Context, w, stderr io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -161,7 +161,7 @@ func withoutVariable(environment []string, name string) (rest []string) {
 	return rest
 }
 
-// export writes the archive: the running appliance's, or that of the files.
+// export writes the archive: from the running appliance, or from its files.
 func (m *mover) export(ctx context.Context, w io.Writer) error {
 	name := operatorName()
 	if err := giveUpRoot(m.DataDir, m.User); err != nil {
@@ -220,8 +220,8 @@ func (m *mover) exportRunning(ctx context.Context, w io.Writer, name string) err
 	return nil
 }
 
-// importAll unpacks the file into the data directory. The file is opened before
-// root is given up.
+// importAll unpacks the archive into the data directory. It opens the archive
+// before it drops root.
 func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) error {
 	in := cmd.InOrStdin()
 	if file != stream {
@@ -244,7 +244,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	if err != nil {
 		return err
 	}
-	if _, err := giveUpRootOwning(m.DataDir, m.User, log); err != nil { // serve tells which user it is
+	if _, err := giveUpRootOwning(m.DataDir, m.User, log); err != nil { // serve logs which user it is
 		return err
 	}
 	if err := makeDataDir(m.DataDir); err != nil {
@@ -262,7 +262,7 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	})
 }
 
-// passphrase reads the passphrase, "" for none.
+// passphrase reads the passphrase, "" if there is none.
 func (m *mover) passphrase() (string, error) {
 	if m.passphraseFile == "" {
 		return "", nil
@@ -278,7 +278,8 @@ func (m *mover) passphrase() (string, error) {
 	return line, nil
 }
 
-// encrypted has write write to w, through age when there is a passphrase.
+// encrypted calls write with w, or with an age writer on w if there is a
+// passphrase.
 func (m *mover) encrypted(w io.Writer, passphrase string, write func(io.Writer) error) error {
 	if passphrase == "" {
 		return write(w)
@@ -297,13 +298,13 @@ func (m *mover) encrypted(w io.Writer, passphrase string, write func(io.Writer) 
 	return sealed.Close()
 }
 
-// ageMagic begins an age file.
+// ageMagic starts an age file.
 const ageMagic = "age-encryption.org/"
 
 func decrypted(r io.Reader, passphrase string) (io.Reader, error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	head, err := in.Peek(len(ageMagic))
-	if err != nil && !errors.Is(err, io.EOF) { // a short file is told of where it is read
+	if err != nil && !errors.Is(err, io.EOF) { // a short file is reported where it is read
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	if string(head) != ageMagic {
@@ -323,7 +324,8 @@ func decrypted(r io.Reader, passphrase string) (io.Reader, error) {
 	return plain, nil
 }
 
-// counter shows a terminal how much was written, and nobody else.
+// counter shows on a terminal how many bytes were written; elsewhere it shows
+// nothing.
 type counter struct {
 	w     io.Writer
 	shown *os.File // nil shows nothing
@@ -351,7 +353,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// end ends the line that was shown.
+// end finishes the counter's line.
 func (c *counter) end() {
 	if c.shown != nil && !c.last.IsZero() {
 		fmt.Fprintln(c.shown)

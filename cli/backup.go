@@ -12,10 +12,10 @@ import (
 	"holdfast/backup/wal"
 )
 
-// addOffline puts beside the commands about backups that speak to an appliance
-// those that need nothing but a directory of backups, DATA/backups/DATABASE-ID
-// or a copy of it. They change nothing. Beside a running appliance they work as
-// well; what the appliance removes meanwhile is then reported as missing.
+// addOffline adds commands that need only a directory of backups,
+// DATA/backups/DATABASE-ID or a copy of it, to the backup commands that ask an
+// appliance. They change nothing. They also work while the appliance runs; what
+// it removes meanwhile is then reported as missing.
 func addOffline(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "backup" {
@@ -43,8 +43,8 @@ func openVault(dir string) (v vault, err error) {
 
 func (v vault) close() error { return errors.Join(v.wal.Close(), v.repository.Close()) }
 
-// backups returns the backups whose manifests can be read, newest first; the
-// error names the others.
+// backups returns the backups with readable manifests, newest first; the error
+// names the others.
 func (v vault) backups() (all []repository.Backup, err error) {
 	ids, err := v.repository.Backups()
 	for _, id := range ids {
@@ -59,7 +59,7 @@ func (v vault) backups() (all []repository.Backup, err error) {
 	return all, err
 }
 
-// exactDirectory takes one directory.
+// exactDirectory accepts exactly one directory.
 func exactDirectory(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return errors.New("name one directory of backups")

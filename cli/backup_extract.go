@@ -19,7 +19,7 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// extraction is what `backup extract` is asked for.
+// extraction holds the flags of `backup extract`.
 type extraction struct {
 	backup, time, lsn, out, tar string
 	generation                  int
@@ -82,7 +82,7 @@ func (x extraction) check() error {
 	return nil
 }
 
-// plan finds the backup, and how far it is rolled forward.
+// plan chooses the backup and the point to roll it forward to.
 func (x extraction) plan(ctx context.Context, v vault) (b repository.Backup, plan backup.Plan, err error) {
 	all, unreadable := v.backups()
 	err = backup.ErrTooYoung
@@ -143,15 +143,15 @@ func (x extraction) target(ctx context.Context, archive *wal.Archive, b reposito
 		if t.LSN, err = xlog.ParseLSN(x.lsn); err != nil || t.LSN == 0 {
 			return t, usageError{fmt.Errorf("--to-lsn: %q is not an LSN such as 0/3000148, or latest", x.lsn)}
 		}
-	default: // of its own history, whatever others there are
+	default: // its own history, even if others exist
 		t.Generation, t.Timeline = b.Generation, b.Timeline
 		t.LSN, err = xlog.ParseLSN(b.StopLSN)
 	}
 	return t, err
 }
 
-// latest is the end of the WAL that a backup can be rolled forward with: what
-// is past any LSN is refused with it.
+// latest returns the end of the WAL that a backup can be rolled forward with.
+// It plans for an LSN past all others; the refusal contains the end.
 func latest(ctx context.Context, archive *wal.Archive, b repository.Backup, t wal.Target) (xlog.LSN, error) {
 	t.LSN = ^xlog.LSN(0) >> 1
 	_, err := backup.NewPlan(ctx, archive, b, t)
@@ -173,7 +173,7 @@ func (x extraction) extract(ctx context.Context, v vault, b repository.Backup, p
 	return backup.Extract(ctx, source, v.wal, plan, filepath.Clean(x.out), backup.RestoreOptions{})
 }
 
-// explain says what was made, and how it is started.
+// explain prints what was created and how to start it.
 func (x extraction) explain(w io.Writer, b repository.Backup, plan backup.Plan) error {
 	dir := "DATADIR"
 	if x.out != "" {

@@ -50,13 +50,13 @@ func newBackupVerify() *cobra.Command {
 	return cmd
 }
 
-// vaultReport is what verify found.
+// vaultReport is the result of verify.
 type vaultReport struct {
 	Backups []backupReport `json:"backups"` // newest first
 	Damage  []string       `json:"damage"`
 }
 
-// backupReport is one backup and what it can be rolled forward to.
+// backupReport is a backup and the point it can be rolled forward to.
 type backupReport struct {
 	ID              string    `json:"id"`
 	Database        string    `json:"database"` // its name when the backup was made
@@ -66,7 +66,7 @@ type backupReport struct {
 	Generation      int       `json:"generation"`
 	Timeline        uint32    `json:"timeline"`
 	StopLSN         string    `json:"stop_lsn"`
-	// From its end to its latest WAL; the time is of the last commit.
+	// The end of its WAL and the time of the last commit in it.
 	LatestLSN  string     `json:"latest_lsn"`
 	LatestTime *time.Time `json:"latest_time"`
 	Restorable bool       `json:"restorable"`
@@ -88,7 +88,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 	if orphaned {
 		report.Damage = append(report.Damage, "no backup has its manifest here, and there is what backups are made of: all manifests are lost, or the first backup is under way")
 	}
-	backups, _ := v.backups() // what cannot be read is in the report already
+	backups, _ := v.backups() // unreadable backups are in the report already
 	problems, err := v.wal.Verify(ctx)
 	if err != nil {
 		return report, err
@@ -108,7 +108,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 	return report, nil
 }
 
-// keeps is the WAL that backups need.
+// keeps returns the WAL that backups need.
 func keeps(backups []repository.Backup) (keep []wal.Keep) {
 	for _, b := range backups {
 		if start, err := xlog.ParseLSN(b.StartLSN); err == nil {
@@ -118,7 +118,7 @@ func keeps(backups []repository.Backup) (keep []wal.Keep) {
 	return keep
 }
 
-// report says how far a backup's own history goes.
+// report returns the extent of a backup's own history.
 func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
 	r := backupReport{
 		ID: b.ID, Database: b.Label, CompletedAt: b.CompletedAt, PostgresVersion: b.PostgresVersion, SizeBytes: b.SizeBytes,
@@ -133,7 +133,7 @@ func (v vault) report(ctx context.Context, b repository.Backup) backupReport {
 	if err != nil || window.To < stop {
 		return r
 	}
-	// Read, and not only listed.
+	// Check reads the WAL; Window only lists it.
 	r.Restorable = v.wal.Check(ctx, b.Generation, b.Timeline, start, stop, nil) == nil
 	r.LatestLSN = window.To.String()
 	if window.LastCommit.After(b.CompletedAt) {

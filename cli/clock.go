@@ -4,5 +4,5 @@ package cli
 
 import "time"
 
-// clock is what an appliance takes for the time.
+// clock returns the appliance's time.
 func clock() time.Time { return time.Now() }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clock, in a binary that is built for tests, is the machine's, set forward or
-// back by the duration in the file that HOLDFAST_CLOCK_OFFSET names.
+// clock returns the appliance's time. In test binaries it is the machine's
+// time, shifted by the duration in the file that HOLDFAST_CLOCK_OFFSET names.
 func clock() time.Time {
 	offset, err := os.ReadFile(os.Getenv("HOLDFAST_CLOCK_OFFSET"))
 	if err != nil {

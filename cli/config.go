@@ -20,10 +20,10 @@ import (
 	"holdfast/engine/model"
 )
 
-// config is everything that can be set, by flag, by HOLDFAST_* variable or in
-// the config file; the first of these that says something wins.
+// config holds all settings. Each comes from a flag, a HOLDFAST_* variable or
+// the config file, in this order of precedence.
 type config struct {
-	core.Config // what is set as the engine takes it
+	core.Config // the settings that the engine uses
 
 	ConfigFile        string
 	Listen            string
@@ -47,37 +47,36 @@ type config struct {
 	Budgets           []string
 	DefaultAllowlist  []string
 
-	serves bool   // and is checked as what serves
-	runsAs choice // the user that serve became, once it has
+	serves bool   // validate checks the settings of serve too
+	runsAs choice // the user that serve switched to, once it has
 }
 
-// The defaults that other texts name.
+// Defaults that other texts mention.
 const (
 	defaultListen = "127.0.0.1:8432"
 	defaultPorts  = "7432-7931"
 	rootDataDir   = "/var/lib/holdfast"
 )
 
-// loopback is who may connect to a new database unless the operator says
-// otherwise.
+// loopback returns the default allowlist of a new database.
 func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-// registerCommon declares the settings that every command needs.
+// registerCommon declares the settings of every command.
 func (c *config) registerCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ConfigFile, "config", "", "config file in TOML; keys are the flags' names with underscores")
 	flags.StringVar(&c.DataDir, "data-dir", defaultDataDir(), "directory that holds everything")
 	flags.StringVar(&c.User, "user", "", "as root: the user to become (default: the data directory's owner, else holdfast, which is made for a new /var/lib/holdfast, else postgres or nobody)")
 }
 
-// registerPostgres declares where PostgreSQL comes from.
+// registerPostgres declares the settings that locate PostgreSQL.
 func (c *config) registerPostgres(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Search.Explicit, "postgres-bin", "", "directory of PostgreSQL's programs (default: the newest installed, else fetched)")
 	flags.StringVar(&c.Search.Mirror, "postgres-mirror", "", "base URL of the Maven repository to fetch PostgreSQL from")
 }
 
-// registerServe declares everything that can be set.
+// registerServe declares all settings.
 func (c *config) registerServe(flags *pflag.FlagSet) {
 	c.serves = true
 	c.registerCommon(flags)
@@ -116,8 +115,8 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
 }
 
-// load fills in from the environment and the config file what no flag has
-// set, and checks the whole.
+// load sets what no flag has set from the environment and the config file, and
+// validates the result.
 func (c *config) load(flags *pflag.FlagSet) error {
 	if err := fromEnvironment(flags); err != nil {
 		return usageError{err}
@@ -131,8 +130,8 @@ func (c *config) load(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// fromEnvironment takes an empty variable for one that is not set, as the
-// shell's "$UNSET" and a unit's FOO= mean it.
+// fromEnvironment treats an empty variable as unset, as in the shell's "$UNSET"
+// and a unit's FOO=.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -162,7 +161,7 @@ func (c *config) fromFile(flags *pflag.FlagSet) (err error) {
 	for key, value := range values {
 		f := flags.Lookup(strings.ReplaceAll(key, "_", "-"))
 		if f == nil && isSetting(key) {
-			continue // of serve, where another command reads the same file
+			continue // a setting of serve, in a file that other commands read too
 		}
 		if f == nil || !isSetting(key) {
 			return fmt.Errorf("config file %s: %s: no such setting; `holdfast serve --help` lists them", path, key)
@@ -177,7 +176,7 @@ func (c *config) fromFile(flags *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// isSetting reports whether the config file may have the key.
+// isSetting reports whether key is allowed in the config file.
 func isSetting(key string) bool {
 	var all config
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -185,7 +184,7 @@ func isSetting(key string) bool {
 	return key != "config" && flags.Lookup(strings.ReplaceAll(key, "_", "-")) != nil
 }
 
-// settingText writes a TOML value as a flag is written.
+// settingText formats a TOML value as a flag's value.
 func settingText(value any) string {
 	list, ok := value.([]any)
 	if !ok {
@@ -261,8 +260,8 @@ func (c *config) validateServe() (err error) {
 	return nil
 }
 
-// validateAddress refuses an address at which secrets would cross the network
-// in the clear.
+// validateAddress rejects an address at which secrets would cross the network
+// unencrypted.
 func (c *config) validateAddress(name, address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -275,7 +274,7 @@ func (c *config) validateAddress(name, address string) error {
 	return nil
 }
 
-// validateBaseURL checks a base URL that may be left out.
+// validateBaseURL checks a base URL, which may be empty.
 func validateBaseURL(name, address string) error {
 	base, err := url.Parse(address)
 	if address != "" && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil ||
@@ -319,7 +318,7 @@ func (c *config) validateListen() error {
 	return nil
 }
 
-// parsePorts reads LO-HI. Ports below 1024 are the system's.
+// parsePorts parses LO-HI. Ports below 1024 are privileged.
 func parsePorts(text string) (first, last int, err error) {
 	lo, hi, found := strings.Cut(text, "-")
 	first, err1 := strconv.Atoi(lo)
@@ -338,8 +337,8 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// defaultDataDir is rootDataDir for root, else in the user's XDG data
-// directory.
+// defaultDataDir returns rootDataDir for root, else a directory in the user's
+// XDG data directory.
 func defaultDataDir() string {
 	if os.Geteuid() == 0 {
 		return rootDataDir
@@ -354,7 +353,7 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "holdfast")
 }
 
-// mustExist returns an error that says so when there is no appliance in dir.
+// mustExist returns an error if dir does not contain an appliance.
 func mustExist(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, "holdfast.db"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,12 +11,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// maxBudget is the largest budget: of each key it is remembered when the
-// requests of a window were made.
+// maxBudget is the largest budget: the time of every request in a window is
+// kept in memory for each key.
 const maxBudget = 10_000
 
-// defaultBudgets are the budgets that a key has unless the operator says
-// otherwise, as the setting is written.
+// defaultBudgets returns the default of the setting, in its own syntax.
 func defaultBudgets() (texts []string) {
 	rates := core.DefaultRates()
 	for _, class := range model.RateClasses() {
@@ -26,7 +25,7 @@ func defaultBudgets() (texts []string) {
 	return texts
 }
 
-// readBudgets reads the setting; what it leaves out has its default.
+// readBudgets parses the setting; a class that it omits has its default.
 func readBudgets(texts []string) (map[model.RateClass]core.Rate, error) {
 	rates := core.DefaultRates()
 	for _, text := range texts {

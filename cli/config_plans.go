@@ -7,8 +7,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// readPlans reads the tables [plans.NAME] of the config file. value is nil
-// where there are none.
+// readPlans parses the tables [plans.NAME] of the config file. value is nil if
+// there are none.
 func readPlans(value any) (map[string]model.Plan, error) {
 	plans := map[string]model.Plan{}
 	if value == nil {

@@ -10,8 +10,8 @@ import (
 	"holdfast/engine/advice"
 )
 
-// validateWatching checks where metrics are served and webhooks go to. What
-// is wrong with the URL is said without it: it may hold a secret.
+// validateWatching checks the metrics address and the webhook URL. The error
+// does not include the URL, which may hold a secret.
 func (c *config) validateWatching() error {
 	if c.MetricsListen != "" {
 		if _, _, err := net.SplitHostPort(c.MetricsListen); err != nil {
@@ -31,8 +31,8 @@ func (c *config) validateWatching() error {
 	return nil
 }
 
-// advice is when something is worth a recommendation; how old a backup may be
-// follows from how often one is made.
+// advice returns the thresholds for recommendations; the maximum age of a
+// backup depends on the backup interval.
 func (c *config) advice() advice.Thresholds {
 	thresholds := advice.Defaults()
 	thresholds.BackupAge = max(thresholds.BackupAge, 2*c.BackupInterval)

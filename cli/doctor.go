@@ -71,7 +71,7 @@ func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
 	return doctor.Run(cmd.Context(), opts), nil
 }
 
-// addresses are those that serve listens on.
+// addresses returns the addresses that serve listens on.
 func (c config) addresses() []doctor.Address {
 	all := []doctor.Address{
 		{Check: "API address", Flag: "--listen", At: c.Listen},
@@ -81,7 +81,8 @@ func (c config) addresses() []doctor.Address {
 	return slices.DeleteFunc(all, func(a doctor.Address) bool { return a.At == "" })
 }
 
-// isRunning reports whether an appliance answers on the operator's socket.
+// isRunning reports whether an appliance accepts connections on the operator's
+// socket.
 func isRunning(dataDir string) bool {
 	if mustExist(dataDir) != nil {
 		return false
@@ -107,7 +108,7 @@ func showFindings(w io.Writer, found []doctor.Finding) {
 	}
 }
 
-// indent sets further lines below the first.
+// indent indents all lines after the first.
 func indent(text string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 27))
 }

@@ -9,11 +9,11 @@ import (
 	"holdfast/server"
 )
 
-// sockets are what the appliance listens on; objects and metrics are nil when they
-// have none of their own.
+// sockets are the appliance's listeners; objects and metrics are nil if they have
+// no address of their own.
 type sockets struct{ main, objects, metrics net.Listener }
 
-// listen takes the addresses, which may need root.
+// listen binds the addresses, which may need root.
 func listen(c config) (s sockets, err error) {
 	for _, wanted := range []struct {
 		flag, address string
@@ -34,7 +34,7 @@ func listen(c config) (s sockets, err error) {
 	return s, nil
 }
 
-// close may come after the server has closed them, so that it has no news.
+// close ignores errors: the server may have closed the listeners already.
 func (s sockets) close() {
 	for _, l := range []net.Listener{s.main, s.objects, s.metrics} {
 		if l != nil {
@@ -43,7 +43,7 @@ func (s sockets) close() {
 	}
 }
 
-// withTLS puts TLS over the sockets when that was asked for.
+// withTLS wraps the main and objects listeners in TLS if it is configured.
 func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	if !c.https() {
 		return nil
@@ -66,9 +66,10 @@ func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	return nil
 }
 
-// strictTransport is what browsers are told about HTTPS (RFC 6797), "" for
-// nothing. With it no certificate warning can be passed, so it is never said of
-// certificates from the appliance's own authority, which browsers do not know.
+// strictTransport returns the Strict-Transport-Security header (RFC 6797), ""
+// for none. Under HSTS, browsers do not let users bypass certificate warnings,
+// so it is never sent with certificates from the appliance's own authority,
+// which browsers do not trust.
 func (c config) strictTransport() string {
 	if c.TLS {
 		return ""
@@ -76,8 +77,8 @@ func (c config) strictTransport() string {
 	return fmt.Sprintf("max-age=%d", int64(c.HSTSMaxAge.Seconds()))
 }
 
-// objectsURL is what the URLs of objects begin with, "" when they have no
-// origin of their own.
+// objectsURL returns the base URL of objects, "" if they have no origin of
+// their own.
 func (s sockets) objectsURL(c config) string {
 	if c.ObjectsURL != "" || s.objects == nil {
 		return c.ObjectsURL
@@ -85,8 +86,8 @@ func (s sockets) objectsURL(c config) string {
 	return c.baseURL(c.ObjectsListen, s.objects.Addr())
 }
 
-// baseURL is how clients reach a socket that was asked for as asked: by the
-// name they were told, or by the address listened on.
+// baseURL returns the URL by which clients reach a listener: with the
+// configured name, or the address it is bound to.
 func (c config) baseURL(asked string, address net.Addr) string {
 	scheme := "http"
 	if c.https() {

@@ -17,7 +17,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// The exit codes that are not remote.ExitCode's.
+// Exit codes in addition to remote.ExitCode's.
 const (
 	exitOK    = 0
 	exitUsage = 2 // the command was not understood
@@ -27,13 +27,13 @@ const (
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first ends things in order, the next one at once
+	context.AfterFunc(ctx, stop) // the first signal shuts down in order, the next kills the process
 	err := NewRoot().ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
 	if ended, ok := errors.AsType[*sandbox.Ended](err); ok && ended.Err == nil {
-		return ended.Code // the command has said what there was to say
+		return ended.Code // the command has reported its own errors
 	} else if ok {
 		fmt.Fprintln(remote.Plain(os.Stderr), "holdfast: "+describe(err))
 		return ended.Code
@@ -42,8 +42,8 @@ func Main() int {
 	return exitCode(err)
 }
 
-// exitCode is that of a command that ended with err. What the operator's
-// commands are refused with has the code it has for everybody.
+// exitCode returns the exit code for err. A refused operator command has the
+// same code as a refused API request.
 func exitCode(err error) int {
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
@@ -54,7 +54,8 @@ func exitCode(err error) int {
 	return remote.ExitCode(err)
 }
 
-// describe is what a person is told of an error: an *Error's message says all.
+// describe returns the message for a person: a *model.Error's Message is
+// complete.
 func describe(err error) string {
 	if public, ok := errors.AsType[*model.Error](err); ok && public.Err == nil {
 		return public.Message
@@ -62,12 +63,13 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// usageError is a command line, variable or config file that makes no sense.
+// usageError is an invalid command line, variable or config file.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// NewRoot returns the command line, for Main and for what writes its manual.
+// NewRoot returns the root command, for Main and for the generator of the
+// manual.
 func NewRoot() *cobra.Command {
 	root := remote.Group("holdfast", "Managed PostgreSQL, object storage and backups in one binary")
 	root.Version = version()
@@ -87,8 +89,8 @@ func NewRoot() *cobra.Command {
 	return root
 }
 
-// complainOfArguments has cmd, and the commands in it, take arguments that they
-// cannot have for wrong usage.
+// complainOfArguments makes cmd and its subcommands report invalid arguments as
+// usage errors.
 func complainOfArguments(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		complainOfArguments(sub)
@@ -106,7 +108,7 @@ func complainOfArguments(cmd *cobra.Command) {
 	}
 }
 
-// knownTopic are the arguments of help: what names a command.
+// knownTopic checks the arguments of help, which must name a command.
 func knownTopic(cmd *cobra.Command, args []string) error {
 	found, rest, err := cmd.Root().Find(args)
 	if err != nil {
@@ -115,8 +117,8 @@ func knownTopic(cmd *cobra.Command, args []string) error {
 	return knownCommand(found, rest)
 }
 
-// knownCommand are the arguments of a command that only holds others: what is
-// left of them names none.
+// knownCommand rejects arguments of a command that only holds subcommands: they
+// name none of them.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -129,7 +131,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
-// version is what the build says of itself.
+// version returns the version in the build information.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

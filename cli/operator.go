@@ -18,8 +18,8 @@ import (
 	"holdfast/server/operator"
 )
 
-// callOperator carries out an operator's command: in the running appliance
-// over its socket, or on the files when none runs.
+// callOperator executes an operator command: in the running appliance over its
+// socket, or on the files when none runs.
 func callOperator(ctx context.Context, c config, request operator.Request, result any) error {
 	request.Operator = operatorName()
 	if err := mustExist(c.DataDir); err != nil {
@@ -44,7 +44,7 @@ func callOperator(ctx context.Context, c config, request operator.Request, resul
 	return nil
 }
 
-// operatorName is the account that asks, also behind sudo.
+// operatorName returns the user who runs the command, also under sudo.
 func operatorName() string {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return name
@@ -83,7 +83,7 @@ func askAppliance(ctx context.Context, dataDir string, request operator.Request)
 	return response, json.NewDecoder(answer.Body).Decode(&response)
 }
 
-// dialOperator connects to the socket in a directory.
+// dialOperator returns a dialer for the operator's socket in a directory.
 func dialOperator(socketDir string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
@@ -99,13 +99,13 @@ func operatorClient(socketDir string) *http.Client {
 	}}
 }
 
-// isNotRunning reports whether nobody answers at a socket, or none is there.
+// isNotRunning reports whether the socket refused the connection or does not
+// exist.
 func isNotRunning(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
 }
 
-// onFiles carries out the command on the files of an appliance that does not
-// run.
+// onFiles executes the command on the files of a stopped appliance.
 func onFiles(ctx context.Context, c config, request operator.Request) (response operator.Response, err error) {
 	cfg := c.engine()
 	eng, err := openEngine(cfg, slog.New(slog.DiscardHandler))

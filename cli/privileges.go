@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// makeDataDir makes the data directory with mode 0700 when it is absent, and
-// checks that it can be written.
+// makeDataDir creates the data directory with mode 0700 if it is absent, and
+// checks that it is writable.
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
@@ -26,7 +26,8 @@ func makeDataDir(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// currentUser is not user.Current, which remembers who the process was first.
+// currentUser returns the effective user's name. user.Current would return a
+// cached, earlier user.
 func currentUser() string {
 	uid := strconv.Itoa(os.Geteuid())
 	if u, err := user.LookupId(uid); err == nil {
@@ -35,9 +36,9 @@ func currentUser() string {
 	return uid
 }
 
-// giveUpRoot makes this process an ordinary user for good when it is root:
-// PostgreSQL refuses to run as root, and nothing else needs it. From then on
-// nothing may be read that only root can, such as a checkout under /root.
+// giveUpRoot permanently switches a root process to an ordinary user:
+// PostgreSQL refuses to run as root, and nothing else needs it. After that, the
+// process must not read what only root can, such as a checkout under /root.
 func giveUpRoot(dataDir, name string) error {
 	if os.Geteuid() != 0 {
 		return checkOrdinary(name)
@@ -49,9 +50,9 @@ func giveUpRoot(dataDir, name string) error {
 	return leaveRoot(dataDir, chosen.account)
 }
 
-// giveUpRootOwning is giveUpRoot for a command that may make the data
-// directory: when that is absent it is made for the user, and the user too,
-// where the system has none for holdfast and makeUser makes it.
+// giveUpRootOwning is giveUpRoot for a command that may create the data
+// directory. It creates an absent one for the user and, if the system has no
+// user holdfast, the user as well, through makeUser.
 func giveUpRootOwning(dataDir, name string, log *slog.Logger) (choice, error) {
 	if os.Geteuid() != 0 {
 		return choice{}, checkOrdinary(name)
@@ -66,8 +67,7 @@ func giveUpRootOwning(dataDir, name string, log *slog.Logger) (choice, error) {
 	return chosen, leaveRoot(dataDir, chosen.account)
 }
 
-// checkOrdinary checks that --user, where it is given, names the user that this
-// process already is.
+// checkOrdinary checks that --user, if given, names the process's current user.
 func checkOrdinary(name string) error {
 	if name == "" {
 		return nil
@@ -86,8 +86,8 @@ func leaveRoot(dataDir string, to account) error {
 	return dropRootsEnvironment(dataDir)
 }
 
-// handOver makes the data directory the account's. An empty one that root
-// made is handed over too; one with content is not touched.
+// handOver makes the account the owner of the data directory. It also hands
+// over an empty directory of root's, but does not touch one with content.
 func handOver(dir string, to account) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
@@ -95,7 +95,7 @@ func handOver(dir string, to account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	// By its handle from here on: where others may write in the parent, the
+	// Use the file handle from here on: if others may write in the parent, the
 	// name may lead to /etc a moment later.
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func become(a account) error {
 	return syscall.Setuid(a.uid)
 }
 
-// dropRootsEnvironment leaves root's working directory and the environment
+// dropRootsEnvironment leaves root's working directory and replaces the
 // variables that name root's home: child processes could not enter them.
 func dropRootsEnvironment(dataDir string) error {
 	if _, err := os.Stat(dataDir); err == nil {

@@ -20,14 +20,14 @@ import (
 	"holdfast/server/operator"
 )
 
-// sandboxRun is what `run` was asked for.
+// sandboxRun holds the flags of `run`.
 type sandboxRun struct {
 	config
 	org, name, from string
 	private         bool
 	tookPrivate     bool
-	named           bool // the data directory was
-	fromArgument    bool // and not from a variable, which others cannot see
+	named           bool // the data directory was given
+	fromArgument    bool // --import was an argument, which other users can see
 }
 
 func newRun() *cobra.Command {
@@ -72,7 +72,7 @@ Otherwise the command's exit code is passed on; 128 and the signal's number when
 		"  holdfast run --import schema.sql -- npm test\n" +
 		"  holdfast run --import postgres://app@db.example.com/shop -- psql"
 	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows the command is the command's
+	flags.SetInterspersed(false) // flags after the command are the command's
 	r.registerCommon(flags)
 	r.registerPostgres(flags)
 	flags.StringVar(&r.org, "org", model.DefaultName, "id or name of the organization")
@@ -82,7 +82,7 @@ Otherwise the command's exit code is passed on; 128 and the signal's number when
 	return cmd
 }
 
-// run makes the database, runs the command, and removes the database.
+// run creates the database, runs the command, and removes the database.
 func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) error {
 	path, err := sandbox.Find(args[0])
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 		err = lease.Run(path, args, environment)
 	}
 	if gone := lease.Release(); gone != nil {
-		if !errors.Is(err, gone) { // else it is said with err
+		if !errors.Is(err, gone) { // else err reports it
 			fmt.Fprintln(stderr, "holdfast: "+describe(gone))
 		}
 		r.clearPrivate(ctx)
@@ -119,7 +119,7 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 	return err
 }
 
-// notRun is an error that kept the command from being run.
+// notRun marks an error from before the command ran.
 func notRun(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -127,8 +127,8 @@ func notRun(err error) error {
 	return &sandbox.Ended{Code: sandbox.ExitNotRun, Err: err}
 }
 
-// imported reads what the database is to be filled with: the URL of another
-// one, or a file of SQL.
+// imported returns what to fill the database with: the URL of another one, or a
+// file of SQL.
 func (r *sandboxRun) imported() (source, script string, err error) {
 	scheme, _, isURL := strings.Cut(r.from, "://")
 	switch {
@@ -149,7 +149,7 @@ func (r *sandboxRun) imported() (source, script string, err error) {
 	return source, script, nil
 }
 
-// take asks the appliance that runs for a sandbox, else a private one.
+// take requests a sandbox from the running appliance, else from a private one.
 func (r *sandboxRun) take(ctx context.Context, in operator.NewSandbox, stderr io.Writer) (*sandbox.Lease, error) {
 	importing := showImport(stderr)
 	if !r.private {
@@ -164,8 +164,8 @@ func (r *sandboxRun) take(ctx context.Context, in operator.NewSandbox, stderr io
 	return r.takePrivate(ctx, in, importing)
 }
 
-// takeFrom asks the appliance in a data directory; errNotRunning says that
-// there is none.
+// takeFrom requests a sandbox from the appliance in a data directory;
+// errNotRunning means that there is none.
 func takeFrom(ctx context.Context, dataDir string, in operator.NewSandbox, importing func(operator.Importing)) (*sandbox.Lease, error) {
 	dir, err := postgres.FindSocketDir(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +191,7 @@ func explainAccess(dataDir string, err error) error {
 	return fmt.Errorf("the appliance in %s is another user's: become that user, or say --private for an appliance of your own: %w", dataDir, err)
 }
 
-// showImport tells a terminal how far an import is, and nobody else.
+// showImport returns a function that prints the phases of an import to stderr.
 func showImport(stderr io.Writer) func(operator.Importing) {
 	phase := ""
 	return func(i operator.Importing) {

@@ -22,29 +22,29 @@ import (
 	"holdfast/server/operator"
 )
 
-// The private appliance of `run` is a process of its own, in a session of its
-// own, so that it outlives the `run` that started it as long as others use it. The lock
-// on its data directory sees to it that there is one of them. Whatever a
-// killed one left is cleared by the next.
+// The private appliance of `run` is a process in a session of its own, so it outlives
+// the `run` that started it while others use it. The lock on its data directory ensures
+// that only one runs. Each start cleans up after an appliance that was killed.
 
-// privateCommand is the hidden command that is the private appliance.
+// privateCommand is the hidden command that runs the private appliance.
 const privateCommand = "private-appliance"
 
 const (
 	// privateGrace is how long it waits for the first sandbox.
 	privateGrace = 5 * time.Second
-	// privateLinger is how long it stays without one, for the next `run` of a
-	// script; at least until there is a prepared data directory for it, but
-	// not longer than privateGrace.
+	// privateLinger is how long it stays without a sandbox, for the next `run`
+	// of a script; it stays at least until a prepared data directory is ready
+	// for that, but not longer than privateGrace.
 	privateLinger = time.Second
-	// privateTimeout is how long `run` tries to get it started.
+	// privateTimeout is how long `run` tries to start it.
 	privateTimeout = 2 * time.Minute
 )
 
 const privateDirText = "holdfast/sandbox in the user's\ncache directory"
 
-// privateDir is the data directory of the private appliance. PostgreSQL does
-// not run as root, whose home nobody else can enter.
+// privateDir returns the data directory of the private appliance. For root it
+// is outside root's home: PostgreSQL runs as another user, who cannot enter
+// that.
 func privateDir() (string, error) {
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(cache) {
@@ -59,7 +59,7 @@ func privateDir() (string, error) {
 	return filepath.Join(cache, "holdfast", "sandbox"), nil
 }
 
-// takePrivate asks the private appliance for a sandbox, and starts it when
+// takePrivate requests a sandbox from the private appliance, and starts one if
 // none runs.
 func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, importing func(operator.Importing)) (*sandbox.Lease, error) {
 	dir, err := privateDir()
@@ -67,7 +67,7 @@ func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, im
 		return nil, err
 	}
 	in.Organization, r.tookPrivate = model.DefaultName, true
-	starting, cancel := context.WithTimeout(ctx, privateTimeout) // what is imported may take as long as it takes
+	starting, cancel := context.WithTimeout(ctx, privateTimeout) // an import may take any time
 	defer cancel()
 	for {
 		lease, err := takeFrom(ctx, dir, in, importing)
@@ -80,16 +80,16 @@ func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, im
 	}
 }
 
-// clearPrivate has a private appliance clear away what one has left that was
-// killed. The next `run` would do so too.
+// clearPrivate starts a private appliance to clean up after a killed one. The
+// next `run` would do so too.
 func (r *sandboxRun) clearPrivate(ctx context.Context) {
 	if dir, err := privateDir(); err == nil && r.tookPrivate {
 		_ = r.startPrivate(ctx, dir)
 	}
 }
 
-// startPrivate starts the private appliance, and returns once it can be asked,
-// or has ended because another is there.
+// startPrivate starts the private appliance and returns once it accepts
+// requests, or has ended because another runs.
 func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -126,8 +126,8 @@ func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	return awaitPrivate(ctx, ready, ended, said)
 }
 
-// awaitPrivate waits until the private appliance has closed the pipe: it
-// serves, or it is no more.
+// awaitPrivate waits until the private appliance serves or has ended: either
+// closes the pipe.
 func awaitPrivate(ctx context.Context, ready *os.File, ended <-chan error, said io.ReadSeeker) error {
 	defer context.AfterFunc(ctx, func() { ready.Close() })()
 	word := make([]byte, 1)
@@ -138,7 +138,8 @@ func awaitPrivate(ctx context.Context, ready *os.File, ended <-chan error, said 
 		return fmt.Errorf("start a private appliance: %w", ctx.Err())
 	}
 	if err := <-ended; err == nil {
-		// Another has the data directory: it serves, or is about to end.
+		// Another process has the data directory: it serves, or is about to
+		// end.
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
@@ -162,7 +163,7 @@ func newPrivateAppliance() *cobra.Command {
 	return cmd
 }
 
-// servePrivately serves until nobody holds a sandbox any more.
+// servePrivately serves until no sandbox is held.
 func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	c.Listen, c.Config.Listen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
 	c.FirstPort = 10000 + rand.IntN(20000)
@@ -175,7 +176,7 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	defer cancel()
 	err := serve(ctx, c, io.Discard, stderr, func(eng *engine.Engine, leases *operator.Leases) {
 		ready := os.NewFile(3, "ready")
-		_, _ = ready.Write([]byte{1}) // nobody may be waiting any more
+		_, _ = ready.Write([]byte{1}) // the parent may have stopped waiting
 		ready.Close()
 		go endWhenIdle(ctx, cancel, eng, leases)
 	})
@@ -185,7 +186,7 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	return err
 }
 
-// endWhenIdle calls end when no sandbox is held any more.
+// endWhenIdle calls end when no sandbox is held.
 func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine, leases *operator.Leases) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

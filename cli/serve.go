@@ -27,7 +27,7 @@ import (
 	"holdfast/web"
 )
 
-// shutdownTimeout bounds the orderly end of everything.
+// shutdownTimeout limits the orderly shutdown.
 const shutdownTimeout = 90 * time.Second
 
 func newServe() *cobra.Command {
@@ -51,9 +51,10 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-// serve runs the appliance until ctx ends. What can be refused is refused
-// before anything is changed: the address first, which may also need root.
-// Serving, unless it is nil, is called once the appliance can be asked.
+// serve runs the appliance until ctx ends. It makes the checks that may fail
+// before it changes anything, and first binds the addresses, which may need
+// root. It calls serving, unless that is nil, once the appliance accepts
+// requests.
 func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func(*engine.Engine, *operator.Leases)) (err error) {
 	log, err := newLog(stderr, c.LogFormat, c.LogLevel)
 	if err != nil {
@@ -92,8 +93,8 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	return run(ctx, c, eng, w, sockets, log, stdout, serving)
 }
 
-// forgetLibpqEnvironment removes the variables by which libpq and pgx are told
-// where to connect (PGHOST, PGSERVICE, …): they are about some other database.
+// forgetLibpqEnvironment unsets the variables that tell libpq and pgx where to
+// connect (PGHOST, PGSERVICE, …): they are for another database.
 func forgetLibpqEnvironment() error {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
@@ -107,7 +108,7 @@ func forgetLibpqEnvironment() error {
 	return nil
 }
 
-// run starts what was opened, says where it is, and serves.
+// run starts the engine, announces the addresses, and serves.
 func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets sockets, log *slog.Logger, stdout io.Writer,
 	serving func(*engine.Engine, *operator.Leases),
 ) error {
@@ -139,8 +140,8 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	if err != nil {
 		return err
 	}
-	// Right before it is shown: whatever fails first must not use up the first
-	// start, and its key with it.
+	// Initialize right before the key is shown: an earlier failure must not use
+	// up the first start and its key.
 	first, err := eng.Access.Initialize(!c.NoFirstKey)
 	if err != nil {
 		return fmt.Errorf("make the first organization: %w", err)
@@ -157,24 +158,23 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 			return fmt.Errorf("note that the first key was shown: %w", err)
 		}
 	}
-	// Serve may return before ctx has called what follows it: told either way,
-	// and before anything is closed.
+	// Serve may return before AfterFunc runs: notify in either case, and
+	// before anything is closed.
 	stopping := sync.OnceFunc(func() { tellServiceManager(log, daemon.SdNotifyStopping) })
 	defer stopping()
 	defer context.AfterFunc(ctx, stopping)()
 	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 
-// tellServiceManager tells systemd, or who else speaks sd_notify(3), how far
-// the appliance is. Without one it does nothing.
+// tellServiceManager notifies systemd, or another manager that supports
+// sd_notify(3), of a state. Without a manager it does nothing.
 func tellServiceManager(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("tell the service manager", "state", state, "error", err)
 	}
 }
 
-// setupToken returns the token of a set-up link as long as there is nobody
-// who could sign in.
+// setupToken returns the token of a setup link while no user can sign in.
 func setupToken(eng *engine.Engine, first *access.FirstStart) (model.Secret, error) {
 	if first != nil {
 		return first.Setup, nil
@@ -182,8 +182,8 @@ func setupToken(eng *engine.Engine, first *access.FirstStart) (model.Secret, err
 	return eng.Access.SetupLinkRenew()
 }
 
-// announce prints what a person needs to begin. It goes to standard output
-// and nowhere else: the key and the link are secrets.
+// announce prints what a user needs to start. It prints only to standard
+// output: the key and the link are secrets.
 func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup model.Secret, first *access.FirstStart) {
 	bin := eng.Binaries()
 	fmt.Fprintf(w, "holdfast %s\n\n", version())
@@ -215,11 +215,11 @@ func (c config) engine() core.Config {
 	return cfg
 }
 
-// inUse says that another process has the data directory.
+// inUse means that another process holds the data directory.
 type inUse struct{ error }
 
-// openEngine opens the data directory; what keeps it from opening is told in
-// one line with the remedy.
+// openEngine opens the data directory. Its errors fit in one line and name the
+// remedy.
 func openEngine(c core.Config, log *slog.Logger) (*engine.Engine, error) {
 	c.Log, c.Search.Log = log, log
 	eng, err := engine.Open(c)

@@ -10,8 +10,8 @@ import (
 	"holdfast/server/webhook"
 )
 
-// watching holds the observers of the appliance's events: Prometheus and the
-// operator's URL, where they are wanted.
+// watching holds the observers of the appliance's events: Prometheus metrics
+// and the operator's webhook, if configured.
 type watching struct {
 	metrics  *metrics.Metrics // nil without a listener
 	listener net.Listener
@@ -31,7 +31,7 @@ func watch(c config, listener net.Listener, log *slog.Logger) (*watching, error)
 	return w, err
 }
 
-// event is told of what happens by itself.
+// event passes an event of the appliance to the observers.
 func (w *watching) event(event model.Event) {
 	if w.metrics != nil {
 		w.metrics.Event(event)
@@ -41,7 +41,7 @@ func (w *watching) event(event model.Event) {
 	}
 }
 
-// serve adds what is watched to the server's options.
+// serve adds the metrics to the server's options.
 func (w *watching) serve(opts server.Options) server.Options {
 	if w.metrics != nil {
 		opts.Metrics, opts.MetricsListener, opts.Answered = w.metrics.Handler(), w.listener, w.metrics.Request

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// ownUser is the system user that nothing but the appliance runs as. The Debian
-// package makes it too.
+// ownUser is a system user for the appliance alone. The Debian package creates
+// it too.
 const ownUser = "holdfast"
 
-// makeUserTimeout bounds a program that makes a user; useradd waits 15 s for a
-// lock that another holds.
+// makeUserTimeout limits a program that creates a user; useradd waits 15 s for
+// a lock that another process holds.
 const makeUserTimeout = 30 * time.Second
 
-// makeUser makes the system user holdfast for an appliance that is set up as a
-// service of the machine: in root's default data directory. With another one
-// somebody may be trying things out, and in a container the user would be gone
-// before the data is. The error says why there is no user.
+// makeUser creates the system user holdfast if the appliance is a service of
+// the machine, that is, uses root's default data directory. Another directory
+// may be an experiment, and in a container the user would vanish before the
+// data. The error says why no user was created.
 func makeUser(dataDir string, log *slog.Logger) error {
 	if dataDir != rootDataDir {
 		return fmt.Errorf("the data directory is not %s", rootDataDir)
@@ -35,8 +35,8 @@ func makeUser(dataDir string, log *slog.Logger) error {
 	return addUser(dataDir, lookSystem, log)
 }
 
-// inContainer reports whether this is a container of Docker, Podman or
-// Kubernetes, whose /etc comes from an image.
+// inContainer reports whether this is a Docker, Podman or Kubernetes container,
+// whose /etc comes from an image.
 func inContainer() bool {
 	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, err := os.Stat(mark); err == nil {
@@ -46,9 +46,9 @@ func inContainer() bool {
 	return os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 }
 
-// addUser makes the user with a group of the same name, no password, no shell,
-// and the data directory, which is not made here, as its home. Look finds the
-// path of a program.
+// addUser creates the user with a group of the same name, no password, no
+// shell, and the data directory as its home, which it does not create. look
+// finds the path of a program.
 func addUser(dataDir string, look func(name string) (string, error), log *slog.Logger) error {
 	program, steps, err := userCommands(dataDir, look)
 	if err != nil {
@@ -63,8 +63,9 @@ func addUser(dataDir string, look func(name string) (string, error), log *slog.L
 	return nil
 }
 
-// userCommands returns the commands that make the user: useradd of
-// shadow-utils, or those of BusyBox. Another adduser has other flags.
+// userCommands returns the commands that create the user: useradd of
+// shadow-utils, or BusyBox's adduser. Other adduser programs have different
+// flags.
 func userCommands(dataDir string, look func(name string) (string, error)) (program string, steps [][]string, err error) {
 	shell := noLogin()
 	_, noGroup := user.LookupGroup(ownUser)
@@ -86,8 +87,8 @@ func userCommands(dataDir string, look func(name string) (string, error)) (progr
 	return path, append(steps, []string{path, "-S", "-D", "-H", "-h", dataDir, "-s", shell, "-G", ownUser, ownUser}), nil
 }
 
-// lookSystem finds a program of the system administrator, also where `su` has
-// left the PATH of an ordinary user.
+// lookSystem finds a system administration program, even if `su` has kept an
+// ordinary user's PATH.
 func lookSystem(name string) (string, error) {
 	for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
 		if path, err := exec.LookPath(candidate); err == nil {
@@ -97,7 +98,7 @@ func lookSystem(name string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// noLogin is the shell of a user that does not sign in.
+// noLogin returns the shell of a user that cannot log in.
 func noLogin() string {
 	for _, path := range []string{"/usr/sbin/nologin", "/sbin/nologin"} {
 		if _, err := os.Stat(path); err == nil {
@@ -107,7 +108,7 @@ func noLogin() string {
 	return "/bin/false"
 }
 
-// runQuietly runs a command; its first line of output is the error's.
+// runQuietly runs a command; its error contains the first line of output.
 func runQuietly(command []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), makeUserTimeout)
 	defer cancel()

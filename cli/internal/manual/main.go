@@ -1,5 +1,5 @@
-// Command manual writes the manual pages and the completions of the command
-// line into the directories man and completions of the one it is given.
+// Command manual writes the manual pages and the shell completions of the
+// command line into the subdirectories man and completions of a directory.
 package main
 
 import (
