@@ -14,15 +14,15 @@ import (
 // adviceItem is a recommendation as pages show it.
 type adviceItem struct {
 	model.Recommendation
-	// About and Remedy are pages: of what it is about, and where it is seen to.
+	// About and Remedy are pages: of the resource, and where the user can act.
 	About, Remedy place
 	Facts         []fact
 }
 
-// place is a page of the console; one without Href is none.
+// place is a link to a page of the console; without Href it is only a name.
 type place struct{ Href, Name string }
 
-// fact is a figure that a recommendation rests on.
+// fact is a figure in support of a recommendation.
 type fact struct{ Name, Value string }
 
 func newAdvice(all []model.Recommendation) []adviceItem {
@@ -33,7 +33,7 @@ func newAdvice(all []model.Recommendation) []adviceItem {
 	return items
 }
 
-// placeOf is the page of what a recommendation is about.
+// placeOf returns the page of the resource that a recommendation is about.
 func placeOf(r model.Recommendation) place {
 	switch r.Resource.Type {
 	case model.ResourceDatabase:
@@ -51,7 +51,7 @@ func placeOf(r model.Recommendation) place {
 }
 
 // databaseOf returns the id of the database that a recommendation is about,
-// itself or through one of its backups; "" for none.
+// directly or through one of its backups; "" if there is none.
 func databaseOf(r model.Recommendation) string {
 	if r.Resource.Type == model.ResourceDatabase {
 		return r.Resource.ID
@@ -67,8 +67,8 @@ func databaseOf(r model.Recommendation) string {
 	return id
 }
 
-// remedyFor is the page on which a person does what the recommended request
-// does.
+// remedyFor returns the page on which a user can do what the recommended
+// request does.
 func remedyFor(r model.Recommendation) place {
 	if r.Action == nil {
 		if database := databaseOf(r); database != "" && r.Category == model.CategoryBackup {
@@ -98,7 +98,7 @@ func remedyFor(r model.Recommendation) place {
 	return place{}
 }
 
-// factsOf writes the evidence of a recommendation for people.
+// factsOf formats the evidence of a recommendation for people.
 func factsOf(evidence map[string]any) []fact {
 	facts := make([]fact, 0, len(evidence))
 	for _, name := range slices.Sorted(maps.Keys(evidence)) {
@@ -115,8 +115,8 @@ func factsOf(evidence map[string]any) []fact {
 	return facts
 }
 
-// figure writes one value; unit is the ending of its name that says in what it
-// is counted.
+// figure formats one value; unit is the suffix of its name that states its
+// unit.
 func figure(value any, unit string) string {
 	switch v := value.(type) {
 	case int64:
@@ -143,16 +143,16 @@ func figure(value any, unit string) string {
 	}
 }
 
-// advicePage is how many recommendations a page shows.
+// advicePage is the number of recommendations on a page.
 const advicePage = 20
 
 // adviceData is what advice.html shows.
 type adviceData struct {
 	listPage[model.Recommendation]
-	Of place // the one database whose recommendations they are
+	Of place // the database, if the page is limited to one
 }
 
-// Advice are those of this page, as it shows them.
+// Advice returns the recommendations of this page in displayable form.
 func (d adviceData) Advice() []adviceItem { return newAdvice(d.Items) }
 
 func (req *request) advice() (answer, error) {
@@ -176,26 +176,26 @@ func (req *request) advice() (answer, error) {
 	return answer{page: "advice.html", title: "What needs attention", data: data}, nil
 }
 
-// adviceOn returns the recommendations on one database.
+// adviceOn returns the recommendations about one database.
 func adviceOn(all []model.Recommendation, database string) []model.Recommendation {
 	return slices.DeleteFunc(slices.Clone(all), func(r model.Recommendation) bool { return databaseOf(r) != database })
 }
 
-// gravest is how many recommendations stand on a page about other things.
+// gravest is the number of recommendations on pages about other things.
 const gravest = 4
 
-// adviceBrief is the gravest of the recommendations, and how many there are.
+// adviceBrief holds the most severe recommendations, and the number of all.
 type adviceBrief struct {
 	Items []adviceItem
 	Count int
-	More  string // where all are, "" when these are all
+	More  string // the page with all, "" if these are all
 }
 
-// newAdviceBrief shortens what is shown on the page here.
+// newAdviceBrief shortens a list of recommendations for the page here.
 func newAdviceBrief(all []model.Recommendation, here, path string) adviceBrief {
 	brief := adviceBrief{Items: newAdvice(all[:min(len(all), gravest)]), Count: len(all)}
 	for i := range brief.Items {
-		if brief.Items[i].About.Href == here { // the page itself says that
+		if brief.Items[i].About.Href == here { // the link would lead to this page
 			brief.Items[i].About = place{}
 		}
 	}

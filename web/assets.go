@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// assets are the files beside the pages, by name. A page asks for each by the
-// hash of its content, so that a browser may keep it for good and yet has the
-// new one when there is one.
+// assets are the static files by name. Pages request each with the hash of its
+// content, so browsers may cache it forever and still load a new version.
 type assets map[string]asset
 
 type asset struct {
 	content     []byte
 	contentType string
-	hash        string // in URLs and the ETag
-	integrity   string // as attributes of HTML and content policies name content
+	hash        string // in URLs and in the ETag
+	integrity   string // in the format of integrity attributes and content security policies
 }
 
 func loadAssets() (assets, error) {
@@ -45,10 +44,10 @@ func loadAssets() (assets, error) {
 	return all, nil
 }
 
-// url is where a page finds the asset.
+// url returns the URL of an asset.
 func (a assets) url(name string) string { return "/assets/" + name + "?v=" + a[name].hash }
 
-// integrity is what the asset's content must hash to.
+// integrity returns the hash that the asset's content must have.
 func (a assets) integrity(name string) string { return a[name].integrity }
 
 // ServeHTTP implements http.Handler.
@@ -60,7 +59,7 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", found.contentType)
 	w.Header().Set("ETag", `"`+found.hash+`"`)
-	w.Header().Set("Cache-Control", "no-transform") // a proxy's smaller script would not have the hash
+	w.Header().Set("Cache-Control", "no-transform") // a proxy that minifies the script would change its hash
 	if r.URL.Query().Get("v") == found.hash {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable, no-transform")
 	}

@@ -12,7 +12,7 @@ type auditData struct {
 	Areas   []string
 	Results []model.Outcome
 	Any     bool   // whether there is a filter
-	Older   string // where the next page is, "" for none
+	Older   string // URL of the next page, "" if there is none
 }
 
 func (req *request) audit() (answer, error) {
@@ -35,7 +35,7 @@ func (req *request) audit() (answer, error) {
 	return answer{page: "audit.html", title: "Audit log", data: data}, err
 }
 
-// auditAreas are the beginnings of actions one can filter by.
+// auditAreas returns the action prefixes that the page can filter by.
 func auditAreas() []string {
 	return []string{
 		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user", "setup_link",

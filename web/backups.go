@@ -24,7 +24,7 @@ func (req *request) backups(db databaseData, cause error) (answer, error) {
 	}
 	recovery, err := req.engine.Recovery.RecoveryGet(req.r.Context(), req.call, db.ID)
 	if cause == nil {
-		cause = err // the backups are shown all the same
+		cause = err // show the backups anyway
 	}
 	data := backupsData{databaseData: db, List: list, Recovery: recovery, Timeline: newTimeline(db.ID, recovery, req.engine.Now())}
 	about := req.call.Resource // the page is about the database
@@ -88,7 +88,7 @@ func (req *request) backupPin() (answer, error) {
 	return done(req.databasePath("backups/"+req.r.PathValue("backup")), what), err
 }
 
-// export leads to the newest export, at a URL that works for a while.
+// export redirects to a short-lived URL of the newest export.
 func (req *request) export() (answer, error) {
 	export, err := req.engine.Recovery.ExportGet(req.call, req.id())
 	if err == nil && export.DownloadPath == "" {

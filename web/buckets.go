@@ -16,7 +16,7 @@ import (
 type bucketsData struct {
 	core.List[model.Bucket]
 	Projects []model.Project
-	Project  string // as it was chosen
+	Project  string // as the user chose it
 	Name     string
 	Public   bool
 }
@@ -57,13 +57,13 @@ type bucketData struct {
 	Crumbs []crumb
 	objects.Folder
 	PublicURL string
-	Kept      time.Duration // how long deleted files are kept, 0 for not at all
+	Kept      time.Duration // how long deleted files are kept; 0 means not at all
 }
 
-// crumb is a folder on the way to the one that is shown.
+// crumb is an ancestor of the folder that is shown.
 type crumb struct{ Name, Prefix string }
 
-// Base is the last part of an entry's key, in the folder that is shown.
+// Base returns an entry's name within the folder that is shown.
 func (d bucketData) Base(key string) string {
 	if name := strings.TrimPrefix(key, d.Prefix); name != "" {
 		return name
@@ -104,7 +104,7 @@ func crumbs(prefix string) []crumb {
 	return all
 }
 
-// folderPath is where a folder is shown.
+// folderPath redirects to a folder.
 func (req *request) folderPath(prefix, what string) answer {
 	query := url.Values{}
 	if prefix != "" {
@@ -116,7 +116,7 @@ func (req *request) folderPath(prefix, what string) answer {
 	return answer{redirect: "/buckets/" + req.id() + "?" + query.Encode()}
 }
 
-// download leads to the object's bytes, at a URL that works for a while.
+// download redirects to a short-lived URL of the object.
 func (req *request) download() (answer, error) {
 	object, err := req.engine.Objects.ObjectGet(req.call, req.id(), req.r.URL.Query().Get("key"))
 	return answer{redirect: req.opts.ObjectsURL + object.DownloadPath}, err
@@ -160,14 +160,14 @@ func (req *request) changeBucket(change objects.BucketChange) (answer, error) {
 	return done("/buckets/"+req.id(), "bucket_updated"), err
 }
 
-// bucketDelete deletes a bucket, with files only where the person was told that
-// it has some.
+// bucketDelete deletes a bucket. It deletes files with it only if the user was
+// told that the bucket has some.
 func (req *request) bucketDelete() (answer, error) {
 	b, err := req.engine.Objects.BucketGet(req.call, req.id())
 	if err != nil {
 		return answer{}, err
 	}
-	told, _ := strconv.ParseInt(req.form("files"), 10, 64) // what is no number told nothing
+	told, _ := strconv.ParseInt(req.form("files"), 10, 64) // not a number: the user was told nothing
 	if err = req.confirm(b.Name); err == nil {
 		_, err = req.engine.Objects.BucketDelete(req.call, b.ID, told > 0)
 	}

@@ -11,38 +11,38 @@ import (
 	"holdfast/engine/model"
 )
 
-// A chart's drawing area, in units of its own; the page stretches it.
+// Size of a chart's drawing area, in its own units; the page scales it.
 const (
 	chartWidth  = 6000
 	chartHeight = 1200
 )
 
-// leastSpan is how much time a chart shows, however new the database is.
+// leastSpan is the minimum time range of a chart, however new the database is.
 const leastSpan = time.Hour
 
-// chart is a line over time.
+// chart is a line chart over time.
 type chart struct {
 	Title    string
 	Latest   string // the newest value
-	Most     string // the value at the upper edge
+	Most     string // the highest value
 	Lines    []string
-	Areas    []string // the same, closed down to zero
+	Areas    []string // the lines, closed down to zero
 	From, To time.Time
 	Width    int
 	Height   int
-	// Times, in steps since the first, and Values are for the script that shows
-	// the value under the pointer.
+	// Times, in steps since First, and Values are for the script that shows the
+	// value under the pointer.
 	First         time.Time
 	Step          time.Duration
 	Times, Values string
 }
 
-// Summary is the chart in words.
+// Summary describes the chart in words.
 func (c chart) Summary() string {
 	return fmt.Sprintf("%s over the last %s: now %s, at most %s", c.Title, span(c.To.Sub(c.From)), c.Latest, c.Most)
 }
 
-// measure is something a chart shows of each sample that knows it.
+// measure is a figure that a chart shows for every sample that has it.
 type measure struct {
 	title  string
 	known  func(model.Sample) bool // nil for always
@@ -61,7 +61,7 @@ func measures() []measure {
 	}
 }
 
-// of returns the samples that know what the measure shows.
+// of returns the samples that have the figure.
 func (m measure) of(samples []model.Sample) []model.Sample {
 	if m.known == nil {
 		return samples
@@ -69,7 +69,7 @@ func (m measure) of(samples []model.Sample) []model.Sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s model.Sample) bool { return !m.known(s) })
 }
 
-// formatSeconds writes a duration as finely as it matters.
+// formatSeconds formats a duration with suitable precision.
 func formatSeconds(v float64) string {
 	if v >= 60 {
 		return span(time.Duration(v * float64(time.Second)))
@@ -87,10 +87,11 @@ func formatRate(v float64) string {
 	return fmt.Sprintf("%.2g", v)
 }
 
-// mostPoints is how many points a line has: more cannot be told apart.
+// mostPoints is the maximum number of points in a line: more cannot be told
+// apart.
 const mostPoints = 300
 
-// charts draws what is known of a database, nothing where nothing is.
+// charts draws the samples of a database; without samples it returns nothing.
 func charts(samples []model.Sample, series model.Series, now time.Time) []chart {
 	if len(samples) == 0 {
 		return nil
@@ -113,7 +114,7 @@ func charts(samples []model.Sample, series model.Series, now time.Time) []chart 
 	return all
 }
 
-// coarser gathers samples into longer steps.
+// coarser merges samples into longer steps.
 func coarser(samples []model.Sample, step time.Duration) []model.Sample {
 	var coarse []model.Sample
 	count := 0
@@ -146,7 +147,7 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 		part := float64(at.Sub(from)) / float64(to.Sub(from))
 		return math.Max(0, math.Min(1, part)) * chartWidth
 	}
-	y := func(value float64) float64 { // a little room above the highest
+	y := func(value float64) float64 { // some space above the highest value
 		return chartHeight - value/math.Max(most, 1e-9)*chartHeight*0.9
 	}
 	for begin := 0; begin < len(samples); {
@@ -165,8 +166,8 @@ func (m measure) draw(samples []model.Sample, step time.Duration, from, to time.
 	return c
 }
 
-// addLine draws samples that follow each other without a gap. Each stands for
-// its whole step, so that even one alone is seen.
+// addLine draws samples without a gap between them. Each covers its whole step,
+// so that even a single sample is visible.
 func (c *chart) addLine(m measure, samples []model.Sample, step time.Duration, x func(time.Time) float64, y func(float64) float64) {
 	var line pen
 	left, right := x(samples[0].At), x(samples[len(samples)-1].At.Add(step))
@@ -179,8 +180,8 @@ func (c *chart) addLine(m measure, samples []model.Sample, step time.Duration, x
 	c.Areas = append(c.Areas, fmt.Sprintf("%sV%dH%.0fZ", line.String(), chartHeight, left))
 }
 
-// pen writes a path from point to point, in whole units and without what can
-// be left out: a page has thousands of points.
+// pen builds an SVG path in whole units and compact syntax: a page has
+// thousands of points.
 type pen struct {
 	strings.Builder
 	x, y int

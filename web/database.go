@@ -8,19 +8,19 @@ import (
 	"holdfast/engine/model"
 )
 
-// databaseData is what every page about a database shows.
+// databaseData is the data of every page about a database.
 type databaseData struct {
 	databases.View
 	Tab string
 }
 
-// withDatabase returns the database of the path, for a page of its.
+// withDatabase returns the database in the path, for one of its pages.
 func (req *request) withDatabase(tab string) (databaseData, error) {
 	db, err := req.engine.Databases.Get(req.call, req.id())
 	return databaseData{db, tab}, err
 }
 
-// aboutDatabase makes a page about the database of the path.
+// aboutDatabase returns a page about the database in the path.
 func aboutDatabase(tab string, page func(*request, databaseData, error) (answer, error)) page {
 	return func(req *request, cause error) (answer, error) {
 		db, err := req.withDatabase(tab)
@@ -33,11 +33,11 @@ func aboutDatabase(tab string, page func(*request, databaseData, error) (answer,
 	}
 }
 
-// busy reports whether something is under way on the database: its pages say how
-// far it is, and offer less meanwhile.
+// busy reports whether an operation on the database is running: its pages then
+// show the progress and offer fewer actions.
 func (d databaseData) busy() bool { return d.RunningOp != nil }
 
-// databasePath is the path of the page tab of the database.
+// databasePath returns the path of the database's page tab.
 func (req *request) databasePath(tab string) string {
 	return strings.TrimSuffix("/databases/"+req.id()+"/"+tab, "/")
 }

@@ -15,7 +15,7 @@ type accessData struct {
 	databaseData
 	Entries string // one a line
 	Applied databases.Allowlist
-	// YourAddress is the address the person comes from.
+	// YourAddress is the address of the user.
 	YourAddress string
 	SSL         databases.SSL
 	MinTLS      string
@@ -56,7 +56,7 @@ type tablesData struct {
 	listPage[postgres.Table]
 }
 
-// tablesOnPage is how many tables a page shows.
+// tablesOnPage is the number of tables on a page.
 const tablesOnPage = 100
 
 func (req *request) tables(db databaseData, cause error) (answer, error) {
@@ -66,11 +66,11 @@ func (req *request) tables(db databaseData, cause error) (answer, error) {
 }
 
 func (req *request) rlsSet() (answer, error) {
-	query := req.r.URL.Query() // a field of a form would change a name's line breaks
+	query := req.r.URL.Query() // a form field would normalize line breaks in a name
 	change := databases.RLSChange{Schema: query.Get("schema"), Table: query.Get("table"), Enabled: req.form("enabled") == "true"}
 	_, err := req.engine.Databases.RLSSet(req.r.Context(), req.call, req.id(), change)
 	a := done(req.databasePath("tables"), "rls")
-	if page := query.Get("page"); page != "" { // stay there
+	if page := query.Get("page"); page != "" { // return to the same page
 		a.redirect += "&page=" + url.QueryEscape(page)
 	}
 	return a, err

@@ -9,12 +9,13 @@ import (
 type connectData struct {
 	databaseData
 	Connection databases.Connection
-	News       string // what made the connection what it is
+	News       string // what has just changed the connection
 }
 
 func (d connectData) Password() string { return d.Connection.Password.Reveal() }
 
-// CAFile is the file that Drivers name; the page offers it for download.
+// CAFile returns the file name in Drivers; the page offers the file for
+// download.
 func (d connectData) CAFile() string { return databases.DefaultCAFile }
 
 func (d connectData) Drivers() connstring.Drivers {
@@ -26,7 +27,7 @@ func (req *request) databaseConnect(db databaseData, _ error) (answer, error) {
 	return answer{page: "database_connect.html", data: connectData{databaseData: db, Connection: connection}}, err
 }
 
-// databaseAuthority sends the certificate by which clients know the server.
+// databaseAuthority sends the certificate with which clients verify the server.
 func (req *request) databaseAuthority() (answer, error) {
 	ssl, err := req.engine.Databases.SSLGet(req.call, req.id())
 	if err != nil {

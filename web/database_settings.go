@@ -53,8 +53,8 @@ func (req *request) databaseDelete() (answer, error) {
 	return done("/", "database_deleted"), err
 }
 
-// confirmDatabase checks that the person typed the name of the database that
-// is about to be destroyed or replaced.
+// confirmDatabase checks that the user typed the name of the database that the
+// request destroys or replaces.
 func (req *request) confirmDatabase() error {
 	db, err := req.engine.Databases.Get(req.call, req.id())
 	if err != nil {
@@ -70,6 +70,6 @@ func (req *request) confirm(name string) error {
 	return nil
 }
 
-// asTyped is a name as far as one can see and type it: without space around it,
-// single spaces within, and accents as keyboards make them.
+// asTyped normalizes a name to what a user can see and type: no surrounding
+// space, single spaces within, and composed accents.
 func asTyped(name string) string { return strings.Join(strings.Fields(norm.NFC.String(name)), " ") }

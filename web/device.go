@@ -9,18 +9,18 @@ import (
 
 // deviceData is what device.html and device_done.html show.
 type deviceData struct {
-	Code    string // as it was typed, or in its proper form once it is known
+	Code    string // as typed, or normalized once it is known
 	Device  *model.DeviceAuthorization
-	Presets []model.Preset // that can be chosen, the one asked for first
-	TooMuch bool           // the person may not grant what was asked for
+	Presets []model.Preset // the available presets, the requested one first
+	TooMuch bool           // the user may not grant the requested preset
 	Lives   []keyLife
 	Chosen  model.Preset
 	Life    string
-	// Approved is what was decided, on the page after that.
+	// Approved is the decision, on the page that follows it.
 	Approved bool
 }
 
-// ClientName is what the tool calls itself, which nobody has checked.
+// ClientName returns the tool's name for itself, which is unverified.
 func (d deviceData) ClientName() string {
 	if d.Device == nil || d.Device.ClientName == "" {
 		return "A tool that gives no name"
@@ -36,7 +36,7 @@ func (req *request) device() (answer, error) {
 	return req.review(typed)
 }
 
-// review shows what a tool asks for; nothing is approved by that.
+// review shows what a tool requests; it approves nothing.
 func (req *request) review(typed string) (answer, error) {
 	a := answer{page: "device.html", title: "Connect a tool", data: deviceData{Code: printable(typed, 40)}}
 	d, err := req.engine.Access.DeviceReview(req.call, req.person, typed)
@@ -59,8 +59,8 @@ func (req *request) review(typed string) (answer, error) {
 
 func (req *request) deviceApprove() (answer, error) {
 	decision := access.DeviceDecision{Preset: model.Preset(req.form("preset")), AllowDangerous: req.checked("allow_dangerous")}
-	// A box that is ticked and then hidden, by choosing a smaller preset, is
-	// not meant.
+	// Ignore a box that was ticked and then hidden by choosing a smaller
+	// preset.
 	decision.AllowDangerous = decision.AllowDangerous && decision.Preset == model.PresetFullAccess
 	var err error
 	if decision.ExpiresIn, err = parseLife(req.form("expires")); err != nil {
@@ -79,8 +79,8 @@ func (req *request) deviceDeny() (answer, error) {
 	return answer{page: "device_done.html", title: "Access denied", data: deviceData{Device: &d}}, err
 }
 
-// deviceAgain shows the page with what is wrong about the decision. A code that is
-// gone is not looked up again: that would count as a second wrong one.
+// deviceAgain shows the page with the error in the decision. It does not look up
+// an unknown or expired code again: that would count as a second wrong one.
 func (req *request) deviceAgain(err error) (answer, error) {
 	code := req.form("user_code")
 	if model.CodeOf(err) != model.CodeValidation && model.CodeOf(err) != model.CodeForbidden {
@@ -93,7 +93,7 @@ func (req *request) deviceAgain(err error) (answer, error) {
 	return a, err
 }
 
-// keyLife is how long a key can be asked to live.
+// keyLife is a lifetime that the form offers for a key.
 type keyLife struct {
 	Value string
 	Name  string

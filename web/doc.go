@@ -1,4 +1,4 @@
-// Package web is what people see in a browser: templates and assets embedded
-// in the binary, and handlers over the same engine calls as the API's. No page
-// asks for anything from another machine, and none needs JavaScript.
+// Package web is the console: templates and assets embedded in the binary, and
+// handlers that make the same engine calls as the API. No page loads anything
+// from another host, and none needs JavaScript.
 package web

@@ -12,7 +12,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// functions are what templates can call.
+// functions returns the functions of the templates.
 func functions(a assets) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.url, "integrity": a.integrity, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
@@ -22,7 +22,7 @@ func functions(a assets) template.FuncMap {
 	}
 }
 
-// formatBytes writes a size in binary units with three digits at the most.
+// formatBytes formats a size in binary units with at most three digits.
 func formatBytes(size any) string {
 	var n float64
 	switch s := size.(type) {
@@ -52,7 +52,7 @@ func formatBytes(size any) string {
 	}
 }
 
-// ago says how long something is past, "never" for nothing.
+// ago formats the time since at, "never" if there is none.
 func ago(at any) string {
 	t, ok := moment(at)
 	if !ok {
@@ -65,7 +65,7 @@ func ago(at any) string {
 	return span(past) + " ago"
 }
 
-// until says how far away something is.
+// until formats the time left until at.
 func until(at any) string {
 	t, ok := moment(at)
 	if !ok {
@@ -78,7 +78,7 @@ func until(at any) string {
 	return "in " + span(left)
 }
 
-// keptFor says how much longer something is kept.
+// keptFor formats how much longer something is kept.
 func keptFor(at any) string {
 	t, ok := moment(at)
 	switch left := time.Until(t); {
@@ -103,7 +103,7 @@ func moment(at any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// span writes a duration in its largest unit.
+// span formats a duration in its largest unit.
 func span(d time.Duration) string {
 	for _, unit := range []struct {
 		name string
@@ -116,7 +116,7 @@ func span(d time.Duration) string {
 	return model.Count(max(int64(d.Seconds()), 1), "second")
 }
 
-// stamp writes a time for people, in UTC.
+// stamp formats a time for people, in UTC.
 func stamp(at any) string {
 	t, ok := moment(at)
 	if !ok {
@@ -125,7 +125,7 @@ func stamp(at any) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// machineTime writes a time for programs.
+// machineTime formats a time for programs.
 func machineTime(at any) string {
 	t, ok := moment(at)
 	if !ok {
@@ -134,10 +134,10 @@ func machineTime(at any) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// clock writes the time of day, in UTC.
+// clock formats the time of day, in UTC.
 func clock(at time.Time) string { return at.UTC().Format("15:04:05") }
 
-// pick writes a time as a field for one takes it, in UTC.
+// pick formats a time for a datetime field, in UTC.
 func pick(at any) string {
 	t, ok := moment(at)
 	if !ok {
@@ -146,7 +146,7 @@ func pick(at any) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000")
 }
 
-// prose marks what a message has between back-quotes as code.
+// prose marks up text in backquotes as code.
 func prose(text string) template.HTML {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
@@ -159,7 +159,7 @@ func prose(text string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// thousands writes a number in groups of three digits.
+// thousands formats a number in groups of three digits.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -168,17 +168,17 @@ func thousands(n int64) string {
 	return digits
 }
 
-// percent says which part of a whole something is.
+// percent formats a part as a percentage of a whole.
 func percent(part, whole int64) string {
 	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(max(whole, 1)))
 }
 
-// humanize turns a name of the API into words.
+// humanize turns an API name into words.
 func humanize(name any) string {
 	return strings.NewReplacer("_", " ", ".", " ").Replace(fmt.Sprint(name))
 }
 
-// tenth is the share of a whole below which a meter warns.
+// tenth returns the value below which a meter warns.
 func tenth(whole any) int64 {
 	switch n := whole.(type) {
 	case int64:
@@ -197,7 +197,7 @@ type navLink struct {
 	Current    bool
 }
 
-// link makes the entry for href, seen from the page at path.
+// link returns the entry for href, as seen from the page at path.
 func link(path, href, name string) navLink {
 	here := path == href || strings.HasPrefix(path, href+"/")
 	if href == "/" {
@@ -206,8 +206,9 @@ func link(path, href, name string) navLink {
 	return navLink{href, name, here}
 }
 
-// older is where the next page of the list at path is, "" for none. The path is
-// whole: a list is also shown in answer to a form, which was sent elsewhere.
+// older returns the URL of the next page of the list at path, "" if there is
+// none. It includes the path, because a list may be shown in response to a form
+// that was posted to another path.
 func older(path, next string) string {
 	if next == "" {
 		return ""
@@ -215,7 +216,8 @@ func older(path, next string) string {
 	return path + "?" + url.Values{"cursor": {next}}.Encode()
 }
 
-// confirmField is where the name of what is to be destroyed is typed.
+// confirmField is the field in which the user types the name of what will be
+// destroyed.
 type confirmField struct{ Key, Name string }
 
 func newConfirm(key any, name string) confirmField { return confirmField{fmt.Sprint(key), name} }

@@ -18,8 +18,8 @@ func (req *request) imports() (answer, error) {
 	return answer{page: "imports.html", title: "Imports", data: list, live: live}, err
 }
 
-// importForm is what import_new.html shows. The source's URL and the new
-// password are no part of it: what was typed into them does not come back.
+// importForm is what import_new.html shows. It excludes the source's URL and
+// the new password: the page does not echo them.
 type importForm struct {
 	Projects        []model.Project
 	Project, Name   string
@@ -27,7 +27,7 @@ type importForm struct {
 	SameCredentials bool
 }
 
-// Least is how many characters a password has at least.
+// Least returns the minimum length of a password.
 func (importForm) Least() int { return password.Min }
 
 func (req *request) importNew(cause error) (answer, error) {
@@ -53,7 +53,7 @@ func (req *request) importCreate() (answer, error) {
 		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(req.form("source_url")),
 		SameCredentials: form.SameCredentials,
 	}
-	// What was typed under a choice that was not made in the end is not meant.
+	// Ignore what was typed under the option that was not chosen.
 	if !form.SameCredentials {
 		in.Username, in.Password = form.User, model.NewSecret(req.form("password"))
 	}
@@ -66,24 +66,24 @@ func importPath(id string) string { return "/imports/" + id }
 // importData is what import.html shows.
 type importData struct {
 	model.Import
-	// Left is how long the copying still takes, 0 while nobody can say.
+	// Left is the estimated remaining time of copying, 0 if unknown.
 	Left time.Duration
-	// Flaws and Lines are the first of what is not as in the source, and the
-	// newest of the log: as many as a page can bear.
+	// Flaws are the first differences from the source, and Lines the newest
+	// lines of the log, limited to what fits on a page.
 	Flaws []model.ImportFlaw
 	Lines []model.ImportLine
 }
 
-// mostOfImport bounds the flaws and the lines on a page each; the API has all.
+// mostOfImport limits the flaws and the lines on a page; the API returns all it keeps.
 const mostOfImport = 100
 
-// AllFlaws is how many flaws there are, those that nothing is kept of included.
+// AllFlaws returns the number of flaws, including those that were only counted.
 func (d importData) AllFlaws() int { return len(d.Errors) + d.ErrorsBeyond }
 
-// MoreFlaws is how many flaws are not on the page.
+// MoreFlaws returns the number of flaws that are not on the page.
 func (d importData) MoreFlaws() int { return d.AllFlaws() - len(d.Flaws) }
 
-// Took is how long the import ran.
+// Took returns how long the import ran.
 func (d importData) Took() time.Duration {
 	if d.CompletedAt == nil {
 		return 0
@@ -106,7 +106,7 @@ func (req *request) importRecord(cause error) (answer, error) {
 	return answer{page: "import.html", title: "Import of " + record.Name, data: data, live: !record.Status.Final()}, cause
 }
 
-// importCancel ends an import by deleting the database that it fills.
+// importCancel cancels an import by deleting its database.
 func (req *request) importCancel() (answer, error) {
 	record, err := req.engine.Imports.Get(req.call, req.id())
 	if err != nil {

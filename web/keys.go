@@ -49,8 +49,8 @@ func (req *request) typedKey() keyFormData {
 	for _, s := range req.r.PostForm["scopes"] {
 		form.Chosen[model.Scope(s)] = true
 	}
-	// A box that is ticked and then hidden, by choosing a smaller preset, is
-	// not meant.
+	// Ignore a box that was ticked and then hidden by choosing a smaller
+	// preset.
 	form.Danger = req.checked("allow_dangerous") && (form.Preset == model.PresetFullAccess || form.Preset == model.PresetCustom)
 	return form
 }
@@ -88,7 +88,7 @@ type createdKey struct {
 	API    string
 }
 
-// key shows one key, and asks before it is revoked.
+// key shows one key, with the confirmation for revoking it.
 func (req *request) key() (answer, error) {
 	key, err := req.engine.Access.KeyGet(req.call, req.id())
 	if err != nil {
@@ -103,10 +103,10 @@ type keyData struct {
 	Usable bool
 }
 
-// Destroys reports whether the key has a permission that the toggle is for.
+// Destroys reports whether the key has a scope that the toggle controls.
 func (d keyData) Destroys() bool { return slices.ContainsFunc(d.Scopes, model.Scope.Destroys) }
 
-// keyDangerous turns the key's toggle on or off, as the form's button says.
+// keyDangerous sets the key's toggle to the form's value.
 func (req *request) keyDangerous() (answer, error) {
 	id, to := req.id(), req.form("allow_dangerous")
 	if to != "on" && to != "off" {

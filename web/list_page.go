@@ -5,17 +5,17 @@ import (
 	"strconv"
 )
 
-// listPage is one page of a list that is computed as a whole.
+// listPage is one page of a list that is computed in full.
 type listPage[T any] struct {
 	Items []T
-	Count int // of all
-	Page  int // which this is, from 1
-	// Previous and Next are the queries of the pages beside it, "" for none.
+	Count int // of all items
+	Page  int // number of this page, from 1
+	// Previous and Next are the queries of the adjacent pages, "" if there is
+	// none.
 	Previous, Next string
 }
 
-// listPageOf returns the page of a list that the query asks for, or the first
-// page when the query names none.
+// listPageOf returns the page that the query requests, by default the first.
 func listPageOf[T any](all []T, query url.Values, each int) listPage[T] {
 	last := max(1, (len(all)+each-1)/each)
 	asked, _ := strconv.Atoi(query.Get("page"))
@@ -30,7 +30,7 @@ func listPageOf[T any](all []T, query url.Values, each int) listPage[T] {
 	return l
 }
 
-// pageQuery is the query with another page.
+// pageQuery returns the query with another page number.
 func pageQuery(query url.Values, page int) string {
 	other := url.Values{"page": {strconv.Itoa(page)}}
 	for name, values := range query {

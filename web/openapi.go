@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// openAPI is what the reference shows of the API's own description, an OpenAPI
-// 3.1 document.
+// openAPI is the part of the API's OpenAPI 3.1 document that the reference
+// shows.
 type openAPI struct {
 	Paths      map[string]map[string]apiOperation `json:"paths"`
 	Components struct {
@@ -27,7 +27,7 @@ type apiOperation struct {
 	Security    []map[string][]string  `json:"security"`
 }
 
-// needsKey reports whether it cannot be called without a key.
+// needsKey reports whether the operation requires a key.
 func (op apiOperation) needsKey() bool { return len(op.Security) > 0 }
 
 type apiParameter struct {
@@ -38,7 +38,7 @@ type apiParameter struct {
 	Schema      *apiSchema `json:"schema"`
 }
 
-// apiContent is a body, by its media type.
+// apiContent is a body by media type.
 type apiContent struct {
 	Content map[string]struct {
 		Schema *apiSchema `json:"schema"`
@@ -70,7 +70,7 @@ type apiSchema struct {
 	AnyOf       []*apiSchema          `json:"anyOf"`
 }
 
-// apiTypes is a schema's type, or its types.
+// apiTypes is a schema's type or list of types.
 type apiTypes []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -83,7 +83,7 @@ func (t *apiTypes) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// resolve returns the schema that a reference names, and whether null is allowed.
+// resolve returns the schema that a reference names, and whether it allows null.
 func (d *openAPI) resolve(s *apiSchema) (_ *apiSchema, name string, null bool) {
 	null = slices.Contains(s.Type, "null")
 	for _, one := range s.AnyOf {
@@ -103,7 +103,7 @@ func (d *openAPI) resolve(s *apiSchema) (_ *apiSchema, name string, null bool) {
 	return s, name, null
 }
 
-// typeOf says in words what a value may be.
+// typeOf describes the type of a value.
 func (d *openAPI) typeOf(s *apiSchema) string {
 	target, _, null := d.resolve(s)
 	text := "any"
@@ -125,7 +125,7 @@ func (d *openAPI) typeOf(s *apiSchema) string {
 	return text
 }
 
-// rules say in words which values will do.
+// rules describes the constraints on a value.
 func (d *openAPI) rules(s *apiSchema) string {
 	target, _, _ := d.resolve(s)
 	if target.Items != nil {

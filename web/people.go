@@ -12,18 +12,18 @@ import (
 // peopleData is what people.html shows.
 type peopleData struct {
 	core.List[model.User]
-	Roles []model.Role // that the signed-in person can give
-	Email string       // as it was typed
+	Roles []model.Role // roles that the signed-in user can assign
+	Email string       // as typed
 	Role  model.Role
-	Link  *personLink // a link that was just made
+	Link  *personLink // a link that was just created
 }
 
-// personLink is a set-up link to be passed on.
+// personLink is a setup link to pass on.
 type personLink struct {
 	Email     string
 	URL       string
 	ExpiresAt time.Time
-	New       bool // of an account that was just made
+	New       bool // for an account that was just created
 }
 
 func (req *request) people(cause error) (answer, error) {
@@ -66,7 +66,7 @@ func (req *request) personLink() (answer, error) {
 	return req.peopleWith(user, link, false)
 }
 
-// peopleWith shows the people, and a link that was just made.
+// peopleWith shows the people page with a new link.
 func (req *request) peopleWith(user model.User, link access.SetupLink, isNew bool) (answer, error) {
 	return req.peoplePage(peopleData{Role: model.RoleViewer, Link: &personLink{
 		Email: user.Email, URL: req.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew,

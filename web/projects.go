@@ -10,7 +10,7 @@ import (
 // projectsData is what projects.html shows.
 type projectsData struct {
 	core.List[model.Project]
-	Name string // as it was typed
+	Name string // as typed
 }
 
 func (req *request) projects(cause error) (answer, error) {

@@ -8,17 +8,17 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// planData is what recovery_plan.html shows: what a restore would do, before
-// it is done.
+// planData is what recovery_plan.html shows: the effect of a restore before it
+// is made.
 type planData struct {
 	databaseData
 	Plan  recovery.RestorePlan
-	At    time.Time // asked for
-	Point string    // the same, as the form sends it
+	At    time.Time // the requested time
+	Point string    // the same time, as the form sends it
 }
 
-// recoveryPlan shows the plan for a moment; a moment that cannot be reached is
-// shown on the page it was chosen on.
+// recoveryPlan shows the plan for a point in time. If the point cannot be
+// reached, it shows the error on the page where the user chose it.
 func (req *request) recoveryPlan(db databaseData, cause error) (answer, error) {
 	point := cmp.Or(req.form("at"), req.r.URL.Query().Get("at"))
 	at, err := parsePoint(point)
@@ -43,8 +43,8 @@ func (req *request) recoveryRestore() (answer, error) {
 	return done(req.databasePath("backups"), "restore_started"), err
 }
 
-// parsePoint reads a moment as a browser's field gives it, in UTC, with or
-// without seconds and their parts.
+// parsePoint parses the value of a browser's datetime field, in UTC, with or
+// without seconds and fractions.
 func parsePoint(text string) (time.Time, error) {
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.RFC3339} {
 		if at, err := time.Parse(layout, text); err == nil {

@@ -10,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// reference is the API's description for people, by area.
+// reference is the API reference, by area.
 type reference []referenceArea
 
 type referenceArea struct {
@@ -25,18 +25,18 @@ type referenceOperation struct {
 }
 
 // referenceField is a parameter, or a field of a body by its path: "a.b", and
-// "a[].b" where a is an array.
+// "a[].b" if a is an array.
 type referenceField struct {
 	Name, Type, In, Text string
 	Required             bool
 }
 
-// areaOrder is the order in which one meets them; others come last.
+// areaOrder is the reading order of the areas; others come last.
 var areaOrder = []string{"Databases", "Network & security", "Backups", "Recovery", "Imports", "Storage", "Account", "Agent", "Device"}
 
 var methodOrder = []string{"get", "post", "put", "patch", "delete"}
 
-// newReference reads the API's description.
+// newReference builds the reference from the API's OpenAPI document.
 func newReference(description []byte, baseURL string) (reference, error) {
 	var doc openAPI
 	if err := json.Unmarshal(description, &doc); err != nil {
@@ -88,7 +88,7 @@ func (d *openAPI) reference(method, path string, op apiOperation, baseURL string
 		if data := envelope.Properties["data"]; data != nil {
 			r.Answer = d.fields(data, "", nil)
 			for i := range r.Answer {
-				r.Answer[i].Required = false // it is always there
+				r.Answer[i].Required = false // it is always present
 			}
 		}
 	}
@@ -96,8 +96,8 @@ func (d *openAPI) reference(method, path string, op apiOperation, baseURL string
 	return r
 }
 
-// fields lists what is in a schema, and in what it holds. above are the schemas
-// around it: one that holds itself ends there.
+// fields lists the fields of a schema and of nested schemas. above holds the
+// enclosing schemas, to stop at a recursive one.
 func (d *openAPI) fields(s *apiSchema, prefix string, above []string) (all []referenceField) {
 	target, name, _ := d.resolve(s)
 	if slices.Contains(above, name) && name != "" {
@@ -131,7 +131,7 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// example is the request for curl, with only what must be sent.
+// example returns the request as a curl command, with only the required fields.
 func example(r referenceOperation, baseURL string, withKey bool) string {
 	method := ""
 	if r.Method != "GET" {
@@ -153,12 +153,12 @@ func example(r referenceOperation, baseURL string, withKey bool) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// referenceIndex answers /docs: what there is.
+// referenceIndex handles /docs: the list of areas.
 func (req *request) referenceIndex() (answer, error) {
 	return answer{page: "reference.html", title: "API reference", data: req.docs}, nil
 }
 
-// referenceArea answers /docs/{area}: its operations, whole.
+// referenceArea handles /docs/{area}: all operations of an area.
 func (req *request) referenceArea() (answer, error) {
 	for _, area := range req.docs {
 		if area.Slug == req.r.PathValue("area") {

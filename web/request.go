@@ -15,37 +15,37 @@ import (
 	"holdfast/engine/model"
 )
 
-// request is a request for a page, and what its answer needs.
+// request is a request for a page, and the state of its response.
 type request struct {
 	*pages
 	w      http.ResponseWriter
 	r      *http.Request
 	call   *model.Call
-	person access.Person // who is signed in, zero for nobody
+	person access.Person // the signed-in user, zero if there is none
 }
 
-// answer is what a handler wants to be sent: a page, or where to go on.
+// answer is a handler's result: a page or a redirect.
 type answer struct {
 	page  string // the template
 	title string
 	data  any
-	// live pages are asked for again while something is under way.
+	// live pages reload while something is in progress.
 	live     bool
 	redirect string
 }
 
-// handler answers a request.
+// handler handles a request.
 type handler func(*request) (answer, error)
 
-// page shows a page. With a cause it is shown in answer to a form, with what was
-// typed and why that is not carried out; an error without a page is shown on one
-// of its own.
+// page shows a page. A cause is the error of a submitted form: the page then
+// shows the error and what the user typed. An error without a page is shown on a
+// page of its own.
 type page func(*request, error) (answer, error)
 
-// show is the handler of a page that is asked for.
+// show returns the handler of a GET request for a page.
 func show(p page) handler { return func(req *request) (answer, error) { return p(req, nil) } }
 
-// maxForm bounds a submitted form, in bytes.
+// maxForm is the maximum size of a submitted form, in bytes.
 const maxForm = 64 << 10
 
 // open serves a page that needs no session.
@@ -59,7 +59,7 @@ func (p *pages) open(route openRoute) http.Handler {
 	})
 }
 
-// signedIn serves a page to people who are signed in and may see it.
+// signedIn serves a page to signed-in users who may see it.
 func (p *pages) signedIn(route route) http.Handler {
 	operation := model.OperationFor(route.action)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, operation model.Op
 	return req
 }
 
-// identify attributes the request to a person.
+// identify attributes the request to a user.
 func (req *request) identify(person access.Person) {
 	if req.opts.Known != nil && person.User.ID != "" {
 		req.opts.Known(req.r)
@@ -112,7 +112,7 @@ func (req *request) identify(person access.Person) {
 	req.call.Organization, req.call.Role = person.User.Organization, person.User.Role
 }
 
-// serve answers the request and writes its audit entry.
+// serve handles the request and writes its audit entry.
 func (req *request) serve(h handler, audited bool) {
 	if err := req.readForm(); err != nil {
 		req.fail(answer{}, err)
@@ -132,8 +132,8 @@ func (req *request) serve(h handler, audited bool) {
 	}
 }
 
-// readForm reads the form that was sent, unless the handler reads the body as
-// it comes in. One that cannot be read is not taken for an empty one.
+// readForm parses the submitted form, unless the handler streams the body. A
+// form that cannot be parsed is an error, not an empty form.
 func (req *request) readForm() error {
 	if req.call.Operation.Action == model.ActionObjectUpload {
 		return nil
@@ -149,20 +149,21 @@ func (req *request) readForm() error {
 	return nil
 }
 
-// leadTo answers with where to go on. (http.Redirect cleans paths, and what
-// would be left of an object's key is another's.)
+// leadTo redirects to a URL. http.Redirect would clean the path, which changes
+// an object's key to another's.
 func (req *request) leadTo(to string) {
 	req.w.Header().Set("Location", to)
 	req.w.WriteHeader(http.StatusSeeOther)
 }
 
-// opens returns why the person may not see the form for an action, nil where
-// that is allowed. Nothing of a budget is spent.
+// opens returns an error if the user may not see the form for an action. It
+// does not count against a rate limit.
 func (req *request) opens(action model.Action) error {
 	return req.person.User.Role.Allows(model.OperationFor(action))
 }
 
-// fail shows what went wrong, or says it to the script that uploads files.
+// fail shows an error page, or sends the message to the script that uploads
+// files.
 func (req *request) fail(a answer, err error) {
 	problem := model.PublicMessage(err)
 	if model.CodeOf(err) == model.CodeInternal {
@@ -179,13 +180,13 @@ func (req *request) fail(a answer, err error) {
 	if refused, ok := errors.AsType[*model.Error](err); ok && refused.RetryAfter > 0 {
 		req.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refused.RetryAfter.Seconds())))))
 	}
-	// What went wrong is read in peace; and where a form was sent to there may
-	// be no page to ask for again.
+	// Do not reload an error page: the user may still be reading, and the path
+	// of a form may not have a page.
 	a.live = a.live && req.r.Method == http.MethodGet
 	req.render(req.status(err), a, sentence(problem))
 }
 
-// status is how HTTP says what went wrong.
+// status returns the HTTP status of an error.
 func (req *request) status(err error) int { return req.opts.StatusOf(model.CodeOf(err)) }
 
 func problemTitle(err error) string {
@@ -201,8 +202,8 @@ func problemTitle(err error) string {
 	}
 }
 
-// sentence makes an error's message one: a capital letter and a full stop. A
-// field's name before a colon is written as it is called on the page.
+// sentence turns an error's message into a sentence: a capital letter and a
+// full stop. It replaces underscores in a leading field name.
 func sentence(message string) string {
 	if field, rest, found := strings.Cut(message, ": "); found && !strings.Contains(field, " ") {
 		message = strings.ReplaceAll(field, "_", " ") + ": " + rest
@@ -218,30 +219,31 @@ func sentence(message string) string {
 	return string(runes)
 }
 
-// id is that of what the path names.
+// id returns the id in the path.
 func (req *request) id() string { return req.r.PathValue("id") }
 
-// form returns what was typed into a field of the form.
+// form returns the value of a form field.
 func (req *request) form(name string) string { return req.r.PostForm.Get(name) }
 
-// checked reports whether a box of the form was ticked.
+// checked reports whether a box of the form is ticked.
 func (req *request) checked(name string) bool { return req.form(name) == "on" }
 
 func (req *request) notFound() (answer, error) {
 	return answer{}, model.Errorf(model.CodeNotFound, "there is no such page")
 }
 
-// page returns which part of a list is asked for.
+// page returns the requested page of a list.
 func (req *request) page() core.Page {
 	return core.Page{Cursor: req.r.URL.Query().Get("cursor")}
 }
 
-// done redirects to a page that says that the operation is done.
+// done redirects to a page that confirms the operation.
 func done(path, what string) answer {
 	return answer{redirect: path + "?" + url.Values{"done": {what}}.Encode()}
 }
 
-// printable removes what cannot be seen and cuts text to at most limit bytes.
+// printable removes unprintable characters and cuts text to at most limit
+// bytes.
 func printable(text string, limit int) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

@@ -2,19 +2,19 @@ package web
 
 import "holdfast/engine/model"
 
-// route is a row of the table of pages: what is asked for, the row of the
-// operations' tables that says who may, and who answers.
+// route is a row of the table of pages: the pattern, the action, whose row in
+// the operations table says who may see the page, and the handler.
 type route struct {
 	pattern string
 	action  model.Action
 	handler handler
-	// form is the page with the form that was sent. It is shown again when that
-	// is not carried out; without one the error is shown on a page of its own.
+	// form is the page with the submitted form. It is shown again if the
+	// handler fails; without it, an error has a page of its own.
 	form page
 }
 
-// openRoute is a page that needs nobody to be signed in; "" is not audited. Its
-// handler's own page shows an error.
+// openRoute is a page that needs no session; one with action "" is not audited.
+// Its handler's own page shows an error.
 type openRoute route
 
 func openRoutes() []openRoute {

@@ -6,15 +6,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// scopeText says what a scope lets a key do, in whole words and, where the kind
-// of thing is said already, in short.
+// scopeText describes what a scope allows: in full, and in short for lists
+// where the area is named already.
 type scopeText struct {
 	scope        model.Scope
 	area         string
 	words, short string
 }
 
-// scopeTexts has every scope, by area in the order in which pages name them.
+// scopeTexts has every scope, by area in display order.
 func scopeTexts() []scopeText {
 	return []scopeText{
 		{model.ScopeDatabaseRead, "Databases", "See databases, and read the data in them", "see them and read their data"},
@@ -36,7 +36,7 @@ func scopeTexts() []scopeText {
 	}
 }
 
-// scopeWords says what a scope lets a key do.
+// scopeWords describes what a scope allows.
 func scopeWords(s model.Scope) string {
 	texts := scopeTexts()
 	if i := slices.IndexFunc(texts, func(t scopeText) bool { return t.scope == s }); i >= 0 {
@@ -45,10 +45,10 @@ func scopeWords(s model.Scope) string {
 	return string(s)
 }
 
-// power is what a preset lets a key do with one kind of thing.
+// power describes what a preset allows in one area.
 type power struct{ Area, Text string }
 
-// powersOf says in a few lines what a preset grants.
+// powersOf summarizes what a preset grants.
 func powersOf(p model.Preset) (powers []power) {
 	granted := p.Scopes()
 	for _, t := range scopeTexts() {

@@ -13,13 +13,13 @@ import (
 type settingsData struct {
 	Sessions []model.Session
 	Current  string // the hash of this session's token
-	Least    int    // characters of a password
+	Least    int    // minimum length of a password
 	Usage    insight.Usage
 	Engine   *engine.Engine
 	API      string
 }
 
-// Metrics writes how much of each thing is in use, and of how much.
+// Metrics formats the usage and limit of each metric.
 func (d settingsData) Metrics() []fact {
 	metrics := make([]fact, 0, len(model.Metrics()))
 	for _, m := range model.Metrics() {

@@ -9,7 +9,7 @@ import (
 
 const setupPath = "/setup"
 
-// SetupPath is where a set-up link leads, without the host.
+// SetupPath returns the path of a setup link, without the host.
 func SetupPath(token model.Secret) string {
 	return setupPath + "?token=" + url.QueryEscape(token.Reveal())
 }
@@ -18,8 +18,8 @@ func SetupPath(token model.Secret) string {
 type setupData struct {
 	Token string
 	Email string
-	Known bool // the link is for the person with this e-mail address
-	Least int  // characters of a password
+	Known bool // the link is for an existing account with this e-mail address
+	Least int  // minimum length of a password
 }
 
 func (req *request) setupForm() (answer, error) {

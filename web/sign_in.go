@@ -14,8 +14,8 @@ const signInPath = "/sign-in"
 // signInData is what sign_in.html shows.
 type signInData struct {
 	Email  string
-	Next   string // where to go on to
-	Undone bool   // what was sent was not done, because nobody was signed in
+	Next   string // where to go after signing in
+	Undone bool   // a submitted form was discarded because the session had ended
 }
 
 func (req *request) signInForm() (answer, error) {
@@ -53,8 +53,8 @@ func (req *request) signOutEverywhere() (answer, error) {
 	return done(signInPath, "signed_out_everywhere"), nil
 }
 
-// askToSignIn leads to the sign-in page, and from there back to the page that
-// was asked for, or from which a form was sent. The form is not carried out
+// askToSignIn redirects to the sign-in page, which leads back to the requested
+// page, or to the page of a submitted form. The form is not carried out
 // afterwards.
 func (req *request) askToSignIn() {
 	query := url.Values{}
@@ -78,8 +78,8 @@ func (req *request) askToSignIn() {
 	req.leadTo(to.String())
 }
 
-// localPath returns where a person is led after signing in: a path of the
-// console, whatever a link that led to the sign-in page said.
+// localPath returns the path to open after signing in: always a path of the
+// console, whatever the link to the sign-in page says.
 func localPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||
@@ -89,8 +89,9 @@ func localPath(to string) string {
 	return u.RequestURI()
 }
 
-// cookieName is the session cookie's. Cookies do not know ports: two
-// appliances on one machine would sign each other's people out.
+// cookieName returns the name of the session cookie. It includes the port
+// because cookies ignore ports: two appliances on one host would sign out each
+// other's users.
 func (p *pages) cookieName() string {
 	name := "holdfast"
 	if port := p.base.Port(); port != "" {
@@ -104,15 +105,15 @@ func (p *pages) cookieName() string {
 
 func (p *pages) secure() bool { return p.base.Scheme == "https" }
 
-// browserCookie names the cookie by which an account's sign-in knows the
-// browser again.
+// browserCookie returns the name of the cookie by which an account's sign-in
+// recognizes the browser.
 func (p *pages) browserCookie() string { return p.cookieName() + "-known" }
 
-// browserLife is how long a browser keeps that cookie: as long as browsers
-// keep any (draft-ietf-httpbis-rfc6265bis, 400 days).
+// browserLife is how long a browser keeps that cookie: the maximum that
+// browsers allow (draft-ietf-httpbis-rfc6265bis, 400 days).
 const browserLife = 400 * 24 * time.Hour
 
-// token returns the session's token that the browser sent.
+// token returns the session token that the browser sent.
 func (req *request) token() model.Secret { return req.cookie(req.cookieName()) }
 
 func (req *request) cookie(name string) model.Secret {
@@ -123,21 +124,21 @@ func (req *request) cookie(name string) model.Secret {
 	return model.NewSecret(cookie.Value)
 }
 
-// beginSession has the browser keep the token of the session that has begun,
-// and a token by which later sign-ins know the browser.
+// beginSession sets the cookies with the new session's token and with the token
+// by which later sign-ins recognize the browser.
 func (req *request) beginSession(token model.Secret) {
 	req.setToken(token)
 	req.setCookie(req.browserCookie(), req.engine.Access.BrowserToken(req.call.Actor.ID), browserLife)
 }
 
-// setToken has the browser keep the session's token; a zero one is forgotten.
-// Lax and not Strict, so that a link from elsewhere, to the device page for
-// one, finds the person signed in; nothing is changed by following a link.
+// setToken sets the cookie with the session token; a zero token deletes it. It
+// is Lax, not Strict, so that the user is signed in after following a link from
+// elsewhere, such as to the device page. Following a link changes nothing.
 func (req *request) setToken(token model.Secret) {
 	req.setCookie(req.cookieName(), token, model.SessionLife)
 }
 
-// setCookie has the browser keep a token for a time; a zero one is forgotten.
+// setCookie sets a cookie with a token; a zero token deletes it.
 func (req *request) setCookie(name string, token model.Secret, life time.Duration) {
 	cookie := &http.Cookie{
 		Name: name, Value: token.Reveal(), Path: "/",

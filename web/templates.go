@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// templates are the pages by file name, each with the layout around it.
+// templates are the pages by file name, each with its layout.
 type templates map[string]*template.Template
 
 func loadTemplates(a assets) (templates, error) {
@@ -39,31 +39,30 @@ func loadTemplates(a assets) (templates, error) {
 	return all, nil
 }
 
-// view is what every page is made of.
+// view is the data of the layout.
 type view struct {
 	Title        string
 	Path         string     // of this page
-	User         model.User // zero for nobody
+	User         model.User // zero if nobody is signed in
 	Organization string     // its name
-	Done         string     // what was just done
-	Problem      string     // what went wrong
+	Done         string     // confirmation of the last action
+	Problem      string     // error message
 	Live         bool
 	Data         any
 }
 
-// Framed reports whether the console's places stand beside the page. They do
-// not where a person is asked one thing: to sign in, or to let a tool in.
+// Framed reports whether the page has the navigation. A page with a single
+// question, such as signing in or letting a tool in, does not.
 func (v view) Framed() bool {
 	return v.User.ID != "" && v.Path != "/device" && !strings.HasPrefix(v.Path, "/device/") && v.Path != setupPath
 }
 
-// May reports whether the person may do what an action asks for; what may not
-// be done is not shown.
+// May reports whether the user may perform an action; pages hide other actions.
 func (v view) May(action model.Action) bool {
 	return v.User.Role.Allows(model.OperationFor(action)) == nil
 }
 
-// render writes a page whole or not at all.
+// render writes a complete page or none.
 func (req *request) render(status int, a answer, problem string) {
 	page, err := req.execute(a, problem)
 	if err != nil {
@@ -74,7 +73,7 @@ func (req *request) render(status int, a answer, problem string) {
 	req.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	req.w.Header().Set("Cache-Control", "no-store")
 	req.w.WriteHeader(status)
-	_, _ = page.WriteTo(req.w) // a reader that is gone needs no page
+	_, _ = page.WriteTo(req.w) // the client may be gone
 }
 
 func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
@@ -98,8 +97,8 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 	return &page, err
 }
 
-// doneText is what a page says about the act that led to it. It is looked up,
-// so that no link can put words into the console's mouth.
+// doneText returns the confirmation for an action. It uses a fixed list, so
+// that a link cannot make the console show arbitrary text.
 func doneText(what string) string {
 	return map[string]string{
 		"welcome":               "You are set up and signed in.",

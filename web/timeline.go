@@ -7,26 +7,25 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// timeline is a database's past as a line: the moments to which it can be
-// restored, its backups, and when it was restored.
+// timeline shows a database's history: the range it can be restored to, its
+// backups and its restores.
 type timeline struct {
 	From, To time.Time
 	Marks    []mark
-	// BandX and BandWidth are the part of the line to which the database can be
-	// restored, "" for none.
+	// BandX and BandWidth are the restorable range, "" if there is none.
 	BandX, BandWidth string
 }
 
-// mark is something that happened.
+// mark is an event on the timeline.
 type mark struct {
 	X    string // along the line
 	Kind string // "backup", "restore", "gap" or "timeline_switch"
 	Text string
-	Href string // "" leads nowhere
+	Href string // "" if there is no link
 }
 
-// newTimeline draws a line from the first thing that is known to now; one
-// without anything has nothing to show.
+// newTimeline returns a timeline from the first known event to now. Without
+// events it is empty.
 func newTimeline(database string, r recovery.Recovery, now time.Time) timeline {
 	t := timeline{From: now, To: now}
 	for _, event := range r.Timeline {
@@ -51,10 +50,10 @@ func newTimeline(database string, r recovery.Recovery, now time.Time) timeline {
 	return t
 }
 
-// timelineEdge keeps the first and the last mark off the line's ends.
+// timelineEdge is the margin at both ends of the timeline.
 const timelineEdge = 0.02
 
-// part is the position of a moment along the line.
+// part returns the position of a time on the timeline.
 func (t timeline) part(at time.Time) float64 {
 	part := float64(at.Sub(t.From)) / float64(max(t.To.Sub(t.From), 1))
 	return timelineEdge + max(0, min(part, 1))*(1-2*timelineEdge)

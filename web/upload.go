@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/objects"
 )
 
-// upload stores the body under the key of the query. The page's script sends
-// files like this, one by one, to show how far each is.
+// upload stores the body under the key in the query. The page's script sends
+// files this way, one by one, to show the progress of each.
 func (req *request) upload() (answer, error) {
 	key := req.r.URL.Query().Get("key")
 	if err := req.store(key, req.r.Header.Get("Content-Type"), req.r.Body, req.r.ContentLength); err != nil {
@@ -26,7 +26,7 @@ func (req *request) upload() (answer, error) {
 }
 
 // uploadForm stores the file of a form, for browsers without scripts. The
-// field prefix comes before the file.
+// prefix field must precede the file.
 func (req *request) uploadForm() (answer, error) {
 	parts, err := req.r.MultipartReader()
 	if err != nil {
@@ -61,7 +61,7 @@ func (req *request) storePart(prefix string, part *multipart.Part) (answer, erro
 	return req.folderPath(prefix, "uploaded"), nil
 }
 
-// uploadIdle is how long an upload may stand still.
+// uploadIdle is how long an upload may stall.
 const uploadIdle = time.Minute
 
 func (req *request) store(key, contentType string, body io.Reader, length int64) error {
@@ -78,16 +78,16 @@ func (req *request) store(key, contentType string, body io.Reader, length int64)
 	return err
 }
 
-// patient reads a body for as long as it keeps coming.
+// patient reads a body that may take any time but must not stall.
 type patient struct {
 	req  *request
 	body io.Reader
 }
 
-// Read implements io.Reader. What keeps the body from being read is the
-// client's error, not the disk's.
+// Read implements io.Reader. An error from reading the body is the client's,
+// not the disk's.
 func (p *patient) Read(data []byte) (int, error) {
-	_ = http.NewResponseController(p.req.w).SetReadDeadline(time.Now().Add(uploadIdle)) // a test's recorder has none
+	_ = http.NewResponseController(p.req.w).SetReadDeadline(time.Now().Add(uploadIdle)) // httptest's recorder does not support it
 	n, err := p.body.Read(data)
 	if err != nil && err != io.EOF {
 		err = &model.Error{Code: model.CodeValidation, Message: "file: could not be read to its end; try again", Err: err}

@@ -17,16 +17,16 @@ import (
 //go:embed templates assets
 var files embed.FS
 
-// Options of the pages.
+// Options configure the pages.
 type Options struct {
-	// BaseURL is how the pages are reached, without a slash at its end.
+	// BaseURL is the URL of the console, without a trailing slash.
 	BaseURL string
-	// ObjectsURL is what the URLs of objects begin with, "" where they are
-	// downloaded from where the pages are.
+	// ObjectsURL is the base URL of object downloads, "" if they share the
+	// console's origin.
 	ObjectsURL string
-	// StatusOf gives the HTTP status of an error's code.
+	// StatusOf returns the HTTP status of an error code.
 	StatusOf func(model.Code) int
-	// Description is the API's, an OpenAPI document.
+	// Description is the API's OpenAPI document.
 	Description []byte
 	// Known is called for every request with a valid session; it may be nil.
 	Known func(r *http.Request)
@@ -43,7 +43,7 @@ type pages struct {
 	docs      reference
 }
 
-// New returns the handler of every page.
+// New returns the handler of all pages.
 func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	base, err := url.Parse(opts.BaseURL)
 	if err != nil {
@@ -70,7 +70,7 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	nothing := p.open(openRoute{"/", "", (*request).notFound, nil})
 	mux.Handle("/", nothing)
 	origins := http.NewCrossOriginProtection()
-	// Behind a proxy the host asked for may be another than the browser's.
+	// A proxy may change the Host header, so it may differ from the browser's.
 	if err := origins.AddTrustedOrigin(originOf(base)); err != nil {
 		return nil, fmt.Errorf("read base URL: %w", err)
 	}
@@ -78,10 +78,10 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 	return p.guard(origins.Handler(exact(mux, nothing))), nil
 }
 
-// exact lets next have the requests for paths that are as http.ServeMux wants
-// them, and nothing the rest: it would redirect to what it makes of those, and a
-// DELETE of //v1/buckets/b/objects//key, which a client got by joining two
-// slashes, to another object or to the bucket.
+// exact passes only requests with a clean path to next, and all others to
+// nothing. http.ServeMux would redirect them to the cleaned path: a DELETE of
+// //v1/buckets/b/objects//key, from a client that joined two slashes, would
+// reach another object or the bucket.
 func exact(next, nothing http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.EscapedPath()
@@ -97,18 +97,17 @@ func exact(next, nothing http.Handler) http.Handler {
 	})
 }
 
-// policy lets a page load what the appliance itself serves, as files: nothing
-// from elsewhere, and no script or style in the page. The origin may also serve
-// objects that anybody uploaded, so the one script is allowed by its content:
-// by its hash, which browsers compare with the script's integrity attribute,
-// under whatever host and scheme a proxy shows them.
+// policy allows only files that the appliance itself serves, and no inline
+// script or style. The origin may also serve objects that anyone uploaded, so
+// the policy allows the one script by its hash. Browsers compare that with the
+// script's integrity attribute, whatever host and scheme a proxy presents.
 func policy(a assets) string {
 	return "default-src 'none'; script-src '" + a.integrity("app.js") + "'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 }
 
-// guard sets the headers every page has, and refuses names that somebody else
-// may have pointed at this machine (DNS rebinding).
+// guard sets the headers of every page, and rejects host names that someone
+// else may have pointed at this machine (DNS rebinding).
 func (p *pages) guard(next http.Handler) http.Handler {
 	policy := policy(p.assets)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,8 +115,8 @@ func (p *pages) guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY") // for browsers older than frame-ancestors
-		// Nobody else learns of an address. (With no-referrer browsers would not
-		// say where a form comes from either: over plain HTTP none would work.)
+		// Other sites do not learn the URL. With no-referrer, browsers would
+		// also withhold a form's origin, and no form would work over plain HTTP.
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		if !p.knownHost(r.Host) {
@@ -128,7 +127,7 @@ func (p *pages) guard(next http.Handler) http.Handler {
 	})
 }
 
-// fromElsewhere answers a form that no page of the console has sent.
+// fromElsewhere rejects a form that was not sent by a page of the console.
 func (p *pages) fromElsewhere(w http.ResponseWriter, r *http.Request) {
 	p.begin(w, r, model.Operation{}).fail(answer{}, model.Errorf(model.CodeForbidden,
 		"this was not sent by a page of the console: open %s and do it there", p.opts.BaseURL))
@@ -142,10 +141,10 @@ func (p *pages) knownHost(hostPort string) bool {
 	return host == hostname(p.base)
 }
 
-// hostname is a URL's host as browsers write it, without brackets.
+// hostname returns a URL's host as browsers write it, without brackets.
 func hostname(u *url.URL) string { return strings.ToLower(u.Hostname()) }
 
-// originOf is a URL's origin as browsers write it.
+// originOf returns a URL's origin as browsers write it.
 func originOf(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
