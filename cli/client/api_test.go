@@ -16,11 +16,11 @@ import (
 	"holdfast/server/api"
 )
 
-// appliance is the API itself, without PostgreSQL: buckets, objects, keys and
-// the audit log work.
+// appliance is the API without PostgreSQL: buckets, objects, keys and the audit
+// log work.
 type appliance struct {
 	url, project string
-	key          string // may do everything
+	key          string // has all privileges
 }
 
 func newAppliance(t *testing.T) appliance {
@@ -44,8 +44,8 @@ func newAppliance(t *testing.T) appliance {
 	return a
 }
 
-// openEngine opens an engine with an organization, its first project and a
-// key; the appliance that it returns has no URL yet.
+// openEngine opens an engine with an organization, its first project and a key.
+// The returned appliance has no URL yet.
 func openEngine(dir string) (_ *engine.Engine, a appliance, err error) {
 	e, err := engine.Open(core.Config{
 		DataDir: dir, FirstPort: 10000, LastPort: 10010, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",

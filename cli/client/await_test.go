@@ -18,9 +18,9 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// script answers one request after another: "200 {…}", "400 code", "502 <html>"
-// for what is not the API's, or "" for a connection that breaks. It notes when
-// each was asked for.
+// script gives one response per request: "200 {…}", "400 code", "502 <html>"
+// for a response that is not the API's, or "" for a broken connection. It
+// records when each request was made.
 type script struct {
 	answers []string
 	asked   []time.Duration
@@ -53,8 +53,7 @@ func (s *script) client(t *testing.T) *client.Client {
 	}))
 }
 
-// TestAwaitDeviceToken is the device's part of RFC 8628, in a time that
-// passes at once.
+// TestAwaitDeviceToken runs the device's part of RFC 8628 in a synctest bubble.
 func TestAwaitDeviceToken(t *testing.T) {
 	t.Parallel()
 	const pending, slow, key = "400 authorization_pending", "400 slow_down", `200 {"api_key":"k"}`
@@ -106,7 +105,7 @@ func TestAwaitDeviceTokenEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAwait waits for a backup through an appliance that restarts.
+// TestAwait waits for a backup while the appliance restarts.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	const running, completed = `200 {"status":"running","progress_percent":40}`, `200 {"status":"completed"}`
@@ -139,8 +138,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestAwaitExport waits for the export of the newest backup, and not for
-// those that come meanwhile.
+// TestAwaitExport waits for the export of the newest backup, not for exports
+// that are made meanwhile.
 func TestAwaitExport(t *testing.T) {
 	t.Parallel()
 	export := func(id, status, newer string) string {
@@ -171,7 +170,7 @@ func TestAwaitExport(t *testing.T) {
 	}
 }
 
-// TestAwaitOperation finds an operation among those of its database.
+// TestAwaitOperation finds an operation in its database's list.
 func TestAwaitOperation(t *testing.T) {
 	t.Parallel()
 	const running = `200 {"operations":[{"id":"op_2","status":"completed"},{"id":"op_1","status":"running"}]}`
@@ -197,8 +196,8 @@ func TestAwaitOperation(t *testing.T) {
 	}
 }
 
-// TestSilentAppliance: an answer that does not come, or not on, is given up.
-// One that is a long time in the making is not.
+// TestSilentAppliance checks that the client gives up on a response that does
+// not start or that stalls, but not on one that takes long to produce.
 func TestSilentAppliance(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n"
@@ -209,12 +208,12 @@ func TestSilentAppliance(t *testing.T) {
 			return err
 		}
 		defer body.Close()
-		time.Sleep(time.Hour) // its reader is slow, and may be
+		time.Sleep(time.Hour) // the caller may be slow
 		_, err = io.ReadAll(body)
 		return err
 	}
 	for name, c := range map[string]struct {
-		says string // by the appliance, at once
+		says string // what the appliance sends at once
 		do   func(context.Context, *client.Client) error
 		ends time.Duration
 	}{
@@ -240,7 +239,7 @@ func TestSilentAppliance(t *testing.T) {
 						if _, err := http.ReadRequest(bufio.NewReader(far)); err == nil {
 							_, _ = io.WriteString(far, c.says)
 						}
-						_, _ = io.Copy(io.Discard, far) // until the client goes
+						_, _ = io.Copy(io.Discard, far) // until the client disconnects
 					}()
 					return near, nil
 				}}

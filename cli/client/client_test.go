@@ -44,7 +44,8 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
-// TestErrors sees every kind of refusal as what it is.
+// TestMalformedKey checks that a malformed key is rejected with an error that
+// does not contain it.
 func TestMalformedKey(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"sk_live_hf_\nsk_live_hf_x", "sk live", "schlüssel"} {
@@ -54,6 +55,7 @@ func TestMalformedKey(t *testing.T) {
 	}
 }
 
+// TestErrors checks the error of every kind of refusal.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
@@ -83,7 +85,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOtherServers are met where a URL is wrong.
+// TestOtherServers sends requests to servers that a wrong URL may reach.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	other := http.NewServeMux()
@@ -160,7 +162,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// An upload that is refused is refused before its bytes were sent.
+// TestRefusedUploadIsNotSent checks that an upload is refused before its body
+// is sent.
 func TestRefusedUploadIsNotSent(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
@@ -184,7 +187,8 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A body that was sent is the caller's again.
+// TestUploadLeavesBodyAlone checks that the client does not read a body after
+// the request has ended.
 func TestUploadLeavesBodyAlone(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
@@ -194,7 +198,7 @@ func TestUploadLeavesBodyAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int64{5, -1} {
-		var bodies [2]*ending // the second goes out when the connection is through with the first
+		var bodies [2]*ending // the second is sent once the connection is done with the first
 		for n := range bodies {
 			bodies[n] = &ending{Reader: strings.NewReader("hello")}
 			if _, err := c.UploadObject(t.Context(), bucket.ID, client.Upload{Key: "a", Body: bodies[n], Size: size}); err != nil {
@@ -207,7 +211,7 @@ func TestUploadLeavesBodyAlone(t *testing.T) {
 	}
 }
 
-// ending notes whether it is read after its end.
+// ending records whether it is read after its end.
 type ending struct {
 	io.Reader
 	ended, late atomic.Bool
@@ -225,7 +229,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Bytes that were changed on the way are noticed.
+// TestDamagedUpload checks that bytes changed in transit are detected.
 func TestDamagedUpload(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
@@ -240,8 +244,8 @@ func TestDamagedUpload(t *testing.T) {
 	}
 }
 
-// TestUploadOfAnotherLength: what grew or shrank since its length was taken is
-// not stored, and what cannot be read is no fault of the connection.
+// TestUploadOfAnotherLength checks that a body that grew or shrank is not
+// stored, and that a read error is not reported as a connection error.
 func TestUploadOfAnotherLength(t *testing.T) {
 	t.Parallel()
 	a := newAppliance(t)
@@ -271,7 +275,7 @@ func TestUploadOfAnotherLength(t *testing.T) {
 	}
 }
 
-// damaging changes what is uploaded.
+// damaging changes the bytes of an upload.
 type damaging struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -311,7 +315,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// A walk that is left early asks for no more pages, and an error ends it.
+// TestAll checks that an iteration left early requests no more pages, and that
+// an error ends it.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -24,10 +24,10 @@ import (
 
 var errConnection = errors.New("the connection broke")
 
-// exported is the name of the method for an operation.
+// exported returns the name of an operation's method.
 func exported(operation string) string { return strings.ToUpper(operation[:1]) + operation[1:] }
 
-// documented walks the operations of the description.
+// documented iterates over the operations of the OpenAPI document.
 func documented(t *testing.T, doc *apitest.Description, visit func(*openapi3.Operation)) {
 	t.Helper()
 	seen := 0
@@ -42,8 +42,8 @@ func documented(t *testing.T, doc *apitest.Description, visit func(*openapi3.Ope
 	}
 }
 
-// TestEveryOperationHasAMethod compares the methods, and the types they
-// return, with the description that an appliance gives of itself.
+// TestEveryOperationHasAMethod compares the methods and their result types with
+// the OpenAPI document that an appliance serves.
 func TestEveryOperationHasAMethod(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Load(t, newAppliance(t).url)
@@ -60,7 +60,7 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 		}
 		data := answer.Value.Content["application/json"].Schema.Value.Properties["data"]
 		c := &comparison{t, op.OperationID}
-		if either := data.Value.OneOf; len(either) == 2 { // an operation, or the plan of one
+		if either := data.Value.OneOf; len(either) == 2 { // an operation or a plan
 			data = either[0]
 			c.types(either[1], reflect.TypeFor[wire.RestorePlan](), "data")
 		}
@@ -73,8 +73,8 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 	}
 }
 
-// record returns what of a method's result is the data: pages hold it in
-// their first field.
+// record returns the data type of a method's result: a page holds it in its
+// first field.
 func record(result reflect.Type) reflect.Type {
 	if result == reflect.TypeFor[client.ObjectPage]() {
 		result = result.Field(0).Type
@@ -151,7 +151,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// withoutNull returns what a schema says beside that it may be null.
+// withoutNull returns a nullable schema's other alternative.
 func withoutNull(schema *openapi3.Schema) (*openapi3.Schema, bool) {
 	for i, either := range schema.AnyOf {
 		if either.Value.Type.Is("null") {
@@ -167,7 +167,7 @@ func withoutNull(schema *openapi3.Schema) (*openapi3.Schema, bool) {
 	return &bare, true
 }
 
-// calls uses everything that each method can send.
+// calls uses every parameter and field that each method can send.
 func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	const id, other = "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "bkp_01k6zv7r9pxa3c5n8m2q4t6w8y"
 	page, yes, now := client.ListOptions{Limit: 7, Cursor: "c"}, true, time.Now().UTC()
@@ -261,8 +261,8 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	}
 }
 
-// TestRequestsAreAsDescribed sends everything that every method can send, and
-// sees that the description asks for no more and no less.
+// TestRequestsAreAsDescribed sends every parameter and field that every method
+// can send, and compares them with the OpenAPI document.
 func TestRequestsAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Load(t, newAppliance(t).url)
@@ -281,7 +281,7 @@ func TestRequestsAreAsDescribed(t *testing.T) {
 			sent[name] = true
 		}
 		fields := map[string]any{}
-		_ = json.Unmarshal(body, &fields) // an upload is no JSON
+		_ = json.Unmarshal(body, &fields) // an upload is not JSON
 		for name := range fields {
 			sent[name] = true
 		}
@@ -317,7 +317,8 @@ func TestRequestsAreAsDescribed(t *testing.T) {
 }
 
 // askedFor returns the parameters of an operation and the fields of its body.
-// X-Checksum-CRC32C is left to the comparison after the upload.
+// It omits X-Checksum-CRC32C: the client compares the checksum after the
+// upload.
 func askedFor(op *openapi3.Operation) []string {
 	var names []string
 	for _, p := range op.Parameters {
@@ -338,7 +339,8 @@ func askedFor(op *openapi3.Operation) []string {
 	return names
 }
 
-// A body that ends early is an error, and not an empty record.
+// TestCutOffAnswer checks that a truncated body is an error, not an empty
+// record.
 func TestCutOffAnswer(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {

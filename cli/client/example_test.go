@@ -201,8 +201,7 @@ func ExampleClient_ListObjects() {
 	// a.txt
 }
 
-// startAppliance serves a whole appliance, without PostgreSQL, until stop is
-// called.
+// startAppliance serves an appliance without PostgreSQL until stop is called.
 func startAppliance() (a appliance, stop func()) {
 	check := func(err error) {
 		if err != nil {
@@ -236,10 +235,10 @@ func startAppliance() (a appliance, stop func()) {
 	}
 }
 
-// databaseAnswers answers like an appliance that has PostgreSQL.
+// databaseAnswers responds like an appliance that has PostgreSQL.
 func databaseAnswers() http.Handler {
 	answer := func(w http.ResponseWriter, data any) {
-		_ = json.NewEncoder(w).Encode(wire.Envelope[any, wire.Meta]{Data: data}) // the example ends without an answer
+		_ = json.NewEncoder(w).Encode(wire.Envelope[any, wire.Meta]{Data: data}) // the example fails without a response
 	}
 	progress := 0
 	mux := http.NewServeMux()
