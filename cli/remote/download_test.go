@@ -22,11 +22,11 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// breaking serves content and breaks every connection after some bytes.
+// breaking serves content and breaks every connection after a number of bytes.
 type breaking struct {
 	content []byte
 	etag    string
-	after   int // bytes; 0 is at once
+	after   int // bytes; 0 breaks at once
 	asked   atomic.Int32
 }
 
@@ -37,7 +37,7 @@ func (b *breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(&cutting{ResponseWriter: w, left: b.after}, r, "", time.Time{}, bytes.NewReader(b.content))
 }
 
-// cutting ends the connection after so many bytes.
+// cutting ends the connection after a number of bytes.
 type cutting struct {
 	http.ResponseWriter
 	left int
@@ -82,7 +82,7 @@ func random(n int) []byte {
 	return content
 }
 
-// openDir returns a directory to download into, and the root it is.
+// openDir returns a directory to download into, and its root.
 func openDir(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	dir = t.TempDir()
@@ -94,7 +94,8 @@ func openDir(t *testing.T) (dir string, root *os.Root) {
 	return dir, root
 }
 
-// TestDownloadGoesOn gets a file through a server that breaks off every time.
+// TestDownloadGoesOn downloads a file from a server that breaks every
+// connection.
 func TestDownloadGoesOn(t *testing.T) {
 	t.Parallel()
 	b := &breaking{content: random(300_000), etag: `"v1"`, after: 120_000}
@@ -111,7 +112,8 @@ func TestDownloadGoesOn(t *testing.T) {
 	}
 }
 
-// TestDownloadEnds sees what cannot go on end, and nothing left behind by it.
+// TestDownloadEnds checks that a download that cannot continue fails and leaves
+// nothing.
 func TestDownloadEnds(t *testing.T) {
 	t.Parallel()
 	gone := &client.Error{Status: http.StatusNotFound, Code: wire.CodeNotFound}
@@ -147,7 +149,8 @@ func TestDownloadEnds(t *testing.T) {
 	}
 }
 
-// Two downloads of the same into one directory do not take each other's bytes.
+// TestDownloadTwice checks that two downloads of one file into a directory do
+// not share bytes.
 func TestDownloadTwice(t *testing.T) {
 	t.Parallel()
 	b := &breaking{content: random(1000), etag: `"v1"`, after: 1 << 20}
@@ -157,7 +160,7 @@ func TestDownloadTwice(t *testing.T) {
 	dir, root := openDir(t)
 	second := b.source(server.URL)
 	first := second
-	first.url = func() (string, error) { // while it is under way
+	first.url = func() (string, error) { // during the download
 		if err := task.save(root, "big", second, task.meter("")); ExitCode(err) != exitConflict {
 			t.Errorf("the second: %v", err)
 		}
@@ -174,8 +177,8 @@ func TestDownloadTwice(t *testing.T) {
 	}
 }
 
-// TestDownloadIsRefused sees what a refusal says: not the signature, which
-// opens the download to anybody, and whether it may be tried again.
+// TestDownloadIsRefused checks that the error omits the signature, with which
+// anyone could download, and says whether a retry may help.
 func TestDownloadIsRefused(t *testing.T) {
 	t.Parallel()
 	for status, says := range map[int]string{
@@ -201,8 +204,8 @@ func TestDownloadIsRefused(t *testing.T) {
 	}
 }
 
-// A part that an earlier try has left is not fetched again, unless it is of
-// other bytes.
+// TestDownloadResumes checks that a partial download is not fetched again,
+// unless it is of another version.
 func TestDownloadResumes(t *testing.T) {
 	t.Parallel()
 	b := &breaking{content: random(1000), etag: `"v1"`, after: 1 << 20}

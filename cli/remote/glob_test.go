@@ -36,7 +36,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// Where files go is never an appliance's decision.
+// TestFileName checks that an appliance cannot decide where files go.
 func TestFileName(t *testing.T) {
 	t.Parallel()
 	for key, ok := range map[string]bool{
@@ -49,7 +49,8 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// One key that cannot be a file keeps no other object from its file.
+// TestPlaceAll checks that a key that cannot be a file does not affect other
+// objects.
 func TestPlaceAll(t *testing.T) {
 	t.Parallel()
 	var objects []wire.Object

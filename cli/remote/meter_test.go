@@ -42,7 +42,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// What others have written cannot give orders to a terminal.
+// TestPrintable checks that untrusted text cannot control a terminal.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

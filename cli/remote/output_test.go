@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hostile is what an appliance, or who has given a thing its name, would like
-// a terminal to do: another title, a line that hides what was said.
+// hostile is text from an appliance, or a name, that would control a terminal:
+// it changes the title and hides output.
 const hostile = "shop\x1b]0;owned\x07\u009b2J\r\u202eevil"
 
 func TestTerminalDoesNotObeyTheAppliance(t *testing.T) {

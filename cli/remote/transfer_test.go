@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestInOrder works on many at a time, and stops at the first error.
+// TestInOrder checks that inOrder works concurrently and stops at the first
+// error.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	outer, _ := newTask(t)
@@ -30,7 +31,7 @@ func TestInOrder(t *testing.T) {
 		if i == 3 {
 			return "", failure
 		}
-		<-t.ctx.Done() // the others wait until they are told
+		<-t.ctx.Done() // the others wait for the cancellation
 		return "", context.Cause(t.ctx)
 	})
 	if !errors.Is(err, failure) || begun.Load() > inParallel {
@@ -38,7 +39,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// What was done before a failure is told with it.
+// TestTransferredInPart checks that results from before a failure are printed.
 func TestTransferredInPart(t *testing.T) {
 	t.Parallel()
 	outer, _ := newTask(t)
