@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Where PostgreSQL will be fetched, a pg_dump that is older than that does not
-// do.
+// TestClientToolsOfWhatIsFetched checks that a pg_dump older than the
+// PostgreSQL to be fetched is not accepted.
 func TestClientToolsOfWhatIsFetched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +27,8 @@ func TestClientToolsOfWhatIsFetched(t *testing.T) {
 	}
 }
 
-// A disk of which serve would say that it is nearly full is not fit.
+// TestDiskNearlyFull checks that doctor warns of a disk that serve would call
+// nearly full.
 func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	found := checkDisk(t.Context(), Options{DataDir: t.TempDir(), DiskFree: 1.5})
