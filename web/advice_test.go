@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestAdviceLeadsSomewhere: what the API recommends a person does on a page
-// that is there.
+// TestAdviceLeadsSomewhere checks that every recommended request has an
+// existing page where a user can do the same.
 func TestAdviceLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	database := model.Resource{Type: model.ResourceDatabase, ID: "db_1", Name: "shop"}
@@ -61,7 +61,7 @@ func TestAdviceLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// TestFactsOf writes evidence as the checks give it.
+// TestFactsOf formats evidence as the checks produce it.
 func TestFactsOf(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -87,7 +87,7 @@ func TestFactsOf(t *testing.T) {
 	}
 }
 
-// TestProse: nothing of a message is taken for HTML but the back-quotes.
+// TestProse checks that only backquotes in a message become HTML.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
@@ -111,7 +111,7 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// TestAdvicePages: all of what needs attention is on some page, once.
+// TestAdvicePages checks that every recommendation is on exactly one page.
 func TestAdvicePages(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 10)
@@ -139,7 +139,7 @@ func TestAdvicePages(t *testing.T) {
 	}
 }
 
-// TestTurn: each thing is on one page, whatever is asked for.
+// TestTurn checks that every item is on exactly one page, whatever the query.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	all := []int{1, 2, 3, 4, 5}
@@ -165,8 +165,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestDownloadsHaveTheirOrigin: where objects have a host of their own, the
-// console leads there.
+// TestDownloadsHaveTheirOrigin checks that the console links to the objects'
+// own host, if they have one.
 func TestDownloadsHaveTheirOrigin(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 10)

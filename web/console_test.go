@@ -25,24 +25,24 @@ import (
 	"holdfast/server/api"
 )
 
-// The appliance that is seeded for tests of size and speed.
+// Size of the appliance for tests of size and speed.
 const (
 	seedDatabases = 50
 	seedBackups   = 40  // of the first database
-	seedBeside    = 120 // projects and people each
+	seedBeside    = 120 // projects and users each
 	seedAudit     = 100_000
-	seedObjects   = "http://files.example" // where objects are downloaded from
+	seedObjects   = "http://files.example" // base URL of object downloads
 )
 
-// console is the pages over an engine without PostgreSQL, and an owner who is
-// signed in.
+// console serves the pages over an engine without PostgreSQL, with a signed-in
+// owner.
 type console struct {
 	engine *engine.Engine
 	server *httptest.Server
 	client *http.Client
 	log    *strings.Builder
 
-	description []byte // the API's
+	description []byte // the API's OpenAPI document
 }
 
 func openConsole(tb testing.TB, audit int) *console {
@@ -196,7 +196,7 @@ func seedRecords(tx *meta.Tx, org string) error {
 	return nil
 }
 
-// seedBusy makes a database that is being backed up, and has a backup already.
+// seedBusy adds a database with a completed backup and a running one.
 func seedBusy(tx *meta.Tx, org, project string, now time.Time) error {
 	if err := tx.Databases().Insert(model.Database{
 		ID: "db_busy", Organization: org, Project: project, Name: "busy", Status: model.DatabaseAvailable, Version: "15.18", Port: 7999,
@@ -215,7 +215,7 @@ func seedBusy(tx *meta.Tx, org, project string, now time.Time) error {
 	})
 }
 
-// seedImport is one with as much to tell as is kept.
+// seedImport returns an import with the maximum of stored flaws and log lines.
 func seedImport(org, project string, now time.Time) model.Import {
 	i := model.Import{
 		ID: "imp_1", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportCompletedWithErrors,
@@ -235,7 +235,7 @@ func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
 	for i := from; i < from+count; i++ {
 		outcome := model.OutcomeSuccess
 		if i == 17 {
-			outcome = model.OutcomeDenied // one, at the far end
+			outcome = model.OutcomeDenied // only one, on the last page
 		}
 		if err := tx.AppendAudit(meta.Chain{}, &model.AuditEntry{
 			ID: fmt.Sprintf("evt_%026d", i), At: time.Now().UTC(), Organization: org,
@@ -274,7 +274,7 @@ func (c *console) get(tb testing.TB, path string) string {
 	return string(text)
 }
 
-// mostBytes is how much a page may weigh, with everything it asks for.
+// mostBytes is the maximum size of a page with all its assets.
 const mostBytes = 100 << 10
 
 func TestPagesAreSmall(t *testing.T) {
@@ -303,8 +303,8 @@ func mustAssets(t *testing.T) assets {
 	return a
 }
 
-// BenchmarkPages is how long the server takes for each page of an appliance
-// with 50 databases and 100,000 audit entries.
+// BenchmarkPages measures the server's time for each page of an appliance with
+// 50 databases and 100,000 audit entries.
 func BenchmarkPages(b *testing.B) {
 	c := openConsole(b, seedAudit)
 	for _, path := range pagePaths() {
@@ -322,8 +322,8 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-// TestEveryRouteHasItsRow: a page without a row of the operations' tables
-// panics where the routes are made; this names it.
+// TestEveryRouteHasItsRow names a page without a row in the operations tables;
+// building the routes would panic.
 func TestEveryRouteHasItsRow(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -345,7 +345,7 @@ func TestEveryRouteHasItsRow(t *testing.T) {
 	}
 }
 
-// TestPagesNeedNothingFromElsewhere reads what is in the binary.
+// TestPagesNeedNothingFromElsewhere checks the embedded files.
 func TestPagesNeedNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 50)
@@ -403,7 +403,7 @@ func TestFormatBytes(t *testing.T) {
 	}
 }
 
-// TestPowersNameEveryScope: what a person approves must be said.
+// TestPowersNameEveryScope checks that the approval page describes every scope.
 func TestPowersNameEveryScope(t *testing.T) {
 	t.Parallel()
 	short := map[model.Scope]string{}
@@ -428,7 +428,8 @@ func TestPowersNameEveryScope(t *testing.T) {
 	}
 }
 
-// TestCharts: gaps break the line, and everything lies within the drawing.
+// TestCharts checks that gaps break the line, and that everything is inside the
+// drawing area.
 func TestCharts(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 2, 0, 0, time.UTC)
@@ -445,7 +446,7 @@ func TestCharts(t *testing.T) {
 			x, y := 0, 0
 			for _, move := range regexp.MustCompile(`[Mlh](-?\d+) ?(-?\d+)?`).FindAllStringSubmatch(d, -1) {
 				right, _ := strconv.Atoi(move[1])
-				down, _ := strconv.Atoi(move[2]) // none is 0
+				down, _ := strconv.Atoi(move[2]) // none means 0
 				if x, y = x+right, y+down; x < 0 || x > chartWidth || y < 0 || y > chartHeight {
 					t.Errorf("%s: %q leads outside, to %d, %d", c.Title, move[0], x, y)
 				}

@@ -21,7 +21,7 @@ import (
 	"holdfast/engine/objects"
 )
 
-// reply is an answer that was read whole.
+// reply is a response that was read completely.
 type reply struct {
 	status   int
 	header   http.Header
@@ -29,7 +29,7 @@ type reply struct {
 	page     string
 }
 
-// send sends a request as it is, and follows no redirect.
+// send sends a request unchanged and follows no redirect.
 func (c *console) send(t *testing.T, method, path, contentType string, body io.Reader) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.server.URL+path, body)
@@ -54,13 +54,13 @@ func (c *console) send(t *testing.T, method, path, contentType string, body io.R
 	return reply{answer.StatusCode, answer.Header, answer.Header.Get("Location"), string(page)}
 }
 
-// post sends a form as a browser does.
+// post sends a form as a browser would.
 func (c *console) post(t *testing.T, path string, form url.Values) reply {
 	t.Helper()
 	return c.send(t, http.MethodPost, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 }
 
-// as signs in as somebody else.
+// as signs in as another user.
 func (c *console) as(t *testing.T, email string, role model.Role) *console {
 	t.Helper()
 	org, err := c.engine.Access.OrganizationList()
@@ -83,7 +83,7 @@ func (c *console) as(t *testing.T, email string, role model.Role) *console {
 	return &other
 }
 
-// nobody is somebody who is not signed in.
+// nobody returns a client without a session.
 func (c *console) nobody() *console {
 	other := *c
 	other.client = &http.Client{}
@@ -92,7 +92,7 @@ func (c *console) nobody() *console {
 
 var links = regexp.MustCompile(`href="([^"]*)"`)
 
-// TestLinksLeadSomewhere follows every link of every page, of those that answer
+// TestLinksLeadSomewhere follows every link of every page, of every response to
 // a form, and of the second page of every list.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
@@ -135,12 +135,12 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			cursors++
 		}
 	}
-	if cursors < 4 { // people, projects, a bucket, the audit log
+	if cursors < 4 { // users, projects, a bucket, the audit log
 		t.Errorf("only %d links lead to further pages", cursors)
 	}
 }
 
-// TestFiltersStayOnFurtherPages goes through the audit log from page to page.
+// TestFiltersStayOnFurtherPages pages through the filtered audit log.
 func TestFiltersStayOnFurtherPages(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 500)
@@ -161,8 +161,8 @@ func TestFiltersStayOnFurtherPages(t *testing.T) {
 	}
 }
 
-// TestUnknownIDs asks for everything of what is not there: no page offers to do
-// something with it.
+// TestUnknownIDs requests every page with an unknown id: no page offers an
+// action on it.
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -185,7 +185,8 @@ func TestUnknownIDs(t *testing.T) {
 	}
 }
 
-// TestFormsAreReadOrRefused: what cannot be read as a form is not an empty one.
+// TestFormsAreReadOrRefused checks that an unreadable form is not taken for an
+// empty one.
 func TestFormsAreReadOrRefused(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -204,8 +205,8 @@ func TestFormsAreReadOrRefused(t *testing.T) {
 	}
 }
 
-// TestSignedOut: what was to be done is said not to have been done, and the way
-// back is to the page it was done from.
+// TestSignedOut checks that a form posted without a session is reported as not
+// carried out, and that sign-in leads back to its page.
 func TestSignedOut(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -228,8 +229,8 @@ func TestSignedOut(t *testing.T) {
 	}
 }
 
-// TestUsedUpBudgets: whatever has a budget shows its form again when that is
-// used up, with what was typed and how long to wait.
+// TestUsedUpBudgets checks that every rate-limited form is shown again with
+// what was typed and how long to wait.
 func TestUsedUpBudgets(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -269,7 +270,8 @@ func TestUsedUpBudgets(t *testing.T) {
 	}
 }
 
-// TestBucketsAreNotEmptiedUnseen: files go only with somebody's word for it.
+// TestBucketsAreNotEmptiedUnseen checks that deleting a bucket deletes files
+// only if the user knew of them.
 func TestBucketsAreNotEmptiedUnseen(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -298,8 +300,8 @@ func TestBucketsAreNotEmptiedUnseen(t *testing.T) {
 	}
 }
 
-// TestNamesAreConfirmedAsTheyAreTyped: what nobody can see in a name, or type,
-// does not keep it from being confirmed.
+// TestNamesAreConfirmedAsTheyAreTyped checks that characters that a user cannot
+// see or type do not prevent confirmation.
 func TestNamesAreConfirmedAsTheyAreTyped(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -318,7 +320,8 @@ func TestNamesAreConfirmedAsTheyAreTyped(t *testing.T) {
 	}
 }
 
-// TestHiddenTicksAreNotMeant: a key has what was to be seen when it was made.
+// TestHiddenTicksAreNotMeant checks that a key gets only the options that were
+// visible when it was created.
 func TestHiddenTicksAreNotMeant(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -336,7 +339,7 @@ func TestHiddenTicksAreNotMeant(t *testing.T) {
 	}
 }
 
-// TestPagesSayWhatIsThere reads pages that would be wrong about a few things.
+// TestPagesSayWhatIsThere checks pages for facts that are easy to get wrong.
 func TestPagesSayWhatIsThere(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -363,7 +366,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestNoBackupIsAWarning where there is to be one.
+// TestNoBackupIsAWarning checks that a missing backup is shown as a warning.
 func TestNoBackupIsAWarning(t *testing.T) {
 	t.Parallel()
 	page, err := loadTemplates(mustAssets(t))
@@ -381,8 +384,8 @@ func TestNoBackupIsAWarning(t *testing.T) {
 	}
 }
 
-// TestKeptFilesAreNotGoneForGood: where the operator keeps deleted files, the
-// page says so.
+// TestKeptFilesAreNotGoneForGood checks that the page says so if the operator
+// keeps deleted files.
 func TestKeptFilesAreNotGoneForGood(t *testing.T) {
 	t.Parallel()
 	page, err := loadTemplates(mustAssets(t))
@@ -400,7 +403,7 @@ func TestKeptFilesAreNotGoneForGood(t *testing.T) {
 	}
 }
 
-// TestAuditAreasAreAll reads the actions there are.
+// TestAuditAreasAreAll compares the areas with the actions that exist.
 func TestAuditAreasAreAll(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("../engine/model/operation.go")

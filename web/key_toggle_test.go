@@ -10,9 +10,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestToggleBelongsToPeople: a person turns a key's toggle on and off on its
-// page, by forms that need no script; a viewer does not, and neither does a key
-// that has nothing to delete with get it.
+// TestToggleBelongsToPeople checks that a user can set a key's toggle on its
+// page with forms that need no script. A viewer cannot, and a key without
+// destructive scopes has no toggle.
 func TestToggleBelongsToPeople(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)

@@ -12,9 +12,9 @@ import (
 	"holdfast/server/api"
 )
 
-// Behind a proxy the appliance has the address by which browsers reach it:
-// that host is known and that origin trusted, however the proxy rewrites the
-// request, and cookies are for HTTPS only.
+// TestBehindAProxy checks an appliance whose base URL is a proxy's: it accepts
+// that host and trusts that origin, however the proxy rewrites the request, and
+// its cookies are for HTTPS only.
 func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
 	const base = "https://holdfast.example.com"
@@ -46,7 +46,8 @@ func TestBehindAProxy(t *testing.T) {
 	}
 }
 
-// A form that comes from elsewhere is refused by a page.
+// TestFormsFromElsewhere checks that a form from another origin is refused with
+// a page.
 func TestFormsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
@@ -69,7 +70,8 @@ func TestFormsFromElsewhere(t *testing.T) {
 	}
 }
 
-// A host and its origin are the same however somebody wrote them.
+// TestKnownHosts checks that the spelling of a host or an origin does not
+// matter.
 func TestKnownHosts(t *testing.T) {
 	t.Parallel()
 	for base, hosts := range map[string][]string{

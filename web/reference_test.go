@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestReference: every operation of the API has its place, with each of its
-// parameters and fields, for anybody.
+// TestReference checks that every operation of the API, with its parameters and
+// fields, is in the reference, without signing in.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	c := openConsole(t, 0)
-	c.client.Jar = nil // nobody is signed in
+	c.client.Jar = nil // no session
 	var doc openAPI
 	if err := json.Unmarshal(c.description, &doc); err != nil {
 		t.Fatal(err)
@@ -57,8 +57,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// names are what the request and the answer of an operation are made of, at
-// the first level.
+// names returns the top-level fields of an operation's request and response.
 func names(doc *openAPI, op apiOperation) (all []string) {
 	for _, p := range op.Parameters {
 		all = append(all, p.Name)
@@ -81,7 +80,7 @@ func names(doc *openAPI, op apiOperation) (all []string) {
 	return all
 }
 
-// A schema that holds itself ends.
+// TestReferenceOfWhatHoldsItself checks that a recursive schema terminates.
 func TestReferenceOfWhatHoldsItself(t *testing.T) {
 	t.Parallel()
 	r, err := newReference([]byte(`{"paths": {"/trees": {"get": {"operationId": "listTrees", "summary": "List trees", "tags": ["Trees"], "responses": {"200": {"content": {"application/json":
