@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestAdmin runs the operator's commands against a running appliance, and
-// again on the files of one that does not run.
+// TestAdmin runs the operator commands against a running appliance, and again
+// on the files of a stopped one.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -64,7 +64,7 @@ func createKey(t *testing.T, m *machine, args ...string) string {
 	return created.APIKey
 }
 
-// checkAuditExport sees that what is exported is a chain.
+// checkAuditExport checks that the exported entries form a chain.
 func checkAuditExport(t *testing.T, run func(...string) string) {
 	t.Helper()
 	previous := ""
@@ -86,8 +86,8 @@ func checkAuditExport(t *testing.T, run func(...string) string) {
 	}
 }
 
-// TestLongAuditExport: a log that comes in several parts is whole, also when
-// root has become somebody by the second.
+// TestLongAuditExport checks that an export in several parts is complete, also
+// when root has switched to another user before the second.
 func TestLongAuditExport(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -145,7 +145,7 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 		if status, _ := m.do("DELETE", "/buckets/bkt_absent", nil); status != http.StatusForbidden {
 			t.Errorf("a key may delete before it is let: %d", status)
 		}
-		for _, path := range []string{"/account/api-keys/" + keys[0].ID, "/keys/" + keys[0].ID} { // its own
+		for _, path := range []string{"/account/api-keys/" + keys[0].ID, "/keys/" + keys[0].ID} { // of its own organization
 			if status, _ := m.do("PATCH", path, map[string]any{"allow_dangerous": true}); status != http.StatusNotFound {
 				t.Errorf("PATCH %s: %d", path, status)
 			}
@@ -226,7 +226,7 @@ func adminCommands(t *testing.T, m *machine, suffix string) {
 	if suffix == "running" {
 		run("admin", "database", "set", "shop", "work_mem=8MB")
 		refuse(2, "nothing was changed", "admin", "database", "set", "shop", "shared_buffers=much")
-	} else { // nothing tells whether PostgreSQL starts with it
+	} else { // unknown whether PostgreSQL starts with it
 		refuse(6, "start it first", "admin", "database", "set", "shop", "shared_buffers=much")
 	}
 	refuse(2, "[plans.huge]", "admin", "org", "set-plan", "acme "+suffix, "huge")

@@ -62,9 +62,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// runMoreAtOnce lets twice as many tests run in parallel as there are
-// processors, unless -parallel says how many: most of a test's time is spent
-// waiting for processes and timers.
+// runMoreAtOnce runs twice as many tests in parallel as there are processors,
+// unless -parallel is set: a test mostly waits for processes and timers.
 func runMoreAtOnce() error {
 	flag.Parse()
 	given := false
@@ -81,14 +80,14 @@ func buildProgram(path string, flags ...string) error {
 	return build.Run()
 }
 
-// machine is a place where an appliance is started, killed and started again.
+// machine is a place where an appliance is started, killed and restarted.
 type machine struct {
 	t       testing.TB
-	program string // that serves
+	program string // the program that serves
 	dataDir string
 	listen  string
 	ports   string
-	warm    string   // how many servers it keeps ready, each of which costs an initdb
+	warm    string   // size of the warm pool; each server costs an initdb
 	env     []string // in addition
 
 	api   string // base URL with /v1
@@ -102,8 +101,8 @@ type machine struct {
 	log     *lockedBuffer
 }
 
-// newMachine makes a place that the user the appliance becomes can enter, and
-// checks at the end that nothing runs there any more.
+// newMachine creates a place that the appliance's user can enter, and checks at
+// the end that nothing runs there.
 func newMachine(t testing.TB) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hf-")
@@ -113,7 +112,7 @@ func newMachine(t testing.TB) *machine {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ports the system hands out
+	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ephemeral ports
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
 		ports: fmt.Sprintf("%d-%d", first, first+19), warm: "0", log: &lockedBuffer{},
@@ -135,8 +134,8 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// nextBlock counts the machines, and nextAddress what freeAddress returned, from
-// anywhere: each has its own ports.
+// nextBlock counts machines and nextAddress counts addresses of freeAddress,
+// from random starts, so that each machine has its own ports.
 var nextBlock, nextAddress atomic.Int64
 
 func init() {
@@ -144,9 +143,9 @@ func init() {
 	nextAddress.Store(rand.Int64N(768))
 }
 
-// freeAddress returns an address nobody listens on. It lies below the ports that
-// the system hands out: while an appliance is down between two of its lives,
-// somebody's connection would be given it else.
+// freeAddress returns an unused address, below the ephemeral ports: otherwise,
+// while an appliance restarts, the system could give its port to another
+// connection.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 768 {
@@ -160,11 +159,11 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// applianceTime is how long an appliance may take to come up, or to end: it gives
-// itself 90 s for that, and whoever is still waiting then does so in vain.
+// applianceTime is how long an appliance may take to start or stop: it limits
+// itself to 90 s.
 const applianceTime = 2 * time.Minute
 
-// start runs `serve` and returns once it has said that it is there.
+// start runs `serve` and returns once it has announced its addresses.
 func (m *machine) start(args ...string) {
 	m.t.Helper()
 	announced := m.launch(args...)
@@ -179,13 +178,13 @@ func (m *machine) start(args ...string) {
 	}
 }
 
-// launch runs `serve`; what it says comes over the channel.
+// launch runs `serve`; the channel receives its announcement.
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
 	all := append([]string{
 		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", m.warm, "--no-verification",
 		"--budgets", "create_database=1000/1m,create_backup=1000/1m,restore=1000/1m",
-	}, args...) // what is refused meanwhile is tried again
+	}, args...) // retries what is refused meanwhile
 	cmd := exec.Command(m.program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log
@@ -207,8 +206,8 @@ func (m *machine) launch(args ...string) (announced <-chan string) {
 	return said
 }
 
-// readAnnouncement reads standard output to the empty line that ends what
-// serve has to say.
+// readAnnouncement reads standard output up to the empty line that ends serve's
+// announcement.
 func readAnnouncement(r io.Reader) string {
 	var text strings.Builder
 	lines := bufio.NewScanner(r)
@@ -238,7 +237,7 @@ func (m *machine) read(text string) {
 	}
 }
 
-// stop ends the appliance as Ctrl-C does and waits for it.
+// stop interrupts the appliance as Ctrl-C does and waits for it.
 func (m *machine) stop() {
 	if m.process == nil {
 		return
@@ -256,7 +255,7 @@ func (m *machine) stop() {
 	m.process = nil
 }
 
-// kill ends the appliance by SIGKILL; its instances go on.
+// kill kills the appliance with SIGKILL; its instances continue.
 func (m *machine) kill() {
 	m.t.Helper()
 	if err := m.process.Process.Kill(); err != nil {
@@ -285,15 +284,15 @@ func processesNaming(dir string) []int {
 	return found
 }
 
-// envelope is every answer of the API.
+// envelope wraps every API response.
 type envelope struct {
 	Data  json.RawMessage
 	Meta  map[string]any
 	Error *struct{ Code, Message string }
 }
 
-// do asks the API as the machine's first key and returns the status and the
-// answer.
+// do sends a request with the machine's first key and returns the status and
+// the response.
 func (m *machine) do(method, path string, body any) (int, envelope) {
 	m.t.Helper()
 	var reader io.Reader
@@ -334,13 +333,13 @@ func (m *machine) do(method, path string, body any) (int, envelope) {
 	return answer.StatusCode, e
 }
 
-// disconnected stands for the answer that a dead appliance does not give.
+// disconnected stands for the response that a dead appliance does not send.
 func disconnected(err error) envelope {
 	return envelope{Error: &struct{ Code, Message string }{"connection", err.Error()}}
 }
 
-// must asks the API, decodes the data into out, and fails the test unless the
-// answer is 200.
+// must sends a request, decodes the data into out, and fails the test unless
+// the status is 200.
 func (m *machine) must(method, path string, body, out any) {
 	m.t.Helper()
 	status, e := m.do(method, path, body)
@@ -386,7 +385,7 @@ type operation struct {
 	Error                   *string
 }
 
-// createDatabase makes a database in the first project.
+// createDatabase creates a database in the first project.
 func (m *machine) createDatabase(name string) database {
 	m.t.Helper()
 	var db database

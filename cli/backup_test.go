@@ -55,7 +55,7 @@ func verifyVault(t testing.TB, dir string) (report vaultReport, code int) {
 	return report, code
 }
 
-// commit is where and when a number was committed.
+// commit is the position and time of a number's commit.
 type commit struct{ lsn, at string }
 
 func commitNumbers(t testing.TB, url string, from, to int) map[int]commit {
@@ -81,8 +81,8 @@ func commitNumbers(t testing.TB, url string, from, to int) map[int]commit {
 	return commits
 }
 
-// A person with nothing but a copy of the directory of backups gets a server
-// at any moment, of which verify has said that it is whole.
+// TestBackupExtract checks that a copy of the directory of backups is enough to
+// start a server at any point in time that verify reports as whole.
 func TestBackupExtract(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -92,10 +92,10 @@ func TestBackupExtract(t *testing.T) {
 	query(t, url, "create table numbers (n int)")
 	commitNumbers(t, url, 1, 5)
 	first := m.backup(db.ID)
-	query(t, url, "select pg_logical_emit_message(false, 'fill', repeat('x', 20 << 20))") // a segment and more
+	query(t, url, "select pg_logical_emit_message(false, 'fill', repeat('x', 20 << 20))") // more than one segment
 	commits := commitNumbers(t, url, 6, 20)
 	source := filepath.Join(m.dataDir, "backups", db.ID)
-	awaitArchived(t, source, first.ID, commits[20].lsn) // beside the running appliance
+	awaitArchived(t, source, first.ID, commits[20].lsn) // while the appliance runs
 	m.must("POST", "/databases/"+db.ID+"/backups/"+first.ID+"/restore", nil, nil)
 	m.awaitAvailable(db.ID)
 	url = m.connectionURL(db.ID)
@@ -158,8 +158,8 @@ func TestBackupExtract(t *testing.T) {
 	refuseExtracts(t, vault, first.ID)
 }
 
-// extractBesideDamage damages the file of the generation of one backup:
-// that is said, and the other can be extracted.
+// extractBesideDamage damages the files of one backup's generation: verify
+// reports it, and the other backup can still be extracted.
 func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 	t.Helper()
 	path := filepath.Join(vault, "wal", "2", "generation")
@@ -194,11 +194,11 @@ func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 	}
 }
 
-// refuseIncompleteCopies sees that verify tells of files that are not there.
+// refuseIncompleteCopies checks that verify reports missing files.
 func refuseIncompleteCopies(t *testing.T, vault string) {
 	t.Helper()
 	for name, c := range map[string]struct {
-		remove string // of its matches the last, or all
+		remove string // removes the last match, or all
 		all    bool
 		says   string
 	}{
@@ -231,8 +231,8 @@ func refuseIncompleteCopies(t *testing.T, vault string) {
 	}
 }
 
-// refuseExtracts sees that what cannot be is refused in words, and leaves
-// nothing.
+// refuseExtracts checks that impossible extracts are refused with a message and
+// leave nothing.
 func refuseExtracts(t *testing.T, vault, id string) {
 	t.Helper()
 	out := filepath.Join(filepath.Dir(vault), "refused")
@@ -271,8 +271,8 @@ func refuseExtracts(t *testing.T, vault, id string) {
 	}
 }
 
-// refuseDirectories sees that what could not be replaced is refused before
-// anything is written.
+// refuseDirectories checks that an unsuitable target directory is refused
+// before anything is written.
 func refuseDirectories(t *testing.T, vault string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -283,7 +283,7 @@ func refuseDirectories(t *testing.T, vault string) {
 		t.Fatal(err)
 	}
 	wrong := []string{"full", "link", "file"}
-	if exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "none", in("mounted")).Run() == nil { // as root, mostly
+	if exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "none", in("mounted")).Run() == nil { // usually needs root
 		defer exec.Command("umount", in("mounted")).Run()
 		wrong = append(wrong, "mounted")
 	}
@@ -338,7 +338,7 @@ func awaitArchived(t *testing.T, dir, id, position string) {
 	})
 }
 
-// numbersOf starts plain PostgreSQL on a data directory, reads the numbers in
+// numbersOf starts plain PostgreSQL on a data directory, reads the numbers from
 // it, and removes it.
 func numbersOf(t *testing.T, dir string) string {
 	t.Helper()
@@ -377,7 +377,8 @@ func numbersOf(t *testing.T, dir string) string {
 	return result
 }
 
-// giveAway makes a directory an ordinary user's, when the test is root.
+// giveAway makes an ordinary user the owner of a directory, if the test runs as
+// root.
 func giveAway(t *testing.T, dir string) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {

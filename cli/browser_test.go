@@ -20,12 +20,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// distantHost is an address that the browser takes for that of another machine;
-// it is this one.
+// distantHost is an address that the browser treats as another machine's; it is
+// this one.
 const distantHost = "192.0.2.1"
 
-// chromium is the one browser of all tests; each test has a profile of its
-// own in it.
+// chromium is the one browser of all tests; each test has its own profile in
+// it.
 type chromium struct {
 	once    sync.Once
 	ctx     context.Context
@@ -46,7 +46,7 @@ func (c *chromium) start(dir string) {
 		chromedp.ExecPath(path), chromedp.UserDataDir(filepath.Join(dir, "chromium")),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
-		chromedp.Env("LC_ALL=C.UTF-8"), // it finds no file of another name than ASCII else, where nothing is set
+		chromedp.Env("LC_ALL=C.UTF-8"), // without a UTF-8 locale it cannot find files with non-ASCII names
 		chromedp.Flag("host-resolver-rules", "MAP "+distantHost+" 127.0.0.1"), chromedp.WSURLReadTimeout(time.Minute),
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
@@ -70,10 +70,10 @@ func lookBrowser() (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// patience is how long a page may take, on a machine that does much else.
+// patience is how long a page may take on a busy machine.
 const patience = 45 * time.Second
 
-// browser is a person's window on a machine's console.
+// browser is a user's window on a machine's console.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
@@ -83,8 +83,8 @@ type browser struct {
 	problems []string
 }
 
-// browse opens a window with a profile of its own. At the end of the test it
-// must not have asked another host for anything, nor logged an error.
+// browse opens a window with its own profile. At the end of the test it must
+// not have contacted another host or logged an error.
 func (m *machine) browse(t *testing.T) *browser {
 	t.Helper()
 	theBrowser.once.Do(func() { theBrowser.start(filepath.Dir(program)) })
@@ -111,7 +111,7 @@ func (m *machine) browse(t *testing.T) *browser {
 			t.Error(problem)
 		}
 	})
-	if err := chromedp.Listen(ctx, b.watch); err != nil { // this also opens it, for as long as ctx lives
+	if err := chromedp.Listen(ctx, b.watch); err != nil { // this also opens the window, until ctx ends
 		t.Fatal(err)
 	}
 	b.run(chromedp.EmulateViewport(1280, 900))
@@ -129,7 +129,7 @@ func (b *browser) part(t *testing.T, name string, test func(*testing.T)) {
 	})
 }
 
-// watch notes what must not happen in any page.
+// watch records what must not happen in any page.
 func (b *browser) watch(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -141,7 +141,7 @@ func (b *browser) watch(event any) {
 		problem = "a script failed: " + e.ExceptionDetails.Text
 	case *runtime.EventConsoleAPICalled:
 		problem = fmt.Sprintf("a script wrote to the console: %s", e.Type)
-	case *log.EventEntryAdded: // that a form was refused is there, too, as a failed load, and that this header is for HTTPS
+	case *log.EventEntryAdded: // includes refused forms, as failed loads, and the note that this header is for HTTPS
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork &&
 			!strings.HasPrefix(e.Entry.Text, "The Cross-Origin-Opener-Policy header has been ignored") {
 			problem = "the browser complained: " + e.Entry.Text
@@ -158,7 +158,7 @@ func (b *browser) watch(event any) {
 	}
 }
 
-// forget returns what was noted and notes it no more.
+// forget returns and clears what was recorded.
 func (b *browser) forget() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open goes to a path of the console, or to a whole URL of it.
+// open goes to a path of the console, or to a whole URL.
 func (b *browser) open(path string) {
 	b.t.Helper()
 	if !strings.HasPrefix(path, "http") {
@@ -185,7 +185,7 @@ func (b *browser) open(path string) {
 	b.run(chromedp.Navigate(path))
 }
 
-// text is what the page says.
+// text returns the page's text.
 func (b *browser) text() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
 	defer cancel()
@@ -196,13 +196,13 @@ func (b *browser) text() string {
 	return text
 }
 
-// see waits until the page says text.
+// see waits until the page contains text.
 func (b *browser) see(text string) {
 	b.t.Helper()
 	b.until("see "+text, fmt.Sprintf(`document.readyState === 'complete' && document.body.innerText.includes(%q)`, text))
 }
 
-// until waits until an expression of JavaScript is true.
+// until waits until a JavaScript expression is true.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -215,8 +215,8 @@ func (b *browser) until(what, expression string) {
 	b.t.Fatalf("%s: not at %s:\n%s", what, b.location(), b.text())
 }
 
-// is reports whether an expression is true. While a page makes way for another
-// there is nothing to ask, and the browser may not answer at all.
+// is reports whether an expression is true. It returns false while the browser
+// changes pages, when it may not answer.
 func (b *browser) is(expression string) bool {
 	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Second)
 	defer cancel()
@@ -229,7 +229,7 @@ func (b *browser) location() string {
 	return b.value(`location.href`)
 }
 
-// fill types into a field, in place of what is there.
+// fill types into a field, replacing its content.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.run(chromedp.WaitVisible(chromedp.CSS(selector)))
@@ -237,19 +237,19 @@ func (b *browser) fill(selector, text string) {
 	b.run(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// press clicks on the button or link with a text.
+// press clicks the button or link with a text.
 func (b *browser) press(text string) {
 	b.t.Helper()
 	b.run(chromedp.Click(fmt.Sprintf(`//*[self::button or self::a or self::summary][normalize-space()=%q]`, text)))
 }
 
-// click clicks on the first element that a selector of CSS finds.
+// click clicks the first element that matches a CSS selector.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.run(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// value evaluates an expression of JavaScript.
+// value evaluates a JavaScript expression.
 func (b *browser) value(expression string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -261,7 +261,7 @@ func (b *browser) value(expression string) string {
 	return value
 }
 
-// copied is what the copy button at a place of the list of them copies.
+// copied returns what the i-th copy button copies.
 func (b *browser) copied(i int) string {
 	b.t.Helper()
 	return b.value(fmt.Sprintf(`document.querySelectorAll('[data-copy]')[%d].dataset.copy`, i))
@@ -273,8 +273,8 @@ func (b *browser) copied(i int) string {
 //go:embed testdata/sound.js
 var soundness string
 
-// shot looks at the page as it is, light and dark, wide and narrow. Where
-// HOLDFAST_SCREENSHOTS names a directory it leaves pictures there.
+// shot checks the current page, light and dark, wide and narrow. If
+// HOLDFAST_SCREENSHOTS names a directory, it saves screenshots there.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	b.until("load", `document.readyState === 'complete'`)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestBundled uses what `make bundle` made in a root directory that has a C
-// library and a shell and neither PostgreSQL nor anything else, in a network
-// with nothing but loopback. `make test-bundle` runs it; it takes root.
+// TestBundled uses the result of `make bundle` in a root directory that
+// contains only a C library and a shell, in a network with only loopback. `make
+// test-bundle` runs it; it needs root.
 func TestBundled(t *testing.T) {
 	binary := os.Getenv("HOLDFAST_BUNDLED")
 	if binary == "" {
@@ -29,7 +29,7 @@ func TestBundled(t *testing.T) {
 	copyInto(t, root, "testdata/bundled.sh", "/bundled.sh", 0o644)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	// With --pid and --kill-child nothing outlives the test.
+	// With --pid and --kill-child, no process outlives the test.
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-ec", `
 		ip link set lo up
 		mount -t proc proc "$0/proc"
@@ -44,8 +44,8 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// emptyRoot makes a root directory with the C library, a shell and little
-// else, and sees that no PostgreSQL came with them.
+// emptyRoot creates a root directory with the C library, a shell and little
+// else, and checks that it contains no PostgreSQL.
 func emptyRoot(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -74,7 +74,7 @@ func emptyRoot(t *testing.T) string {
 		}
 	}
 	for _, name := range []string{"libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2"} {
-		for _, library := range libraries(t, "/bin/sh") { // the C library's others lie beside it
+		for _, library := range libraries(t, "/bin/sh") { // the C library's others are in the same directory
 			if path := filepath.Join(filepath.Dir(library), name); exists(path) {
 				copyInto(t, root, path, path, 0o755)
 			}
@@ -97,7 +97,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// libraries returns what a program is linked with, by their full paths.
+// libraries returns the full paths of the libraries that a program is linked
+// with.
 func libraries(t *testing.T, program string) (paths []string) {
 	t.Helper()
 	out, err := exec.Command("ldd", program).Output()

@@ -19,17 +19,17 @@ import (
 // chaosBackup is what is known of a completed backup.
 type chaosBackup struct {
 	id string
-	// mu is held by what is done to it.
+	// mu is held during operations on it.
 	mu     sync.Mutex
-	rows   *ledger // nil of those the appliance has made by itself
+	rows   *ledger // nil for the appliance's own backups
 	began  time.Time
 	ended  time.Time
-	gone   bool // deleted, or it may be
-	missed bool // surely deleted
+	gone   bool // deleted, or possibly deleted
+	missed bool // certainly deleted
 }
 
-// backUp makes a backup and waits for its end. What was acknowledged before it
-// began is in it, and nothing from after its end.
+// backUp makes a backup and waits for its end. It contains what was
+// acknowledged before it began, and nothing from after its end.
 func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -57,7 +57,7 @@ func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Clien
 	return true
 }
 
-// pickBackup draws a backup with known rows and holds it.
+// pickBackup draws a backup with known rows and locks it.
 func (d *chaosDatabase) pickBackup(random *rand.Rand) *chaosBackup {
 	d.mu.Lock()
 	var known []*chaosBackup
@@ -81,7 +81,7 @@ func (d *chaosDatabase) pickBackup(random *rand.Rand) *chaosBackup {
 	return b
 }
 
-// pin pins a backup, sees that it cannot be deleted, and unpins it.
+// pin pins a backup, checks that it cannot be deleted, and unpins it.
 func (c *chaos) pin(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -135,8 +135,8 @@ func (d *chaosDatabase) drop(b *chaosBackup) {
 	d.backups = slices.DeleteFunc(d.backups, func(o *chaosBackup) bool { return o == b })
 }
 
-// replace has the database's data replaced by an operation, and takes note of
-// what is there then. The caller holds db.data.
+// replace runs an operation that replaces the database's data, and records the
+// result. The caller holds db.data.
 func (c *chaos) replace(
 	ctx context.Context, api *client.Client, db *chaosDatabase, what string, by *ledger,
 	begin func() (wire.Operation, error), allowed ...wire.ErrorCode,
@@ -161,7 +161,7 @@ func (c *chaos) replace(
 		return
 	case unknown:
 		if op = c.newOperation(ctx, api, db, before); op.ID == "" {
-			return // it was not begun
+			return // it did not start
 		}
 	}
 	if op, err = c.awaitOperation(ctx, api, op); err != nil {
@@ -180,9 +180,9 @@ func (c *chaos) replace(
 	db.now = old.replaced(by, from)
 	db.other, db.since = old, time.Now()
 	if moves%2 == 1 || c.clockMoves.Load() != moves {
-		// When it came into use was noted by a clock that the server does not
-		// have, as it would on a real machine: no moment about then says which
-		// of the two it means.
+		// The mark was timed by a clock that the server does not have, as on a
+		// real machine: a time near the switch does not say which of the two
+		// histories it means.
 		db.marks, db.markedFrom = nil, db.since.Add(clockMoved)
 	}
 	c.count(what + ", completed")
@@ -197,7 +197,7 @@ func (c *chaos) operations(ctx context.Context, api *client.Client, db *chaosDat
 	return known, err
 }
 
-// newOperation finds the operation whose beginning was not answered.
+// newOperation finds the operation whose start was not acknowledged.
 func (c *chaos) newOperation(ctx context.Context, api *client.Client, db *chaosDatabase, before map[string]wire.Operation) wire.Operation {
 	for ctx.Err() == nil {
 		c.awaitServing(ctx)
@@ -250,7 +250,7 @@ func (c *chaos) undo(ctx context.Context, random *rand.Rand, api *client.Client)
 	return true
 }
 
-// restoreToTime brings a database to a moment that was marked.
+// restoreToTime restores a database to a marked time.
 func (c *chaos) restoreToTime(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.seizeDatabase(random)
 	if db == nil {
@@ -269,7 +269,7 @@ func (c *chaos) restoreToTime(ctx context.Context, random *rand.Rand, api *clien
 	return true
 }
 
-// reachable draws a mark that lies in the window of recovery.
+// reachable draws a mark inside the recovery window.
 func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Client, db *chaosDatabase) (m mark, target wire.RequestRestore, ok bool) {
 	db.mu.Lock()
 	marks, since := slices.Clone(db.marks), db.since
@@ -288,10 +288,10 @@ func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Cl
 	return m, wire.RequestRestore{TargetTime: &m.at}, true
 }
 
-// beyond are the refusals that a mark allows: what was committed shortly
-// before other data took its place may not have reached the archive, and
-// without a backup of this data from before it nothing leads there. It holds
-// that backup until release.
+// beyond returns the refusals that a mark allows: commits from shortly before
+// other data took over may not have been archived, and without an earlier
+// backup of this data no restore reaches them. It holds that backup until
+// release.
 func (d *chaosDatabase) beyond(m mark) (allowed []wire.ErrorCode, release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -307,8 +307,8 @@ func (d *chaosDatabase) beyond(m mark) (allowed []wire.ErrorCode, release func()
 	return []wire.ErrorCode{wire.CodeValidation}, func() {}
 }
 
-// restoreNew makes another database of a backup or a marked moment, compares
-// what is in it, and deletes it.
+// restoreNew restores a backup or a marked time into a new database, compares
+// its content, and deletes it.
 func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -338,8 +338,7 @@ func (c *chaos) restoreNew(ctx context.Context, random *rand.Rand, api *client.C
 	return true
 }
 
-// makeNew restores into a new database, and reports whether that came to
-// pass.
+// makeNew restores into a new database, and reports whether that succeeded.
 func (c *chaos) makeNew(
 	ctx context.Context, api *client.Client, db *chaosDatabase, name string, rows *ledger,
 	begin func() (wire.Operation, error), allowed ...wire.ErrorCode,
@@ -364,7 +363,7 @@ func (c *chaos) makeNew(
 	return false
 }
 
-// export downloads the newest export, whole.
+// export downloads the newest export completely.
 func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -377,7 +376,7 @@ func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Clien
 	}
 	body, err := api.OpenDownload(ctx, *x.DownloadURL, "", 0)
 	if err != nil {
-		return true // another export may have taken its place
+		return true // another export may have replaced it
 	}
 	defer body.Close()
 	sum := sha256.New()

@@ -18,7 +18,8 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// check looks at everything while nothing is asked for and nothing is faulty.
+// check compares everything with the model while there are no requests and no
+// faults.
 func (c *chaos) check(random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*chaosPatience)
 	defer cancel()
@@ -37,7 +38,7 @@ func (c *chaos) check(random *rand.Rand) {
 		func() { c.checkLeftovers(ctx, api) },
 	} {
 		if part(); c.t.Failed() {
-			return // what follows would be about the same
+			return // what follows would report the same
 		}
 	}
 }
@@ -56,7 +57,7 @@ func (c *chaos) checkBuckets(ctx context.Context, api *client.Client, random *ra
 	}
 }
 
-// collect returns all of a list by what key says.
+// collect returns all items of a list by the key that key returns.
 func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[string]T {
 	all := map[string]T{}
 	for item, err := range list {
@@ -72,8 +73,8 @@ func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[
 	return all
 }
 
-// awaitDatabases waits until nothing is done to any database, removes those
-// that nobody was told of, and compares the list with the model.
+// awaitDatabases waits until no database has an operation, removes those whose
+// creation was not acknowledged, and compares the list with the model.
 func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 	var listed map[string]wire.Database
 	c.within("quiet among the databases", func() string {
@@ -90,7 +91,7 @@ func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 		if !there && !db.gone {
 			c.t.Errorf("the database %s was acknowledged and is lost", db)
 		}
-		if db.gone { // nobody knew
+		if db.gone { // it was unknown
 			c.forget(db)
 			c.unsure[db.name] = true
 			continue
@@ -117,7 +118,7 @@ func (c *chaos) awaitBuckets(ctx context.Context, api *client.Client) {
 			}
 			c.buckets = slices.DeleteFunc(c.buckets, func(o *chaosBucket) bool { return o == b })
 		}
-		b.gone = false // it was not deleted after all, or by nothing at all
+		b.gone = false // it was not deleted after all
 		delete(listed, b.id)
 	}
 	for id, b := range listed {
@@ -130,8 +131,8 @@ func (c *chaos) awaitBuckets(ctx context.Context, api *client.Client) {
 	}
 }
 
-// checkAccess sees that the allow-list and the password are what was
-// acknowledged, and that both users reach the database.
+// checkAccess checks that the allow-list and the password are the acknowledged
+// ones, and that both users can connect.
 func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDatabase) {
 	list, err := api.GetDatabaseAllowlist(ctx, db.id)
 	if got := strings.Join(list.Entries, " "); err != nil || !slices.Contains(db.lists, got) {
@@ -162,7 +163,7 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 	}
 }
 
-// known is a connection's password, "" when it was changed by SQL.
+// known returns a connection's password, "" if SQL changed it.
 func known(password *string) string {
 	if password == nil {
 		return ""
@@ -170,7 +171,7 @@ func known(password *string) string {
 	return *password
 }
 
-// reader returns a client that may read only.
+// reader returns a client that may only read.
 func (c *chaos) reader() *client.Client {
 	for _, k := range c.keys {
 		if k.revoked == refused {
@@ -197,8 +198,8 @@ func (c *chaos) checkRows(ctx context.Context, api *client.Client, db *chaosData
 	db.now.learn(found)
 }
 
-// checkBackups waits until no backup is under way, and compares the list with
-// the model, the files and the program's own verification of them.
+// checkBackups waits until no backup is running, and compares the list with the
+// model, the files and the program's own verification.
 func (c *chaos) checkBackups(ctx context.Context, api *client.Client, db *chaosDatabase) {
 	completed := map[string]bool{}
 	c.within("quiet among the backups of "+db.String(), func() string {
@@ -236,7 +237,7 @@ func (c *chaos) checkBackups(ctx context.Context, api *client.Client, db *chaosD
 	}
 }
 
-// verifyBackups has the program read all of a database's backups.
+// verifyBackups runs the program's verification of all of a database's backups.
 func (c *chaos) verifyBackups(ctx context.Context, api *client.Client, db *chaosDatabase, completed map[string]bool) {
 	report, code := verifyVault(c.t, filepath.Join(c.m.dataDir, "backups", db.id))
 	if code != 0 || len(report.Damage) > 0 {
@@ -341,8 +342,8 @@ func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 
 const diskBlock = 4096
 
-// occupied returns what the files below dir occupy on disk: most counts what the
-// file system needs to find their parts, a block for each at most.
+// occupied returns the disk usage of the files below dir; most includes up to
+// one block per file for the file system's metadata.
 func occupied(t *testing.T, dir string) (least, most int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -365,8 +366,8 @@ func occupied(t *testing.T, dir string) (least, most int64) {
 	return least, most
 }
 
-// checkAudit sees that the chains are whole, and that every change that was
-// acknowledged is in the log.
+// checkAudit checks that the chains are whole, and that every acknowledged
+// change is in the log.
 func (c *chaos) checkAudit(ctx context.Context) {
 	for _, of := range [][]string{nil, {"--appliance"}} {
 		out, errs, code := c.m.run("", append([]string{"admin", "audit", "verify"}, of...)...)

@@ -17,46 +17,48 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// chaosDatabases is how many databases there are at the most, beside those
-// that are made to look at a backup.
+// chaosDatabases is the maximum number of databases, besides those created to
+// check a backup.
 const chaosDatabases = 4
 
 // chaosDatabase is what is known of a database.
 type chaosDatabase struct {
 	id, name string
-	// data is held whole by what replaces or removes the data, and shared by
-	// what else is asked for: so it is known what a restore brings back.
+	// data is held exclusively by operations that replace or remove the data,
+	// and shared by all others, so that the content a restore brings back is
+	// known.
 	data sync.RWMutex
-	// access is held by what changes who may log in.
+	// access is held by changes of the login settings.
 	access sync.Mutex
 
 	mu         sync.Mutex
 	now, other *ledger // other is what an undo brings back
 	backups    []*chaosBackup
 	marks      []mark
-	markedFrom time.Time // no moment before is marked
-	since      time.Time // when now began to be served
-	moving     bool      // other data is taking its place
-	passwords  []string  // each may be the one
-	outdated   string    // a password that it surely is not
-	lists      []string  // each may be the allow-list
-	gone       bool      // it was deleted, or may have been
-	missed     bool      // it is gone, or nobody knows
+	markedFrom time.Time // no mark is earlier
+	since      time.Time // when now came into use
+	moving     bool      // other data is taking over
+	passwords  []string  // each may be the current one
+	outdated   string    // a password that is certainly not current
+	lists      []string  // each may be the current allow-list
+	gone       bool      // deleted, or possibly deleted
+	missed     bool      // missing, or unknown
 }
 
-// mark is a moment, and what was there.
+// mark is a point in time and the content at it.
 type mark struct {
 	at   time.Time
 	lsn  string
 	rows *ledger
 }
 
-// open are the allow-lists a database can be reached with, canonical.
+// openLists are the allow-lists with which a database can be reached, in
+// canonical form.
 var openLists = []string{"127.0.0.0/8 ::1", "127.0.0.1", "0.0.0.0/0 ::/0", "10.0.0.0/8 127.0.0.0/8"}
 
 const closedList = "10.0.0.0/8"
 
-// adopt takes note of a database, and has rows written to it.
+// adopt records a database and starts writers for it.
 func (c *chaos) adopt(id, name, password string, rows *ledger) {
 	db := &chaosDatabase{id: id, name: name, now: rows, passwords: []string{password}, lists: openLists[:1], since: time.Now()}
 	c.mu.Lock()
@@ -66,15 +68,15 @@ func (c *chaos) adopt(id, name, password string, rows *ledger) {
 	c.writers.Go(func() { c.writeByPsql(db) })
 }
 
-// forget takes a database off the list.
+// forget removes a database from the model.
 func (c *chaos) forget(db *chaosDatabase) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.databases = slices.DeleteFunc(c.databases, func(d *chaosDatabase) bool { return d == db })
 }
 
-// pickDatabase draws a database and shares it with others; nil when there is
-// none, or the one drawn is being replaced.
+// pickDatabase draws a database and locks it shared; nil if there is none, or
+// if the one drawn is being replaced.
 func (c *chaos) pickDatabase(random *rand.Rand) *chaosDatabase {
 	db := c.drawDatabase(random)
 	if db == nil || !db.data.TryRLock() {
@@ -87,7 +89,7 @@ func (c *chaos) pickDatabase(random *rand.Rand) *chaosDatabase {
 	return db
 }
 
-// seizeDatabase draws a database that nobody else uses.
+// seizeDatabase draws a database and locks it exclusively.
 func (c *chaos) seizeDatabase(random *rand.Rand) *chaosDatabase {
 	db := c.drawDatabase(random)
 	if db == nil || !db.data.TryLock() {
@@ -116,8 +118,9 @@ func (c *chaos) hasRoomForDatabase() bool {
 	return len(c.databases) < chaosDatabases
 }
 
-// createDatabase makes a database. One whose making was not answered is made
-// again with the same idempotency key: there must be one then, or a conflict.
+// createDatabase creates a database. If the response is lost, it retries with
+// the same idempotency key: then the database must exist, or there is a
+// conflict.
 func (c *chaos) createDatabase(ctx context.Context, _ *rand.Rand, api *client.Client) bool {
 	c.mu.Lock()
 	full := len(c.databases)+c.making >= chaosDatabases
@@ -169,7 +172,7 @@ func (c *chaos) setUnsure(name string, unsure bool) {
 	}
 }
 
-// awaitServing returns when the appliance answers.
+// awaitServing returns when the appliance responds.
 func (c *chaos) awaitServing(ctx context.Context) {
 	for ctx.Err() == nil {
 		if _, err := c.clients[0].GetLimits(ctx); err == nil {
@@ -180,7 +183,7 @@ func (c *chaos) awaitServing(ctx context.Context) {
 }
 
 func (c *chaos) deleteDatabase(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	if c.hasRoomForDatabase() && random.IntN(4) > 0 { // there shall be some
+	if c.hasRoomForDatabase() && random.IntN(4) > 0 { // keep some databases
 		return false
 	}
 	db := c.seizeDatabase(random)
@@ -202,7 +205,7 @@ func (c *chaos) deleteDatabase(ctx context.Context, random *rand.Rand, api *clie
 	return true
 }
 
-// leave ends what is done to a database: it is deleted, or may be.
+// leave records that a database is deleted, or may be.
 func (d *chaosDatabase) leave(surely bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +232,7 @@ func (c *chaos) restart(ctx context.Context, random *rand.Rand, api *client.Clie
 	return true
 }
 
-// rotate gives a database another password. The old one is no good then.
+// rotate rotates a database's password. The old one must stop working.
 func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -248,12 +251,12 @@ func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Clien
 		}
 		db.passwords = []string{known(rotated.Password)}
 	case unknown:
-		db.passwords = append(db.passwords, "") // one that nobody was told
+		db.passwords = append(db.passwords, "") // one that was never returned
 	}
 	return true
 }
 
-// allow replaces the allow-list, sometimes by one that lets nobody in.
+// allow replaces the allow-list, sometimes with one that admits no address.
 func (c *chaos) allow(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.pickDatabase(random)
 	if db == nil {
@@ -292,7 +295,7 @@ func (c *chaos) setAllowlist(ctx context.Context, api *client.Client, db *chaosD
 	return is
 }
 
-// mustBeShutOut sees that a closed list closes.
+// mustBeShutOut checks that a closed list refuses connections.
 func (c *chaos) mustBeShutOut(ctx context.Context, api *client.Client, db *chaosDatabase) {
 	connection, err := api.GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil {
@@ -313,15 +316,15 @@ func (c *chaos) rowSecurity(ctx context.Context, random *rand.Rand, api *client.
 	defer db.data.RUnlock()
 	enabled := random.IntN(2) == 0
 	table, err := api.SetDatabaseRLS(ctx, db.id, wire.SetRLS{Table: "tally", Enabled: enabled})
-	// The table is not there before the first row.
+	// The table does not exist before the first row.
 	if c.outcome("row-level security", err, wire.CodeConflict, wire.CodeNotFound) == done && table.RLSEnabled != enabled {
 		c.t.Errorf("row-level security was set to %t and is %t", enabled, table.RLSEnabled)
 	}
 	return true
 }
 
-// importDatabase imports a database of the appliance into another. Nobody may
-// restart it meanwhile: rows are written to it, no more.
+// importDatabase imports a database of the appliance into another. The source
+// must not be restarted meanwhile; only rows are written to it.
 func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	db := c.seizeDatabase(random)
 	if db == nil {
@@ -354,17 +357,17 @@ func (c *chaos) importDatabase(ctx context.Context, random *rand.Rand, api *clie
 	return true
 }
 
-// copyRows returns what is known of the rows now.
+// copyRows returns a copy of what is known of the rows.
 func (d *chaosDatabase) copyRows() *ledger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now.copy()
 }
 
-// lookAt compares a database that was made from another with what it must
-// hold, and deletes it.
+// lookAt compares a database created from another with the expected content,
+// and deletes it.
 func (c *chaos) lookAt(ctx context.Context, api *client.Client, id, name string, rows *ledger, began time.Time) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*chaosPatience) // the act has had its time
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*chaosPatience) // the act has used up its time
 	defer cancel()
 	var found map[int]bool
 	ok := c.within("reading "+name, func() string {
@@ -398,7 +401,7 @@ func deref(text *string) string {
 	return *text
 }
 
-// reach returns the errors of logging in as the owner with each password.
+// logIn returns the error of connecting as the owner with a password.
 func (d *chaosDatabase) logIn(ctx context.Context, url, password string) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -412,7 +415,7 @@ func (d *chaosDatabase) logIn(ctx context.Context, url, password string) error {
 	return conn.Close(ctx)
 }
 
-// wrongPassword is PostgreSQL's SQLSTATE for it.
+// wrongPassword is PostgreSQL's SQLSTATE for a wrong password.
 const wrongPassword = "28P01"
 
 func isWrongPassword(err error) bool {
@@ -420,5 +423,5 @@ func isWrongPassword(err error) bool {
 	return ok && refusal.Code == wrongPassword
 }
 
-// String names the database in messages.
+// String returns the database's name for messages.
 func (d *chaosDatabase) String() string { return fmt.Sprintf("%s (%s)", d.name, d.id) }

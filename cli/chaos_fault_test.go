@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// fault is something that goes wrong, and is put right again before it
-// returns.
+// fault is a failure, which ends before the function returns.
 type fault struct {
 	name string
 	do   func(*chaos, *rand.Rand)
@@ -38,8 +37,8 @@ func faults() []fault {
 	}
 }
 
-// misfortunes has faults happen until over ends. The first of a run is the
-// gravest.
+// misfortunes causes faults until over ends. The first of a run is the most
+// severe.
 func (c *chaos) misfortunes(over context.Context, random *rand.Rand) {
 	all := faults()
 	for i := 0; ; i++ {
@@ -67,34 +66,33 @@ func (c *chaos) misfortunes(over context.Context, random *rand.Rand) {
 func (c *chaos) killAppliance(random *rand.Rand) {
 	c.m.kill()
 	if random.IntN(2) == 0 {
-		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond) // its servers go on alone
+		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond) // its servers run on alone
 	}
 	c.startAgain()
 }
 
-// startAgain starts the appliance once nothing of the operator's is at its
-// files.
+// startAgain starts the appliance once no operator command uses its files.
 func (c *chaos) startAgain() {
 	c.alive.Lock()
 	defer c.alive.Unlock()
 	c.start()
 }
 
-// killStarting kills the appliance again in the middle of its start, where it
-// settles what the first death has left.
+// killStarting kills the appliance again during its start, while it recovers
+// from the first kill.
 func (c *chaos) killStarting(random *rand.Rand) {
 	c.m.kill()
 	c.alive.Lock()
 	defer c.alive.Unlock()
 	for range 1 + random.IntN(2) {
 		c.launch()
-		time.Sleep(time.Duration(random.IntN(700)) * time.Millisecond) // the moment of death
+		time.Sleep(time.Duration(random.IntN(700)) * time.Millisecond) // the time of the kill
 		c.m.kill()
 	}
 	c.start()
 }
 
-// killEverything is what a machine that loses power does to processes.
+// killEverything kills all processes, as a power failure would.
 func (c *chaos) killEverything(*rand.Rand) {
 	c.m.kill()
 	for _, pid := range c.postmasters() {
@@ -138,9 +136,9 @@ func pauseProcess(random *rand.Rand, pid int) {
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
-// takeClock has the appliance be the one whose clock can be moved.
+// takeClock switches to the binary with the movable clock.
 func (c *chaos) takeClock() {
-	dir := filepath.Dir(c.m.dataDir) // which the appliance's user can enter
+	dir := filepath.Dir(c.m.dataDir) // the appliance's user can enter it
 	c.m.program = filepath.Join(dir, "holdfast")
 	if err := buildProgram(c.m.program, "-tags", "movedclock"); err != nil {
 		c.t.Fatal("build the program:", err)
@@ -150,7 +148,7 @@ func (c *chaos) takeClock() {
 	c.setClock(0)
 }
 
-// setClock puts the offset there in one piece.
+// setClock writes the offset atomically.
 func (c *chaos) setClock(offset time.Duration) {
 	next := c.offset + ".next"
 	if err := os.WriteFile(next, []byte(offset.String()), 0o644); err != nil {
@@ -161,8 +159,8 @@ func (c *chaos) setClock(offset time.Duration) {
 	}
 }
 
-// moveClock sets the appliance's clock forward or back by some minutes, less
-// than anything it gives out is good for, and then right again.
+// moveClock moves the appliance's clock forward or back by some minutes, less
+// than the lifetime of anything it issues, and then back.
 func (c *chaos) moveClock(random *rand.Rand) {
 	const most = int(clockMoved / time.Second)
 	c.clockMoves.Add(1)
@@ -172,11 +170,11 @@ func (c *chaos) moveClock(random *rand.Rand) {
 	c.clockMoves.Add(1)
 }
 
-// clockMoved is how far the clock is moved, at the most.
+// clockMoved is the maximum offset of the clock.
 const clockMoved = 5 * time.Minute
 
-// fillDisk leaves no room for some time. What dies of it gives some back, so
-// that it is filled again and again.
+// fillDisk fills the disk for some time. Processes that die of it free some
+// space, so it fills the disk again and again.
 func (c *chaos) fillDisk(random *rand.Rand) {
 	if c.fill == nil {
 		return
@@ -188,8 +186,8 @@ func (c *chaos) fillDisk(random *rand.Rand) {
 	}
 }
 
-// postmasters returns the servers of the data directory, those of prepared directories,
-// restores and verifications among them.
+// postmasters returns the servers of the data directory, including those of prepared
+// directories, restores and verifications.
 func (c *chaos) postmasters() (pids []int) {
 	for _, t := range tasks() {
 		if t.isPostmaster(c.m.dataDir) {
@@ -212,7 +210,7 @@ func drawProcess(random *rand.Rand, pids []int) int {
 	return pids[random.IntN(len(pids))]
 }
 
-// childrenOf returns the processes that pid has started.
+// childrenOf returns the child processes of pid.
 func childrenOf(pid int) []int {
 	if pid == 0 {
 		return nil
@@ -229,8 +227,8 @@ func childrenOf(pid int) []int {
 // task is a process of this machine.
 type task struct {
 	pid, parent int
-	command     string // with NULs
-	directory   string // it works in; "" where that cannot be told
+	command     string // separated by NULs
+	directory   string // working directory; "" if unknown
 }
 
 func tasks() []task {
@@ -253,7 +251,7 @@ func tasks() []task {
 	return all
 }
 
-// String names the process in messages.
+// String returns the process's name for messages.
 func (t task) String() string {
 	return fmt.Sprintf("%d (of %d) %s in %s", t.pid, t.parent, strings.ReplaceAll(strings.TrimRight(t.command, "\x00"), "\x00", " "), t.directory)
 }

@@ -19,10 +19,10 @@ import (
 // chaosKey is what is known of an API key.
 type chaosKey struct {
 	id, name, secret string
-	revoked          outcome // done: it is; unknown: it may be; refused: it is not
+	revoked          outcome // done: revoked; unknown: possibly; refused: not revoked
 }
 
-// keysAtMost is how many keys a run makes.
+// keysAtMost is the maximum number of keys in a run.
 const keysAtMost = 200
 
 func (c *chaos) mayMakeKey() bool {
@@ -37,10 +37,10 @@ func (c *chaos) keepKey(k *chaosKey) {
 	c.keys = append(c.keys, k)
 }
 
-// operator runs a command of the operator's, as the appliance may die under
-// it; ok says that it was done.
+// operator runs an operator command, during which the appliance may die; ok
+// reports success.
 func (c *chaos) operator(ctx context.Context, args ...string) (out []byte, ok bool) {
-	c.alive.RLock() // without an appliance it would open the files, in the way of the next start
+	c.alive.RLock() // without an appliance it would lock the files that the next start needs
 	defer c.alive.RUnlock()
 	cmd := exec.CommandContext(ctx, program, append(args, "--data-dir", c.m.dataDir)...)
 	out, err := cmd.Output()
@@ -61,7 +61,7 @@ func (c *chaos) createKey(ctx context.Context, _ *rand.Rand, _ *client.Client) b
 	name := c.name("key")
 	out, ok := c.operator(ctx, "admin", "key", "create", "--preset", "read_only", "--name", name, "--json")
 	if !ok {
-		return true // if it was made, nobody knows its secret
+		return true // if it was created, its secret is lost
 	}
 	var made struct {
 		APIKey string `json:"api_key"`
@@ -94,13 +94,13 @@ func (c *chaos) revokeKey(ctx context.Context, random *rand.Rand, _ *client.Clie
 	return true
 }
 
-// The person who approves devices.
+// The user who approves devices.
 const (
 	chaosPerson   = "somebody@example.com"
 	chaosPassword = "correct horse battery"
 )
 
-// signIn makes the person's account and session by the set-up link.
+// signIn creates the user's account and session with the setup link.
 func (c *chaos) signIn() {
 	link, err := url.Parse(c.m.setup)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *chaos) signIn() {
 	}
 }
 
-// deviceLogin gets a key as a tool does, with a person who approves or denies.
+// deviceLogin gets a key as a tool does, with a user who approves or denies.
 func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Client) bool {
 	if !c.mayMakeKey() {
 		return false
@@ -152,8 +152,7 @@ func (c *chaos) deviceLogin(ctx context.Context, random *rand.Rand, _ *client.Cl
 	return true
 }
 
-// decide is what the person does in the browser; it reports whether that was
-// answered.
+// decide sends the user's decision; it reports whether there was a response.
 func (c *chaos) decide(ctx context.Context, verdict, code string) bool {
 	form := url.Values{"user_code": {code}, "preset": {string(wire.PresetReadOnly)}, "expires": {"30d"}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
@@ -174,7 +173,7 @@ func (c *chaos) decide(ctx context.Context, verdict, code string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// checkKeys sees that each key opens what it should, and is listed.
+// checkKeys checks that each key has its privileges, and is listed.
 func (c *chaos) checkKeys(ctx context.Context) {
 	listed := map[string]wire.Key{}
 	for k, err := range c.clients[0].Keys(ctx) {

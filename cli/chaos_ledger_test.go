@@ -13,23 +13,22 @@ import (
 type fate byte
 
 const (
-	absent   fate = iota // it must not be there
-	possible             // nobody can know
-	present              // it must be there
+	absent   fate = iota // it must not exist
+	possible             // unknown
+	present              // it must exist
 )
 
-// ledger is what is known of the rows that were written to a database, by
-// their numbers from 1.
+// ledger is what is known of the rows written to a database, by number from 1.
 type ledger struct {
 	rows []fate
-	// closed is, once other data has replaced this, the last number that was
-	// surely written here, and not to what came after; 0 while it is in use.
+	// closed is the last number certainly written here before other data
+	// replaced it; 0 while it is in use.
 	closed int
 }
 
 func (l *ledger) copy() *ledger { return &ledger{rows: append([]fate(nil), l.rows...)} }
 
-// grow makes room up to number n: what is added has the fate f.
+// grow extends the ledger to number n; new rows have the fate f.
 func (l *ledger) grow(n int, f fate) {
 	for len(l.rows) < n {
 		l.rows = append(l.rows, f)
@@ -42,15 +41,15 @@ func (l *ledger) begin() int {
 	return len(l.rows)
 }
 
-// acknowledge notes that a row was committed.
+// acknowledge records that a row was committed.
 func (l *ledger) acknowledge(n int) {
 	if l.closed == 0 || n <= l.closed {
 		l.rows[n-1] = present
 	}
 }
 
-// replaced returns what follows when other data takes the place of l's.
-// Numbers above from were written while that went on, to either.
+// replaced returns the ledger after other data replaces l's. Numbers above from
+// were written during the switch, to either.
 func (l *ledger) replaced(by *ledger, from int) *ledger {
 	next := by.copy()
 	next.grow(from, absent)
@@ -62,7 +61,7 @@ func (l *ledger) replaced(by *ledger, from int) *ledger {
 	return next
 }
 
-// compare returns what is wrong about the rows that were found, by number.
+// compare returns the differences from the rows that were found, by number.
 func (l *ledger) compare(found map[int]bool) error {
 	var lost, undead []int
 	for i, f := range l.rows {
@@ -85,7 +84,7 @@ func (l *ledger) compare(found map[int]bool) error {
 	return nil
 }
 
-// learn settles what was possible by what was found.
+// learn resolves possible rows with those found.
 func (l *ledger) learn(found map[int]bool) {
 	for i := range l.rows {
 		l.rows[i] = absent
@@ -103,11 +102,11 @@ func some(numbers []int) string {
 	return fmt.Sprintf("%v … %v", numbers[:few], numbers[len(numbers)-1])
 }
 
-// undefinedTable is PostgreSQL's SQLSTATE of a table that does not exist.
+// undefinedTable is PostgreSQL's SQLSTATE for a table that does not exist.
 const undefinedTable = "42P01"
 
-// The tables of every database: rows, and their number. Both change in one
-// statement, so that a part of it would show.
+// The tables of every database: rows, and their count. One statement changes
+// both, so that a partial change is visible.
 const makeLedger = `
 create table if not exists ledger (n int primary key, pad text not null);
 create table if not exists tally (total bigint not null);
@@ -117,8 +116,8 @@ func insertRow(n int) string {
 	return fmt.Sprintf(`with row as (insert into ledger values (%d, repeat(md5('%[1]d'), 8)) returning 1) update tally set total = total + (select count(*) from row);`, n)
 }
 
-// readLedger returns the numbers of the rows that are there, each of them
-// whole. A database from before the tables were made has none.
+// readLedger returns the numbers of the rows, and checks that each is intact. A
+// database from before the tables were created has none.
 func readLedger(ctx context.Context, url string) (map[int]bool, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

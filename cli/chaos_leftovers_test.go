@@ -15,8 +15,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// checkLeftovers sees that nothing runs, listens or lies about that belongs
-// to nothing.
+// checkLeftovers checks for orphaned processes, ports and files.
 func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
 	listed := collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
 	for what, left := range map[string]func() string{
@@ -35,8 +34,7 @@ func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
 	}
 }
 
-// inData reports what of the data directory a path is, "" when it is not in
-// it.
+// inData splits a path inside the data directory; top is "" for a path outside.
 func (c *chaos) inData(path string) (top, rest string) {
 	inner, ok := strings.CutPrefix(path, c.m.dataDir+"/")
 	if !ok {
@@ -46,8 +44,8 @@ func (c *chaos) inData(path string) (top, rest string) {
 	return top, rest
 }
 
-// leftProcesses names a process that serves or works in the data directory
-// and is no server of a database, warm pool or verification, nor a child of one.
+// leftProcesses names a process that serves or uses the data directory but is
+// neither a server of a database, warm pool or verification, nor a child of one.
 func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 	serving, postmasters := map[string]int{}, map[int]bool{}
 	all := tasks()
@@ -83,8 +81,8 @@ func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 	return ""
 }
 
-// leftPorts names a port of the range that is open and no database's, or is
-// one's and not open.
+// leftPorts names an open port of the range that belongs to no database, or a
+// database's port that is not open.
 func (c *chaos) leftPorts(listed map[string]wire.Database) string {
 	first, last, _ := strings.Cut(c.m.ports, "-")
 	lowest, _ := strconv.Atoi(first)
@@ -113,9 +111,9 @@ func (c *chaos) leftPorts(listed map[string]wire.Database) string {
 	return ""
 }
 
-// listeningPorts reads a table of proc_net_tcp(5): the second column is the
-// local address with the port in hexadecimal, the fourth 0A for one that
-// listens.
+// listeningPorts parses a table of proc_net_tcp(5): the second column is the
+// local address with the port in hexadecimal, and the fourth is 0A for a
+// listening socket.
 func listeningPorts(table string) (ports []int) {
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
@@ -162,12 +160,12 @@ func names(dir string) (all []string) {
 	return all
 }
 
-// topLevel is what a data directory consists of.
+// topLevel is the expected content of a data directory.
 var topLevel = []string{
 	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls",
 }
 
-// leftFiles names a file that belongs to nothing.
+// leftFiles names an orphaned file.
 func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[string]wire.Database) string {
 	for _, name := range names(c.m.dataDir) {
 		if !slices.Contains(topLevel, name) {
@@ -188,9 +186,9 @@ func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[st
 	return c.leftBlobs(ctx, api, listed)
 }
 
-// leftBlobs compares the files of objects and exports with what there is.
+// leftBlobs compares the blob files with the objects and exports.
 func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[string]wire.Database) string {
-	const inJournal = 64 << 10 // up to so many bytes an object has no file
+	const inJournal = 64 << 10 // an object up to this size has no file
 	least := 0
 	for _, b := range c.buckets {
 		for i := range b.objects {
@@ -208,7 +206,7 @@ func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[st
 		case x.Status == wire.ExportReady && *x.SizeBytes > inJournal:
 			most++
 			least++
-		default: // ready exports of this size, or one that is being made
+		default: // ready exports of this size, or one in progress
 			most++
 		}
 	}
@@ -218,10 +216,11 @@ func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[st
 	return ""
 }
 
-// relays is where imports reach their target; empty when there are none.
+// relays is the directory through which imports reach their target; it is empty
+// without imports.
 const relays = "i"
 
-// leftSockets names a socket that no server listens on.
+// leftSockets names a socket without a server.
 func (c *chaos) leftSockets() string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -237,7 +236,8 @@ func (c *chaos) leftSockets() string {
 	return strings.Join(names(filepath.Join(dir, relays)), " ")
 }
 
-// leftSlots asks a database for its replication slots: the appliance has one.
+// leftSlots checks a database's replication slots: there is only the
+// appliance's.
 func (c *chaos) leftSlots(ctx context.Context, api *client.Client, id string) string {
 	owner, err := api.GetDatabaseConnection(ctx, id, client.ConnectionOptions{})
 	if err != nil {

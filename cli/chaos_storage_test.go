@@ -20,41 +20,42 @@ import (
 
 const (
 	chaosBuckets = 3
-	// chaosKeys is how many keys the objects of a bucket share.
+	// chaosKeys is the number of keys that a bucket's objects share.
 	chaosKeys = 40
 )
 
 // chaosBucket is what is known of a bucket.
 type chaosBucket struct {
 	id, name string
-	// whole is held by the deletion, and shared by what is done to objects.
+	// whole is held exclusively by the bucket's deletion, and shared by
+	// operations on objects.
 	whole   sync.RWMutex
 	gone    bool
 	missed  bool
 	objects [chaosKeys]chaosObject
 }
 
-// chaosObject is what is known of what is at a key.
+// chaosObject is what is known of the object at a key.
 type chaosObject struct {
 	mu       sync.Mutex
-	versions []version // each may be there; none is known to be absent
+	versions []version // each is possible; none is known to be absent
 }
 
-// version is the content of an object; the zero one is that there is none.
+// version is the content of an object; the zero version means no object.
 type version struct {
 	seed uint64
 	size int
-	// resumable ones have a file, however small they are.
+	// Resumable uploads always create a file, even for small objects.
 	resumable bool
 }
 
-// noObject says that nothing is at the key.
+// noObject means that no object exists at the key.
 var noObject = version{}
 
 func (v version) bytes() []byte {
 	random := rand.NewChaCha8([32]byte{byte(v.seed), byte(v.seed >> 8), byte(v.seed >> 16), byte(v.seed >> 24), 1})
 	content := make([]byte, v.size)
-	_, _ = random.Read(content) // always fills it
+	_, _ = random.Read(content) // never fails
 	return content
 }
 
@@ -64,7 +65,7 @@ func (v version) checksum() string {
 	return sum.Text()
 }
 
-// newVersion draws a content: mostly small, which the journal holds, and
+// newVersion draws a content: usually small, stored in the journal, and
 // sometimes large enough for a file.
 func newVersion(random *rand.Rand) version {
 	v := version{seed: uint64(random.Uint32()) + 1}
@@ -72,7 +73,7 @@ func newVersion(random *rand.Rand) version {
 	case 0:
 		v.size = 65536 + random.IntN(2<<20)
 	case 1:
-		v.size = 65535 + random.IntN(3) // where a file begins
+		v.size = 65535 + random.IntN(3) // around the threshold for a file
 	case 2:
 		v.size = 0
 	default:
@@ -81,7 +82,7 @@ func newVersion(random *rand.Rand) version {
 	return v
 }
 
-// known returns the versions there may be.
+// known returns the possible versions.
 func (o *chaosObject) known() []version {
 	if len(o.versions) == 0 {
 		return []version{noObject}
@@ -89,7 +90,7 @@ func (o *chaosObject) known() []version {
 	return o.versions
 }
 
-// asked notes what became of the wish to have v there.
+// asked records the outcome of a request to store v.
 func (o *chaosObject) asked(is outcome, v version) {
 	switch is {
 	case done:
@@ -125,7 +126,7 @@ func (c *chaos) createBucket(ctx context.Context, _ *rand.Rand, api *client.Clie
 	return true
 }
 
-// pickBucket draws a bucket and shares it.
+// pickBucket draws a bucket and locks it shared.
 func (c *chaos) pickBucket(random *rand.Rand) *chaosBucket {
 	b := c.drawBucket(random)
 	if b == nil || !b.whole.TryRLock() {
@@ -148,8 +149,8 @@ func (c *chaos) drawBucket(random *rand.Rand) *chaosBucket {
 	return c.buckets[n]
 }
 
-// deleteBucket deletes a bucket with all that is in it, after it was refused
-// to delete it without.
+// deleteBucket deletes a bucket with its content, after a deletion without
+// force was refused.
 func (c *chaos) deleteBucket(ctx context.Context, random *rand.Rand, api *client.Client) bool {
 	b := c.drawBucket(random)
 	if b == nil || random.IntN(3) > 0 || !b.whole.TryLock() {
@@ -176,7 +177,7 @@ func (c *chaos) deleteBucket(ctx context.Context, random *rand.Rand, api *client
 	return true
 }
 
-// holdsSomething reports whether there surely are objects.
+// holdsSomething reports whether the bucket certainly has objects.
 func (b *chaosBucket) holdsSomething() bool {
 	for i := range b.objects {
 		if !slices.Contains(b.objects[i].known(), noObject) {
@@ -200,7 +201,7 @@ func (c *chaos) updateBucket(ctx context.Context, random *rand.Rand, api *client
 	return true
 }
 
-// pickObject draws an object that nobody else is at.
+// pickObject draws an object and locks it.
 func (c *chaos) pickObject(random *rand.Rand) (b *chaosBucket, key string, o *chaosObject) {
 	if b = c.pickBucket(random); b == nil {
 		return nil, "", nil
@@ -275,7 +276,7 @@ func (c *chaos) getObject(ctx context.Context, random *rand.Rand, api *client.Cl
 	return true
 }
 
-// compareObject downloads an object and compares it with what may be there.
+// compareObject downloads an object and compares it with the possible versions.
 func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosBucket, key string, o *chaosObject) {
 	record, err := api.GetObject(ctx, b.id, key)
 	if client.CodeOf(err) == wire.CodeNotFound {
@@ -301,8 +302,7 @@ func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosB
 	}
 }
 
-// resumableUpload uploads by tus, in parts, and goes on where a fault has cut
-// it off.
+// resumableUpload uploads by tus, in parts, and resumes after faults.
 func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *client.Client) bool {
 	b, key, o := c.pickObject(random)
 	if b == nil {
@@ -320,7 +320,7 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 	made, ok := c.tus(ctx, http.MethodPost, root+b.id, header, nil)
 	if !ok {
 		c.mu.Lock()
-		c.unsureUploads++ // it may wait for its first byte, for a day
+		c.unsureUploads++ // it may wait a day for its first byte
 		c.mu.Unlock()
 		return true
 	}
@@ -358,14 +358,14 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 			if len(o.known()) == 1 || o.known()[len(o.known())-1] != v {
 				c.t.Errorf("an upload with %d bytes acknowledged is gone: %s", sent, answer.Status)
 			}
-			return true // it had ended
+			return true // it has ended
 		}
 		offset, err := strconv.Atoi(answer.Header.Get("Upload-Offset"))
 		if err != nil || offset < 0 || offset > sent+len(part) {
 			c.t.Errorf("an upload of which %d bytes were sent is at %q", sent+len(part), answer.Header.Get("Upload-Offset"))
 			return true
 		}
-		if offset == len(content) { // to every client of tus that is a success
+		if offset == len(content) { // every tus client treats this as a success
 			o.asked(done, v)
 			return true
 		}
@@ -394,11 +394,11 @@ func (c *chaos) tus(ctx context.Context, method, url string, header http.Header,
 	return answer, true
 }
 
-// tusRefused judges an answer that is no success; it always returns true
-// where a full disk explains it.
+// tusRefused checks an unsuccessful response; it always returns true if a full
+// disk explains it.
 func (c *chaos) tusRefused(what string, answer *http.Response) bool {
 	switch answer.StatusCode {
-	case http.StatusForbidden, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests: // full, at another offset, or busy
+	case http.StatusForbidden, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests: // disk full, another offset, or busy
 		return true
 	}
 	c.t.Errorf("tus: %s: %s", what, answer.Status)

@@ -22,17 +22,17 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Chaos: clients do everything the API can do, at random and at once, while the
-// appliance, its servers and its disk fail under them. A model keeps what was
-// acknowledged, what was refused, and what nobody can know because the answer
-// never came. After every round all is quiet, and everything is compared with
-// the model: see chaos_check_test.go for what must be true.
+// Chaos: clients concurrently make random requests of all kinds while the
+// appliance, its servers and its disk fail. A model records what was
+// acknowledged, what was refused, and what is unknown because the response was
+// lost. After every round everything stops and is compared with the model: see
+// chaos_check_test.go for the invariants.
 //
-// A seed draws the same acts and the same faults in the same order for each
-// client; how they meet is the machine's. Only the built binary is used: over
-// HTTP, by psql and pgx, by its commands, and by looking at its processes,
-// ports and files. It is built with a clock that can be moved (movedclock), for
-// the kernel's is everybody's: PostgreSQL keeps that one.
+// A seed determines each client's acts and the faults, in order; their
+// interleaving depends on the machine. The test uses only the built binary:
+// over HTTP, through psql and pgx, through its commands, and by inspecting its
+// processes, ports and files. The binary has a movable clock (movedclock),
+// because the kernel's clock is shared: PostgreSQL keeps that one.
 var (
 	chaosSeed = flag.Uint64("chaos.seed", 1, "what draws the acts and faults of TestChaos")
 	chaosFor  = flag.Duration("chaos.for", 5*time.Second, "how long TestChaos makes new rounds")
@@ -40,15 +40,15 @@ var (
 
 const (
 	chaosClients = 6
-	// chaosRound is how long a round lasts before all is looked at.
+	// chaosRound is the duration of a round before the check.
 	chaosRound = 15 * time.Second
-	// chaosPatience bounds everything that must come about: the machine may be
-	// busy with other tests.
+	// chaosPatience limits every wait: the machine may be busy with other
+	// tests.
 	chaosPatience = 90 * time.Second
 	// chaosDisk is the size of the disk, in MB.
 	chaosDisk = "3000"
-	// lastingFault is how long a fault can be the reason of something's failure
-	// after it has ended: what died is started again with back-off.
+	// lastingFault is how long after its end a fault can still explain a
+	// failure: dead processes restart with back-off.
 	lastingFault = 30 * time.Second
 )
 
@@ -59,30 +59,30 @@ type chaos struct {
 	project string
 	clients []*client.Client
 	console *http.Client
-	fill    func() // the disk; nil where there is none to fill
+	fill    func() // the disk; nil if there is none to fill
 	empty   func()
-	offset  string // file with what the appliance's clock is off by
-	// clockMoves counts when it was set off and right again.
+	offset  string // file with the appliance's clock offset
+	// clockMoves counts the changes of the offset.
 	clockMoves atomic.Int64
 
 	mu        sync.Mutex
 	databases []*chaosDatabase
 	buckets   []*chaosBucket
 	keys      []*chaosKey
-	// unsure are the names of databases and buckets whose making was not
-	// answered: they may be there.
+	// unsure are the names of databases and buckets whose creation was not
+	// acknowledged: they may exist.
 	unsure        map[string]bool
 	unsureUploads int
-	making        int // databases that are being made
-	// changes are the requests that were acknowledged and changed something.
-	changes map[string]string // what, by request id
-	lastFor time.Time         // when the last fault ended
+	making        int // databases being created
+	// changes are the acknowledged requests that changed something.
+	changes map[string]string // description by request id
+	lastFor time.Time         // end of the last fault
 	counts  map[string]int    // of acts and faults, for the report
 
 	names   atomic.Int64
-	faulty  atomic.Int32 // faults that go on
-	quiet   sync.RWMutex // held by each attempt to write; whole while all is looked at
-	alive   sync.RWMutex // held by the operator's commands; whole while the appliance starts
+	faulty  atomic.Int32 // current faults
+	quiet   sync.RWMutex // shared by each write; exclusive during the check
+	alive   sync.RWMutex // shared by operator commands; exclusive while the appliance starts
 	ended   chan struct{}
 	writers sync.WaitGroup
 }
@@ -137,8 +137,8 @@ func (c *chaos) start() { c.m.start(chaosFlags...) }
 
 func (c *chaos) launch() { c.m.launch(chaosFlags...) }
 
-// chaosFlags are for what a round has time for: deleted things are gone at
-// once, and nothing is done by the calendar.
+// chaosFlags suit the length of a round: deleted resources are removed at once,
+// and nothing is scheduled.
 var chaosFlags = []string{"--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0"}
 
 func (c *chaos) client(key string) *client.Client {
@@ -149,7 +149,7 @@ func (c *chaos) client(key string) *client.Client {
 	return api
 }
 
-// random returns what draws for one part of the run.
+// random returns the random source for one part of the run.
 func (c *chaos) random(part string, n int) *rand.Rand {
 	sum := uint64(n)
 	for _, b := range []byte(part) {
@@ -158,8 +158,8 @@ func (c *chaos) random(part string, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(*chaosSeed, sum))
 }
 
-// round lets the clients act and the faults happen for some time, and returns
-// when no act is under way, nothing is faulty, and the appliance runs.
+// round runs clients and faults for some time, and returns when no act is in
+// progress, no fault is active, and the appliance runs.
 func (c *chaos) round(n int, life time.Duration) {
 	over, cancel := context.WithTimeout(c.t.Context(), life)
 	defer cancel()
@@ -176,25 +176,25 @@ func (c *chaos) round(n int, life time.Duration) {
 	actors.Wait()
 }
 
-// act does one thing.
+// act performs one act.
 func (c *chaos) act(random *rand.Rand, api *client.Client) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), chaosPatience)
 	defer cancel()
 	a := chaosActs[random.IntN(len(chaosActs))]
-	if !a.do(c, ctx, random, api) { // there was nothing to do it to
+	if !a.do(c, ctx, random, api) { // it had no target
 		time.Sleep(5 * time.Millisecond)
 		return
 	}
 	c.count(a.name)
 }
 
-// chaosAct is something a client does. do reports whether it could be tried.
+// chaosAct is an act of a client. do reports whether it could be tried.
 type chaosAct struct {
 	name string
 	do   func(*chaos, context.Context, *rand.Rand, *client.Client) bool
 }
 
-// chaosActs has the frequent ones more than once.
+// chaosActs lists frequent acts more than once.
 var chaosActs = slices.Concat(
 	slices.Repeat([]chaosAct{{"put", (*chaos).putObject}}, 12),
 	slices.Repeat([]chaosAct{{"delete an object", (*chaos).deleteObject}}, 4),
@@ -231,26 +231,26 @@ func (c *chaos) count(what string) {
 	c.counts[what]++
 }
 
-// name returns a name that nothing had before.
+// name returns a name that was never used before.
 func (c *chaos) name(kind string) string { return fmt.Sprintf("%s-%d", kind, c.names.Add(1)) }
 
-// outcome is what is known of a request.
+// outcome is what is known of a request's effect.
 type outcome int
 
 const (
-	done    outcome = iota // it was answered: it is so
-	refused                // it was refused: it is as it was
-	unknown                // the answer never came
+	done    outcome = iota // acknowledged: it happened
+	refused                // refused: nothing changed
+	unknown                // the response was lost
 )
 
-// outcome tells what became of what was asked for. A refusal must be one of
-// the allowed, or say that the disk is full or that there were too many.
+// outcome returns the outcome of a request. A refusal must be an allowed one,
+// or say that the disk is full or that there were too many requests.
 func (c *chaos) outcome(what string, err error, allowed ...wire.ErrorCode) outcome {
 	refusal, isRefusal := errors.AsType[*client.Error](err)
 	switch {
 	case err == nil:
 		return done
-	case !isRefusal, refusal.Status >= 500: // which the witness has reported
+	case !isRefusal, refusal.Status >= 500: // the witness has reported it
 		return unknown
 	case refusal.Code == wire.CodeRateLimited, slices.Contains(allowed, refusal.Code):
 		return refused
@@ -262,15 +262,15 @@ func (c *chaos) outcome(what string, err error, allowed ...wire.ErrorCode) outco
 	}
 }
 
-// excused reports whether what failed since began may be a fault's doing.
+// excused reports whether a fault may explain a failure since began.
 func (c *chaos) excused(began time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.faulty.Load() > 0 || c.lastFor.Add(lastingFault).After(began)
 }
 
-// witness carries requests, holds every answer against the description, and
-// keeps which changes were acknowledged.
+// witness is a transport that checks every response against the OpenAPI
+// document and records acknowledged changes.
 type witness struct{ chaos *chaos }
 
 // RoundTrip implements http.RoundTripper.
@@ -299,7 +299,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// within polls until done says "", for as long as chaos has patience.
+// within polls until done returns "", at most for chaosPatience.
 func (c *chaos) within(what string, done func() string) bool {
 	left := ""
 	for deadline := time.Now().Add(chaosPatience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

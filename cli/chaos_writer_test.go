@@ -15,11 +15,11 @@ import (
 	"holdfast/cli/client"
 )
 
-// pause is between two rows of a writer, at the most.
+// pause is the maximum time between two rows of a writer.
 const pause = 30 * time.Millisecond
 
-// write calls attempt again and again until the database is gone, or the run
-// over, and never while all is looked at.
+// write calls attempt repeatedly until the database is gone or the run ends,
+// but never during a check.
 func (c *chaos) write(db *chaosDatabase, attempt func(context.Context)) {
 	for {
 		select {
@@ -38,14 +38,14 @@ func (c *chaos) write(db *chaosDatabase, attempt func(context.Context)) {
 	}
 }
 
-// connectionOf asks how to reach a database.
+// connectionURL requests a database's connection URL.
 func (c *chaos) connectionURL(ctx context.Context, db *chaosDatabase) (string, error) {
 	connection, err := c.clients[0].GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	return connection.ConnectionURL, err
 }
 
-// begin returns the number of a row that is about to be written, and what
-// calls it committed.
+// begin returns the number of a row that is about to be written, and a function
+// that records its commit.
 func (c *chaos) begin(db *chaosDatabase) (n int, acknowledge func()) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *chaos) begin(db *chaosDatabase) (n int, acknowledge func()) {
 	}
 }
 
-// writeByDriver writes rows over a connection of pgx, and marks moments.
+// writeByDriver writes rows over a pgx connection, and sets marks.
 func (c *chaos) writeByDriver(db *chaosDatabase) {
 	var conn *pgx.Conn
 	c.write(db, func(ctx context.Context) {
@@ -102,8 +102,8 @@ func (c *chaos) openLedger(ctx context.Context, db *chaosDatabase) *pgx.Conn {
 	return conn
 }
 
-// mark notes a moment. What is committed by then is known from before the
-// server was asked, what may be from after it.
+// mark records a point in time. It reads what is certainly committed before it
+// asks the server for the time, and what is possibly committed afterwards.
 func (d *chaosDatabase) mark(ctx context.Context, conn *pgx.Conn) error {
 	d.mu.Lock()
 	rows, before, moving := d.now, d.now.copy(), d.moving
@@ -125,7 +125,7 @@ func (d *chaosDatabase) mark(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// psql is a session of psql that is told statements, one a line.
+// psql is a psql session that receives statements, one a line.
 type psql struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -147,7 +147,7 @@ func startPsql(ctx context.Context, url string) (*psql, error) {
 	return &psql{cmd, stdin, bufio.NewScanner(stdout)}, cmd.Start()
 }
 
-// do executes a statement and reports whether psql says it was.
+// do executes a statement and reports whether psql confirmed it.
 func (p *psql) do(statement string) bool {
 	if _, err := fmt.Fprintf(p.stdin, "%s\n\\echo :ERROR\n", statement); err != nil {
 		return false
@@ -157,10 +157,10 @@ func (p *psql) do(statement string) bool {
 
 func (p *psql) close() {
 	p.stdin.Close()
-	_ = p.cmd.Wait() // how it ends is of no interest: what it was told is on record
+	_ = p.cmd.Wait() // its exit code does not matter: all statements are recorded
 }
 
-// writeByPsql writes rows as a person's script would.
+// writeByPsql writes rows as a user's script would.
 func (c *chaos) writeByPsql(db *chaosDatabase) {
 	var session *psql
 	c.write(db, func(ctx context.Context) {

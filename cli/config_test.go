@@ -61,7 +61,7 @@ no_first_key = true
 	}
 }
 
-// An empty variable is as good as none.
+// TestConfigEmptyVariables checks that an empty variable counts as unset.
 func TestConfigEmptyVariables(t *testing.T) {
 	for _, name := range []string{"DATA_DIR", "LISTEN", "WARM", "TLS"} {
 		t.Setenv("HOLDFAST_"+name, "")
@@ -133,8 +133,8 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// Budgets and the default allow-list are the operator's; of budgets, what is
-// not named stays as it is.
+// TestConfigOfAccess checks the settings of budgets and the default allow-list;
+// budgets that are not named keep their defaults.
 func TestConfigOfAccess(t *testing.T) {
 	file := configFile(t, `
 default_allowlist = ["10.0.0.0/8", "192.0.2.1"]
@@ -171,7 +171,8 @@ func TestConfigOpensUpWithTLS(t *testing.T) {
 	}
 }
 
-// The operator's commands read the same file, and pass over what is serve's.
+// TestConfigOfAnotherCommand checks that operator commands read the same file
+// and skip the settings of serve.
 func TestConfigOfAnotherCommand(t *testing.T) {
 	var c config
 	flags := pflag.NewFlagSet("admin", pflag.ContinueOnError)

@@ -8,8 +8,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestConsoleImports copies a database on the pages for it: one that is slow,
-// and is cancelled, and one of which not all can come over.
+// TestConsoleImports imports databases on the console's pages: a slow one,
+// which is cancelled, and one that cannot be copied completely.
 func TestConsoleImports(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -44,7 +44,7 @@ func passwordOf(url string) string {
 	return password
 }
 
-// wantNoSecret fails when the page holds what must not come back to one.
+// wantNoSecret fails if the page contains a secret.
 func (b *browser) wantNoSecret(secrets ...string) {
 	b.t.Helper()
 	page := b.value(`document.documentElement.outerHTML + [...document.querySelectorAll('input')].map(i => i.value)`)
@@ -66,7 +66,7 @@ func importWithErrors(t *testing.T, b *browser, source string) {
 	b.fill("#name", "source") // taken
 	b.fill("#username", "No User")
 	b.fill("#password", "short")
-	b.click(`[name=credentials][value=same]`) // hides both, which do not count then
+	b.click(`[name=credentials][value=same]`) // hides both, which then do not count
 	b.press("Start the import")
 	b.see("it has to be typed again")
 	b.click(`[name=credentials][value=new]`)
@@ -98,7 +98,7 @@ func importWithErrors(t *testing.T, b *browser, source string) {
 	}
 }
 
-// importCancelled watches the rows of an import grow, and ends it.
+// importCancelled watches the row count of an import grow, and cancels it.
 func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 	b.open("/imports/new")
 	b.fill("#source_url", source)
@@ -117,7 +117,7 @@ func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 	b.open("/imports")
 	b.see("never")
 	b.shot("imports")
-	b.open(b.value(`[...document.querySelectorAll('a.row')].find((a) => a.textContent === 'never').href`)) // the page renews itself
+	b.open(b.value(`[...document.querySelectorAll('a.row')].find((a) => a.textContent === 'never').href`)) // the page reloads itself
 	b.press("Cancel this import…")
 	b.fill("#confirm-cancel", "never")
 	b.press("Cancel the import and delete never")
@@ -126,13 +126,13 @@ func importCancelled(t *testing.T, m *machine, b *browser, source string) {
 	b.shot("import-cancelled")
 	var databases []database
 	m.must("GET", "/databases", nil, &databases)
-	if len(databases) != 2 { // the source, and the one that was copied before
+	if len(databases) != 2 { // the source, and the database copied before
 		t.Errorf("there are %d databases: %+v", len(databases), databases)
 	}
 }
 
-// importKeepsWhatIsTyped types into a page that renews itself, meanwhile behind
-// a proxy that finds nobody.
+// importKeepsWhatIsTyped types into a page that reloads itself, meanwhile
+// behind a proxy without a backend.
 func importKeepsWhatIsTyped(b *browser) {
 	b.open("/")
 	b.press("never")
@@ -162,8 +162,8 @@ func importKeepsWhatIsTyped(b *browser) {
 	b.until("outlast a proxy that finds nobody", `window.again === true`)
 }
 
-// importWithoutScript begins an import, asks for its page again, and cancels by
-// a form whose name is wrong at first.
+// importWithoutScript starts an import, reloads its page, and cancels it with a
+// form whose name is wrong at first.
 func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.scripts(false)
 	defer b.scripts(true)

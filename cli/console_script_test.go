@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestConsoleRunsItsOwnScriptOnly puts elements into a page of the console, as
-// a fault of a template would let an attacker do, that load scripts which the
-// same origin serves: what somebody uploaded.
+// TestConsoleRunsItsOwnScriptOnly injects elements into a page, as an attacker
+// could through a template bug. They load scripts that a user uploaded to the
+// same origin.
 func TestConsoleRunsItsOwnScriptOnly(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -17,7 +17,7 @@ import (
 
 const ownerEmail, ownerPassword = "ada@example.com", "correct horse battery"
 
-// setUp makes the first owner's account in the browser.
+// setUp creates the first owner's account in the browser.
 func (b *browser) setUp(m *machine) {
 	b.t.Helper()
 	b.open(m.setup)
@@ -28,7 +28,7 @@ func (b *browser) setUp(m *machine) {
 	b.see("You are set up and signed in")
 }
 
-// TestConsole goes through the console as its first owner would.
+// TestConsole uses the console as its first owner would.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -199,13 +199,13 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.see("The database is in the trash")
 }
 
-// ofBackups is an expression: whether the page shows that many backups that are
-// complete, and nothing under way.
+// ofBackups returns an expression: whether the page shows n completed backups
+// and nothing in progress.
 func ofBackups(n int) string {
 	return fmt.Sprintf(`document.querySelectorAll('tbody .state.completed').length === %d && !document.querySelector('[data-live]')`, n)
 }
 
-// awaitBackups waits for backups that nobody on this page has asked for.
+// awaitBackups waits for backups that were not requested on this page.
 func (b *browser) awaitBackups(n int) {
 	b.t.Helper()
 	page := b.value(`document.querySelector('.tabs a[href$="/backups"]').href`)
@@ -215,9 +215,9 @@ func (b *browser) awaitBackups(n int) {
 	})
 }
 
-// consolePointInTime picks the newest moment, sees the plan, and goes there.
+// consolePointInTime picks the newest time, reads the plan, and restores to it.
 func consolePointInTime(b *browser, exec func(string)) {
-	b.awaitBackups(2) // the one that follows a restore
+	b.awaitBackups(2) // the one after a restore
 	b.press("Back up now")
 	b.until("complete the backup", ofBackups(3))
 	exec(`insert into orders values (1002)`)
@@ -240,7 +240,7 @@ func consolePointInTime(b *browser, exec func(string)) {
 	b.until("restore to the moment", `document.querySelectorAll('.timeline .restore').length >= 2 && !document.querySelector('[data-live]')`)
 }
 
-// consoleFailedRestore restores a backup that the disk has damaged.
+// consoleFailedRestore restores a backup with damaged files.
 func consoleFailedRestore(t *testing.T, m *machine, b *browser) {
 	vaults, err := filepath.Glob(filepath.Join(m.dataDir, "backups", "*"))
 	if err != nil || len(vaults) != 1 {
@@ -255,7 +255,7 @@ func consoleFailedRestore(t *testing.T, m *machine, b *browser) {
 	b.see("damaged")
 	b.until("tell who cannot see it", `document.querySelector('[role=status].unseen').textContent.includes('The last restore failed')`)
 	b.shot("database-restore-failed")
-	damagePack(t, vaults[0]) // mended
+	damagePack(t, vaults[0]) // repaired
 }
 
 func consoleBucket(t *testing.T, b *browser) {
@@ -308,8 +308,9 @@ func consoleBucket(t *testing.T, b *browser) {
 	b.shot("buckets")
 }
 
-// consoleUploads drops a small file while a large one is on its way, deletes one
-// whose name cannot be typed as it is, and drops one after its session ended.
+// consoleUploads drops a small file during the upload of a large one, deletes
+// one whose name cannot be typed as stored, and drops one after its session
+// ended.
 func consoleUploads(b *browser) {
 	drop := func(files string) {
 		b.t.Helper()
@@ -390,14 +391,14 @@ func consoleRest(b *browser) {
 	b.see("You are signed out everywhere")
 }
 
-// as makes requests with another key, until back is called.
+// as makes requests with another key until back is called.
 func (m *machine) as(key string) (back func()) {
 	old := m.key
 	m.key = key
 	return func() { m.key = old }
 }
 
-// device is what the tests read of a device authorization.
+// device holds the fields of a device authorization that the tests read.
 type device struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -411,7 +412,7 @@ func (m *machine) authorize(client, preset string) device {
 	return d
 }
 
-// poll asks for the device's key and returns it, or the error's code.
+// poll polls for the device's key and returns it, or the error's code.
 func (m *machine) poll(d device) (key, code string) {
 	m.t.Helper()
 	_, e := m.do("POST", "/device/token", map[string]any{"device_code": d.DeviceCode})

@@ -15,12 +15,13 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// victims are what a crash takes: the appliance, the postmasters, or both.
+// victims are the processes that a crash kills: the appliance, the postmasters,
+// or both.
 type victims struct{ appliance, postmasters bool }
 
 var allVictims = []victims{{appliance: true}, {postmasters: true}, {true, true}}
 
-// crash ends them by SIGKILL and starts what does not come back by itself.
+// crash kills them with SIGKILL and starts the appliance if it was killed.
 func (m *machine) crash(who victims) {
 	m.t.Helper()
 	if who.postmasters {
@@ -62,14 +63,14 @@ func (m *machine) generations(database string) int {
 	return len(dirs)
 }
 
-// moments of a restore are its phases, and the one when it has just ended.
+// The moments of a restore are its phases and its end.
 var (
 	restoreMoments = []string{"checking", "restoring", "recovering", "switching", "completed"}
 	undoMoments    = []string{"recovering", "switching", "completed"}
 )
 
-// awaitMoment waits until the newest operation on a database has come to a
-// moment, or past it: some are short.
+// awaitMoment waits until the newest operation on a database has reached or
+// passed a moment: some are short.
 func (m *machine) awaitMoment(database string, moments []string, moment string) {
 	m.t.Helper()
 	testenv.Eventually(m.t, "the moment "+moment, func() bool {
@@ -87,8 +88,9 @@ func (m *machine) awaitMoment(database string, moments []string, moment string) 
 	})
 }
 
-// A restore, and an undo, that end at any moment with the appliance, the
-// postmasters, or both, leave what was before or what comes after.
+// TestKillDuringRestore kills the appliance, the postmasters, or both at every
+// moment of a restore and an undo. The result is the data from before or the
+// data from after.
 func TestKillDuringRestore(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -103,7 +105,7 @@ func TestKillDuringRestore(t *testing.T) {
 	query(t, url, "delete from accounts where aid % 2 = 0")
 	now := query(t, url, checksum)
 	restore, undo := "/databases/"+db.ID+"/backups/"+b.ID+"/restore", "/databases/"+db.ID+"/recovery/undo"
-	begin := func(path string) { // an automatic backup may be under way
+	begin := func(path string) { // an automatic backup may be running
 		testenv.Eventually(t, path, func() bool {
 			status, _ := m.do("POST", path, nil)
 			return status == 200
@@ -116,7 +118,7 @@ func TestKillDuringRestore(t *testing.T) {
 		m.awaitAnswer(db.ID, url)
 		switch got := query(t, url, checksum); {
 		case got == now && moment != "completed":
-		case got == then: // the restore was through
+		case got == then: // the restore was complete
 			query(t, url, "delete from accounts where aid % 2 = 0")
 		default:
 			t.Errorf("killed when it was %s: %s is neither before nor after", moment, got)

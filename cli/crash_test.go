@@ -19,8 +19,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// fill makes tables of a few ten megabytes, enough for a backup or a restore
-// to be killed in the middle.
+// fill creates tables of some tens of megabytes, enough to kill a backup or a
+// restore in the middle.
 func fill(t *testing.T, url string) {
 	t.Helper()
 	query(t, url, `create table accounts as
@@ -82,7 +82,7 @@ func (m *machine) backup(db string) backupRecord {
 	return m.completed(db, b.ID)
 }
 
-// completed waits for the end of a backup, which must be a good one.
+// completed waits for the end of a backup, which must succeed.
 func (m *machine) completed(db, id string) (b backupRecord) {
 	m.t.Helper()
 	testenv.Eventually(m.t, "the backup", func() bool {
@@ -121,7 +121,7 @@ func TestBackupAndRestore(t *testing.T) {
 	m.must("POST", "/databases/"+db.ID+"/rotate-password", nil, &rotated)
 	m.must("POST", "/databases/"+db.ID+"/backups/"+b.ID+"/restore", nil, nil)
 	m.awaitAvailable(db.ID)
-	// The password is the one of now, not the one of then.
+	// The password is the current one, not the one at the time of the backup.
 	if after := query(t, rotated.URL, checksum); after != before {
 		t.Errorf("restored %s, not %s", after, before)
 	}
@@ -143,7 +143,7 @@ func TestKillDuringBackup(t *testing.T) {
 	for _, delay := range []time.Duration{0, 20 * time.Millisecond, 150 * time.Millisecond} {
 		var b backupRecord
 		m.must("POST", "/databases/"+db.ID+"/backups", nil, &b)
-		time.Sleep(delay) // the moment of death, not a wait for something
+		time.Sleep(delay) // the time of the kill, not a wait for something
 		m.kill()
 		m.start()
 		m.awaitAvailable(db.ID)
@@ -176,7 +176,7 @@ func (m *machine) manifests(database string) int {
 	return len(names)
 }
 
-// blobs counts the files of blobs, finished or not.
+// blobs counts blob files, including unfinished ones.
 func (m *machine) blobs() int {
 	m.t.Helper()
 	count := 0
@@ -248,7 +248,7 @@ func TestKillDuringUpload(t *testing.T) {
 	}
 }
 
-// zeros reads zeros without end.
+// zeros reads zeros forever.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -274,7 +274,7 @@ func TestKillDuringCreate(t *testing.T) {
 			}
 			close(answered)
 		}()
-		time.Sleep(delay) // the moment of death
+		time.Sleep(delay) // the time of the kill
 		m.kill()
 		if url := <-answered; url != "" {
 			acknowledged[name] = url

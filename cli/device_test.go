@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// TestDevicePage lets tools in and turns them away, in the browser.
+// TestDevicePage approves and denies tools in the browser.
 func TestDevicePage(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -84,8 +84,8 @@ func deviceDeny(t *testing.T, m *machine, b *browser) {
 	}
 }
 
-// deviceKeyboard approves without a pointer, from the code typed in lower case
-// and without its hyphen.
+// deviceKeyboard approves with the keyboard only; the code is typed in lower
+// case and without its hyphen.
 func deviceKeyboard(t *testing.T, m *machine, b *browser) {
 	d := m.authorize("keys only", "full_access")
 	b.open("/device")
@@ -136,7 +136,7 @@ func deviceWithoutScript(t *testing.T, m *machine, b *browser) {
 	}
 }
 
-// deviceViewer is of somebody who may look only, and can let others do no more.
+// deviceViewer signs in as a viewer, who can only grant read access.
 func deviceViewer(t *testing.T, m *machine) {
 	const email, password = "bob@example.com", "long enough for bob"
 	if _, stderr, code := m.run(password+"\n", "admin", "user", "create", email, "--role", "viewer"); code != 0 {
@@ -165,7 +165,7 @@ func deviceViewer(t *testing.T, m *machine) {
 	}
 }
 
-// deviceSignedOut follows the link first and signs in then.
+// deviceSignedOut follows the link first and then signs in.
 func deviceSignedOut(t *testing.T, m *machine) {
 	d := m.authorize("patient", "read_only")
 	b := m.browse(t)
@@ -177,8 +177,8 @@ func deviceSignedOut(t *testing.T, m *machine) {
 	b.see(d.UserCode)
 }
 
-// deviceExpiry ends the time of an authorization in the metadata, between two
-// runs of the appliance.
+// deviceExpiry lets an authorization expire by changing the metadata between
+// two runs of the appliance.
 func deviceExpiry(t *testing.T, m *machine, b *browser) {
 	d, waiting := m.authorize("too late", "read_only"), m.authorize("still there", "read_only")
 	m.stop()
@@ -241,7 +241,7 @@ func deviceWrongCodes(t *testing.T, m *machine, b *browser) {
 	}
 }
 
-// TestConsoleGuards sends what a page of somebody else could have a browser
+// TestConsoleGuards sends requests that a foreign page could make a browser
 // send.
 func TestConsoleGuards(t *testing.T) {
 	t.Parallel()
@@ -293,8 +293,8 @@ func TestConsoleGuards(t *testing.T) {
 	}
 }
 
-// TestConsoleOverPlainHTTP uses forms as from another machine without TLS: such
-// an address the browser does not trust, and it tells less of where a form
+// TestConsoleOverPlainHTTP uses forms over plain HTTP from another machine: the
+// browser does not trust such an origin, and sends less about where a form
 // comes from.
 func TestConsoleOverPlainHTTP(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// begin asks for something that becomes an operation or a backup, and returns
-// its id; "" when it was refused because there is no room.
+// begin requests an operation or a backup, and returns its id; "" if it was
+// refused because the disk is full.
 func (m *machine) begin(path string) (id string) {
 	m.t.Helper()
 	status, e := m.do("POST", path, nil)
@@ -32,8 +32,8 @@ func (m *machine) begin(path string) (id string) {
 	return ""
 }
 
-// ended waits for the end of the database's operations, and says how each
-// ended: "completed", or its error.
+// ended waits for the end of the database's operations, and returns how the
+// operation ended: "completed", or its error.
 func (m *machine) ended(database, id string) string {
 	m.t.Helper()
 	var found operation
@@ -49,7 +49,7 @@ func (m *machine) ended(database, id string) string {
 
 func (o operation) over() bool { return o.Status == "completed" || o.Status == "failed" }
 
-// operation returns one of the database's operations, zero when it is not there.
+// operation returns one of the database's operations, or the zero value.
 func (m *machine) operation(database, id string) (found operation) {
 	m.t.Helper()
 	var recovery struct{ Operations []operation }
@@ -62,17 +62,17 @@ func (m *machine) operation(database, id string) (found operation) {
 	return found
 }
 
-// linger keeps the disk full for a while, until over: how something ended may
-// be recorded only when there is room again.
+// linger keeps the disk full for a while, until over: an operation's end may be
+// recorded only when there is space again.
 func linger(over func() bool) {
 	for began := time.Now(); !over() && time.Since(began) < 5*time.Second; {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// The disk is full in the middle of a backup, a restore, an undo, and a delete
-// of a backup: each says so or is through, the database is as it was, and with
-// room everything goes on.
+// TestDiskFullDuringBackups fills the disk during a backup, a restore, an undo
+// and a deletion of a backup. Each fails with a message or completes, the
+// database is unchanged, and with free space everything continues.
 func TestDiskFullDuringBackups(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 		}
 	}
 
-	// A backup. Of one that reads everything something is written at once.
+	// A backup. It writes at once, even if it reads the whole database.
 	id := m.begin(path + "/backups")
 	fill()
 	var b backupRecord
@@ -124,7 +124,8 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	}
 	expect("after a backup on a full disk", now)
 
-	// A restore: full as soon as it has begun to write, however quick it is.
+	// A restore: the disk is filled as soon as it starts to write, however
+	// quick it is.
 	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
 		t.Fatal("a restore was refused")
 	}
@@ -149,8 +150,8 @@ func TestDiskFullDuringBackups(t *testing.T) {
 		t.Errorf("%d data directories are left", n)
 	}
 
-	// With room it goes, and is undone; of the undo on a full disk it is not known
-	// whether it needs any.
+	// With free space it completes and is undone; whether the undo needs space is
+	// unknown.
 	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
 		t.Fatal("a restore with room was refused")
 	}
@@ -173,8 +174,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	}
 	expect("after an undo on a full disk", want)
 
-	// A delete, of which what is needed by nobody goes when there is room at the
-	// latest.
+	// A deletion, which removes unneeded data at the latest when there is space.
 	fill()
 	status, e := m.do("DELETE", path+"/backups/"+first.ID, nil)
 	if status != http.StatusOK && status != http.StatusForbidden && status != http.StatusConflict {

@@ -18,8 +18,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// smallDisk puts the machine's data directory on a file system of its own,
-// which takes root; fill fills it to the last byte, and empty makes room again.
+// smallDisk puts the machine's data directory on its own file system, which
+// needs root; fill fills it to the last byte, and empty frees the space.
 func (m *machine) smallDisk(megabytes string) (fill, empty func()) {
 	m.t.Helper()
 	if os.Geteuid() != 0 {
@@ -63,8 +63,8 @@ func (m *machine) smallDisk(megabytes string) (fill, empty func()) {
 		}
 }
 
-// A full disk stops what needs room, says so, and stops nothing else; with
-// room again everything comes back by itself.
+// TestDiskFull checks that a full disk stops only what needs space, with a
+// message, and that everything recovers by itself once there is space.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -80,8 +80,8 @@ func TestDiskFull(t *testing.T) {
 	objects := "/buckets/" + bucket.ID + "/objects"
 	m.must("POST", objects+"?key=before", strings.NewReader("before"), nil)
 
-	// What dies, the server or a directory being prepared, leaves some room, with
-	// which the server may come back: until there is none left.
+	// A process that dies, such as the server or initdb, frees some space, with
+	// which the server may restart, until none is left.
 	testenv.Eventually(t, "the end of the database", func() bool {
 		fill()
 		exhaust(t, shopURL)
@@ -90,7 +90,7 @@ func TestDiskFull(t *testing.T) {
 	})
 	fill()
 
-	// Everything that can do without room goes on.
+	// Whatever needs no space continues.
 	if n := query(t, otherURL, "select n from kept"); n != "7" {
 		t.Errorf("the other database answers %s", n)
 	}
@@ -99,7 +99,7 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("GET %s: %d %+v", path, status, e.Error)
 		}
 	}
-	// What cannot is refused in words.
+	// The rest is refused with a message.
 	refused := func(method, path string, body any) {
 		t.Helper()
 		status, e := m.do(method, path, body)
@@ -113,7 +113,7 @@ func TestDiskFull(t *testing.T) {
 	refused("POST", "/databases", map[string]any{"project": m.project(), "name": "third"})
 	refused("POST", "/databases", map[string]any{"project": m.project(), "name": "fourth"})
 	refused("POST", "/databases/"+shop.ID+"/restart", nil)
-	// What needs little may still find room: but never a 500.
+	// Small changes may still find space, but must not return a 500.
 	for _, change := range []struct {
 		method, path string
 		body         any
@@ -151,12 +151,13 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("%d databases, not 3: %+v", len(list), list)
 	}
 	m.stop()
-	m.start() // and nothing of it is in the way of the next start
+	m.start() // the next start is not affected
 	m.awaitAvailable(shop.ID)
 }
 
-// Objects alone do not fill a disk to the last byte: what was acknowledged is in
-// lists and counters, and can be deleted.
+// TestUploadsUntilTheDiskIsFull checks that objects alone do not fill the disk
+// to the last byte: acknowledged objects are listed and counted, and can be
+// deleted.
 func TestUploadsUntilTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -198,7 +199,7 @@ func TestUploadsUntilTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// exhaust writes WAL until there is no room for it, if the server lets it.
+// exhaust writes WAL until the disk is full or the server is down.
 func exhaust(t *testing.T, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

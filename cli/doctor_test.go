@@ -12,7 +12,7 @@ import (
 	"holdfast/cli/doctor"
 )
 
-// examine runs `doctor` on the machine and returns what it found, by check.
+// examine runs `doctor` on the machine and returns its findings by check.
 func (m *machine) examine(wantCode int, args ...string) map[string]doctor.Finding {
 	m.t.Helper()
 	stdout, stderr, code := m.run("", append([]string{"doctor", "--json", "--listen", m.listen, "--postgres-ports", m.ports}, args...)...)
@@ -98,8 +98,8 @@ func TestDoctor(t *testing.T) {
 	expectFinding(t, m.examine(0), "leftovers", doctor.OK, "none")
 }
 
-// expectUnmakeable looks at a data directory in a place that is closed: to who
-// starts the appliance or, as root may do anything, to who it becomes.
+// expectUnmakeable checks a data directory in a closed place: closed to the
+// user who starts the appliance or, for root, to the user it switches to.
 func expectUnmakeable(t *testing.T, m *machine) {
 	t.Helper()
 	mode, words := fs.FileMode(0o500), "cannot be made"
@@ -115,13 +115,14 @@ func expectUnmakeable(t *testing.T, m *machine) {
 	expectFinding(t, other.examine(1), "data directory", doctor.Problem, words)
 }
 
-// expectRootsPort: root takes an address before it becomes somebody else.
+// expectRootsPort checks that root binds a privileged port before it switches
+// users.
 func expectRootsPort(t *testing.T, m *machine) {
 	t.Helper()
 	const address = "127.0.0.7:443"
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return // nor could the appliance
+		return // the appliance could not either
 	}
 	l.Close()
 	expectFinding(t, m.examine(0, "--listen", address), "API address", doctor.OK, "free")

@@ -16,14 +16,14 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// driverProgram connects with the libraries of one language.
+// driverProgram connects with the drivers of one language.
 type driverProgram struct {
 	name    string
-	part    string // without which it cannot run, below the repository's root
+	part    string // required files, below the repository's root
 	command func(root string) *exec.Cmd
-	// universal are the libraries that take connection_url as it is.
+	// universal are the drivers that accept connection_url unchanged.
 	universal []string
-	// verifying names the field of drivers for each library.
+	// verifying names the field of drivers for each driver.
 	verifying map[string]string
 }
 
@@ -72,8 +72,8 @@ func driverPrograms() []driverProgram {
 	}
 }
 
-// requirePart skips the test where a program's parts are not there. In CI,
-// HOLDFAST_DRIVERS names the programs that .ci/run has got the parts of.
+// requirePart skips the test if a program's files are missing. In CI,
+// HOLDFAST_DRIVERS names the programs whose files .ci/run has installed.
 func (p driverProgram) requirePart(t *testing.T, root string) {
 	t.Helper()
 	if p.part == "" {
@@ -87,10 +87,10 @@ func (p driverProgram) requirePart(t *testing.T, root string) {
 	}
 }
 
-// attempt is a library, the string it is given, and what is to come of it.
+// attempt is a driver, its connection string, and the expected result.
 type attempt struct{ what, library, text, want string }
 
-// try connects by each attempt with the working directory and variables given.
+// try makes each attempt with the given working directory and variables.
 func (p driverProgram) try(t *testing.T, root, dir string, environment []string, attempts []attempt) {
 	t.Helper()
 	if len(attempts) == 0 {
@@ -118,12 +118,11 @@ func (p driverProgram) try(t *testing.T, root, dir string, environment []string,
 	}
 }
 
-// driverPassword has what means something to the parser of some driver.
+// driverPassword contains characters that are special to some driver's parser.
 const driverPassword = `p%40@:/?#&+'"\ ;={}$!ä€ |x`
 
-// TestDrivers connects with the drivers people use, by the strings that the
-// API gives them: on loopback over IPv4 and IPv6, and by an address of the
-// network, where TLS is required.
+// TestDrivers connects with common drivers and the API's connection strings: on
+// loopback over IPv4 and IPv6, and to a network address, where TLS is required.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -173,14 +172,14 @@ func (m *machine) testDrivers(t *testing.T, root, database string) {
 	}
 }
 
-// unchanged are attempts by connection_url. node-postgres takes each sslmode
-// to mean verify-full, and does without one on loopback.
+// unchanged returns attempts with connection_url. node-postgres treats every
+// sslmode as verify-full, and needs none on loopback.
 func (p driverProgram) unchanged(c wire.Connection) (attempts []attempt) {
 	for _, library := range p.universal {
 		want := "tls"
 		switch {
 		case library == "knex" && c.Host == "::1":
-			continue // its parser takes no IPv6 address but by node_postgres
+			continue // its parser accepts an IPv6 address only in node_postgres
 		case p.name == "node" && c.SSLMode == "prefer":
 			want = "clear"
 		case p.name == "node":
@@ -191,7 +190,7 @@ func (p driverProgram) unchanged(c wire.Connection) (attempts []attempt) {
 	return attempts
 }
 
-// verified are attempts by the strings that verify the server.
+// verified returns attempts with the strings that verify the server.
 func (p driverProgram) verified(what string, c wire.Connection, want string) (attempts []attempt) {
 	strings := map[string]string{
 		"libpq": c.Drivers.Libpq, "node_postgres": c.Drivers.NodePostgres, "jdbc": c.Drivers.JDBC,
@@ -203,7 +202,7 @@ func (p driverProgram) verified(what string, c wire.Connection, want string) (at
 	return attempts
 }
 
-// variablesOf is what a program finds in its environment after `db env`.
+// variablesOf returns a program's environment after `db env`.
 func variablesOf(e wire.Environment) []string {
 	variables := []string{
 		"DATABASE_URL=" + e.DatabaseURL, "PGHOST=" + e.Host, "PGPORT=" + e.Port, "PGDATABASE=" + e.Database,
@@ -227,7 +226,7 @@ func writeFiles(t *testing.T, files map[string]string) {
 	}
 }
 
-// ownAddress is an address of this machine that is not loopback.
+// ownAddress returns an address of this machine that is not loopback.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -243,8 +242,8 @@ func ownAddress(t *testing.T) string {
 	return ""
 }
 
-// linesVariable makes the test binary connect with pgx by each line of standard
-// input, as the programs in testdata/drivers do.
+// linesVariable makes the test binary connect with pgx to each line of standard
+// input, like the programs in testdata/drivers.
 const linesVariable = "HOLDFAST_TEST_CLIENT_LINES"
 
 func connectByLines() {

@@ -18,8 +18,8 @@ type exportRecord struct {
 	DownloadURL    *string `json:"download_url"`
 }
 
-// An export follows a backup and is downloaded through its signed URL, in
-// parts, too, and without a key.
+// TestExportDownload downloads the export that follows a backup through its
+// signed URL, also in parts and without a key.
 func TestExportDownload(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

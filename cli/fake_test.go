@@ -7,17 +7,16 @@ import (
 	"sync"
 )
 
-// fakeAppliance answers as the specification says an appliance does, in
-// states that a real one is in for moments only: a login nobody has approved
-// yet, an import half done.
+// fakeAppliance responds as specified in states that a real appliance has only
+// briefly: a login that is not yet approved, an import half done.
 type fakeAppliance struct {
 	key string
 
 	mu      sync.Mutex
-	answers []string // to polls of the device token, or of the import
+	answers []string // to polls of the device token or of the import
 }
 
-// next takes the next answer; the last one stays.
+// next returns the next response; the last one repeats.
 func (f *fakeAppliance) next() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +73,7 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startImport accepts one source, and says of any other what it is.
+// startImport accepts one source, and explains the refusal of any other.
 func (f *fakeAppliance) startImport(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		SourceURL string `json:"source_url"`

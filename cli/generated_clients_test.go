@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The generator of clients in Go, and the version of what they need. The
-// product needs neither: they are no part of its module.
+// The generator of Go clients, and the version of its runtime. The product
+// needs neither: they are not part of its module.
 const (
 	oapiCodegen  = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 	clientModule = `module generated
@@ -23,15 +23,16 @@ require github.com/oapi-codegen/runtime v1.8.0
 `
 )
 
-// generator makes a client of the description, and the client a backup.
+// generator generates a client from the OpenAPI document; the client makes a
+// backup.
 type generator struct {
 	name string
-	// part is what it needs, below the repository's root.
+	// part is a required directory, below the repository's root.
 	part string
-	// program is the client that uses what is generated.
+	// program is the program that uses the generated client.
 	program string
-	// commands are run in a directory with the description and the program. The
-	// last one gets where and as whom to be a client.
+	// commands run in a directory with the OpenAPI document and the program.
+	// The last one gets the URL and the key.
 	commands func(root string) [][]string
 }
 
@@ -59,7 +60,7 @@ func generators() []generator {
 				return [][]string{
 					{python, "-m", "openapi_spec_validator", "openapi.json", "openapi-3.0.json"},
 					generate("openapi.json", "api"), generate("openapi-3.0.json", "api30"),
-					// What is the same of every description has faults of its own.
+					// The generated common code has errors of its own.
 					{python, "-m", "mypy", "--strict", "--follow-imports=silent", "client.py", "api/models", "api/api", "api30/models", "api30/api"},
 					{python, "client.py"},
 				}
@@ -82,8 +83,8 @@ func generators() []generator {
 	}
 }
 
-// TestGeneratedClients generates a client in each language from what a running
-// appliance says of itself, and makes a backup with it.
+// TestGeneratedClients generates a client in each language from the OpenAPI
+// document of a running appliance, and makes a backup with it.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -102,7 +103,7 @@ func TestGeneratedClients(t *testing.T) {
 			for _, command := range commands {
 				cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 				cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "NO_COLOR=1")
-				if filepath.IsAbs(command[0]) { // it finds other programs beside itself
+				if filepath.IsAbs(command[0]) { // it finds other programs in its directory
 					cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(command[0])+string(os.PathListSeparator)+os.Getenv("PATH"))
 				}
 				if out, err := cmd.CombinedOutput(); err != nil {
@@ -113,8 +114,8 @@ func TestGeneratedClients(t *testing.T) {
 	}
 }
 
-// require skips the test where a generator is not there. In CI,
-// HOLDFAST_GENERATORS names those that .ci/run has got.
+// require skips the test if a generator is missing. In CI, HOLDFAST_GENERATORS
+// names those that .ci/run has installed.
 func (g generator) require(t *testing.T, root string) {
 	t.Helper()
 	var err error
@@ -132,8 +133,8 @@ func (g generator) require(t *testing.T, root string) {
 	}
 }
 
-// prepare makes a directory with the description, the client and what the
-// client needs.
+// prepare creates a directory with the OpenAPI document, the program and its
+// dependencies.
 func (g generator) prepare(t *testing.T, root, api string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -151,7 +152,7 @@ func (g generator) prepare(t *testing.T, root, api string) string {
 		}
 	}
 	for _, made := range []string{"api", "api30"} {
-		if g.name == "go" { // oapi-codegen makes no directories
+		if g.name == "go" { // oapi-codegen creates no directories
 			if err := os.Mkdir(filepath.Join(dir, made), 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -10,8 +10,8 @@ import (
 	"holdfast/cli"
 )
 
-// TestEveryCommandExplainsItself asks the program for the help of every
-// command, and gives it a flag that no command has.
+// TestEveryCommandExplainsItself requests the help of every command, and passes
+// each an unknown flag.
 func TestEveryCommandExplainsItself(t *testing.T) {
 	t.Parallel()
 	seen := 0

@@ -7,7 +7,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// importRecord is what the tests read of an import.
+// importRecord holds the fields of an import that the tests read.
 type importRecord struct {
 	ID, Status, Phase string
 	Database          string `json:"database_id"`
@@ -29,7 +29,7 @@ func (m *machine) beginImport(name, source string) importRecord {
 	return i
 }
 
-// TestImport imports a database of the appliance itself, as a person would.
+// TestImport imports a database of the appliance itself, as a user would.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

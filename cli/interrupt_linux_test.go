@@ -17,8 +17,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestInterruptedInput: a command that waits for its input ends when it is
-// interrupted, and leaves a terminal as it was.
+// TestInterruptedInput checks that a command that waits for input ends when
+// interrupted, and restores the terminal.
 func TestInterruptedInput(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -68,8 +68,8 @@ func TestInterruptedInput(t *testing.T) {
 	})
 }
 
-// interrupt starts a command, interrupts it when it waits, and expects it to
-// end for that.
+// interrupt starts a command, interrupts it while it waits, and expects it to
+// end.
 func interrupt(t *testing.T, cmd *exec.Cmd, waits func() bool) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -92,7 +92,7 @@ func interrupt(t *testing.T, cmd *exec.Cmd, waits func() bool) {
 	}
 }
 
-// openTerminal makes a pseudoterminal.
+// openTerminal opens a pseudoterminal.
 func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -121,8 +121,8 @@ func terminalModes(t *testing.T, terminal *os.File) uint32 {
 	return modes.Lflag
 }
 
-// TestSecondInterruptEndsAtOnce: one that comes while the first is still being
-// obeyed does not wait for it.
+// TestSecondInterruptEndsAtOnce checks that a second interrupt does not wait
+// for the shutdown that the first started.
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -132,7 +132,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// A request that goes on for longer than the appliance waits for it.
+	// A request that lasts longer than the appliance waits for it.
 	fmt.Fprintf(conn, "POST /v1/databases HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n", m.listen, m.key)
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("its body is not awaited: %q, %v", line, err)

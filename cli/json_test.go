@@ -18,17 +18,17 @@ import (
 	"holdfast/cli"
 )
 
-// jsonCommand is a command that is run with --json, in the order of the table.
+// jsonCommand is a command to run with --json, in the order of the table.
 type jsonCommand struct {
 	name string // without the program
-	args string // after the name; $ID and others are those of what was made
-	// api is the path at which the API answers the same, "" where the command
-	// puts something together.
+	args string // after the name; $ID and others are replaced by ids from earlier results
+	// api is the path at which the API returns the same, "" if the command
+	// combines results.
 	api string
-	// keep is the name under which a field of the answer is kept, and which one
-	// if not the id.
+	// keep is the name under which a field of the result is kept, and the field
+	// if it is not the id.
 	keep string
-	// stdin is what the command reads.
+	// stdin is the command's input.
 	stdin string
 }
 
@@ -95,14 +95,14 @@ func jsonCommands() []jsonCommand {
 	}
 }
 
-// withoutEnvelope are the commands that take --json and ask no API, or become
-// another program.
+// withoutEnvelope returns the commands that accept --json but do not call the
+// API, or that exec another program.
 func withoutEnvelope() []string {
 	return []string{"api", "doctor", "backup verify", "backup extract", "db psql"}
 }
 
 // TestJSON runs every command with --json: each prints the API's envelope, with
-// the fields that the API answers.
+// the fields that the API returns.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	commands := jsonCommands()
@@ -158,7 +158,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// createTable makes a table t in a database.
+// createTable creates a table t in a database.
 func (m *machine) createTable(id string) {
 	m.t.Helper()
 	var c struct {
@@ -170,7 +170,7 @@ func (m *machine) createTable(id string) {
 	}
 }
 
-// shapeOf lists the fields of an answer's meta, and of its data or, for a list,
+// shapeOf lists the fields of a response's meta and of its data or, for a list,
 // of its first record.
 func shapeOf(answer map[string]any) string {
 	data, of := answer["data"], "data"
@@ -185,7 +185,8 @@ func shapeOf(answer map[string]any) string {
 	return fmt.Sprintf("%s %v meta %v", of, slices.Sorted(maps.Keys(record)), slices.Sorted(maps.Keys(meta)))
 }
 
-// commandsWithJSON lists the commands that take --json, without the program's name.
+// commandsWithJSON lists the commands that accept --json, without the program's
+// name.
 func commandsWithJSON(cmd *cobra.Command) (names []string) {
 	for _, sub := range cmd.Commands() {
 		names = append(names, commandsWithJSON(sub)...)

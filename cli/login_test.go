@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLogin signs the command line in, by a person at the approval page.
+// TestLogin logs the command line in, with a user on the approval page.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -54,7 +54,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// opener stands for the person's own browser, and opens nothing.
+// opener replaces the user's browser, and opens nothing.
 func opener(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "opener")

@@ -11,9 +11,9 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestMoveAppliance moves a running appliance to another data directory, and
-// from there, when it is stopped, to a third: databases with their data,
-// objects, keys and people are there and work.
+// TestMoveAppliance moves a running appliance to another data directory and,
+// after stopping that, to a third: databases with their data, objects, keys and
+// users are there and work.
 func TestMoveAppliance(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -76,8 +76,8 @@ func TestMoveAppliance(t *testing.T) {
 	}
 }
 
-// holds sees that what was moved is there, and that the appliance goes on
-// backing up.
+// holds checks that the moved content is there, and that the appliance
+// continues to make backups.
 func (m *machine) holds(t *testing.T, shop, bucket, small, large string) {
 	t.Helper()
 	m.awaitAvailable(shop) // it is rebuilt
@@ -108,7 +108,7 @@ func (m *machine) mustRun(args ...string) string {
 	return out
 }
 
-// elsewhere is another machine, with the first one's key.
+// elsewhere returns another machine, with the first one's key.
 func (m *machine) elsewhere() *machine {
 	m.t.Helper()
 	other := newMachine(m.t)
@@ -124,8 +124,8 @@ func (m *machine) arrive(archive string, args ...string) *machine {
 	return other
 }
 
-// TestMoveRefuses gives import-all what it must not take, and sees that it
-// leaves nothing.
+// TestMoveRefuses checks that import-all refuses invalid archives and leaves
+// nothing.
 func TestMoveRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -140,7 +140,7 @@ func TestMoveRefuses(t *testing.T) {
 	}
 	damaged := bytes.Clone(text)
 	at := bytes.Index(damaged, []byte("secret.key"))
-	damaged[at+512] ^= 1 // in its bytes, behind the headers
+	damaged[at+512] ^= 1 // in its content, after the headers
 	for name, c := range map[string]struct {
 		text []byte
 		says string
@@ -183,8 +183,8 @@ func TestMoveRefuses(t *testing.T) {
 	}
 }
 
-// killImport kills an import in the middle: what it left is not served, and
-// the next import goes over it.
+// killImport kills an import in the middle: its remains are not served, and the
+// next import overwrites them.
 func killImport(t *testing.T, archive string, text []byte) {
 	t.Helper()
 	m := newMachine(t)

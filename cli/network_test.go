@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// otherHost is another machine: a network namespace joined to this one by a
-// cable (veth).
+// otherHost simulates another machine: a network namespace connected to this
+// one by a veth pair.
 type otherHost struct {
 	t             *testing.T
 	namespace     string
@@ -25,7 +25,7 @@ type otherHost struct {
 	here6, there6 string
 }
 
-// newOtherHost makes the namespace. It takes root, as which CI runs.
+// newOtherHost creates the namespace. It needs root, as in CI.
 func newOtherHost(t *testing.T) *otherHost {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -60,8 +60,8 @@ func newOtherHost(t *testing.T) *otherHost {
 	return h
 }
 
-// layCable makes a cable whose ends are still both here, and returns the number
-// in the names of its ends: whoever has them has the networks of that number.
+// layCable creates a veth pair with both ends here, and returns the number in
+// their names: the owner of the pair may use the networks of that number.
 func layCable(t *testing.T) (n int, here, far string) {
 	t.Helper()
 	var out []byte
@@ -70,7 +70,7 @@ func layCable(t *testing.T) (n int, here, far string) {
 		var err error
 		out, err = exec.Command("ip", "link", "add", here, "type", "veth", "peer", "name", far).CombinedOutput()
 		if err == nil {
-			t.Cleanup(func() { _ = exec.Command("ip", "link", "del", here).Run() }) // gone with its other end, as a rule
+			t.Cleanup(func() { _ = exec.Command("ip", "link", "del", here).Run() }) // usually gone with its other end
 			return n, here, far
 		}
 		if !strings.Contains(string(out), "File exists") {
@@ -81,7 +81,7 @@ func layCable(t *testing.T) (n int, here, far string) {
 	return n, here, far
 }
 
-// connect tries the URL from the other host and returns what came of it.
+// connect tries the URL from the other host and returns the result.
 func (h *otherHost) connect(url string) string {
 	h.t.Helper()
 	cmd := exec.Command("ip", "netns", "exec", h.namespace, os.Args[0])
@@ -96,7 +96,8 @@ func (h *otherHost) connect(url string) string {
 // clientVariable makes the test binary a client of a database.
 const clientVariable = "HOLDFAST_TEST_CLIENT"
 
-// connectAndTell connects and prints how its session is encrypted, or why not.
+// connectAndTell connects and prints how its session is encrypted, or the
+// error.
 func connectAndTell(url string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -149,7 +150,7 @@ func TestAllowlistAcrossTheNetwork(t *testing.T) {
 	super := strings.Replace(url, "//app:", "//holdfast:", 1)
 	expect("the appliance's own role", host.connect(super), "refused")
 
-	// A client that checks everything, with the authority from the API.
+	// A client that verifies everything, with the authority from the API.
 	var c struct {
 		CA string `json:"ca_certificate"`
 	}

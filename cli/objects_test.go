@@ -26,7 +26,8 @@ func download(t *testing.T, url string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// Downloads with a listener of their own, and deleted objects that come back.
+// TestObjectsOrigin checks downloads with their own listener, and the recovery
+// of deleted objects.
 func TestObjectsOrigin(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -54,12 +55,12 @@ func TestObjectsOrigin(t *testing.T) {
 	}
 }
 
-// Deleted objects and buckets can be brought back, also by an appliance that was
-// killed once it had said that they were gone.
+// TestTrashOfObjects checks that deleted objects and buckets can be recovered,
+// even if the appliance is killed right after it acknowledged the deletion.
 func TestTrashOfObjects(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	flags := []string{"--object-trash-retention", "1h", "--warm", "0"} // a kill would leave what makes those
+	flags := []string{"--object-trash-retention", "1h", "--warm", "0"} // a kill would leave the processes that fill the warm pool
 	m.start(flags...)
 	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
 	var bucket struct{ ID string }
@@ -121,7 +122,8 @@ func TestTrashOfObjects(t *testing.T) {
 	}
 }
 
-// What is read from a pipe that says no more is ended by an interrupt.
+// TestInterruptedPipe checks that an interrupt ends a read from a pipe that
+// sends no more.
 func TestInterruptedPipe(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -144,7 +146,7 @@ func TestInterruptedPipe(t *testing.T) {
 			t.Error(err)
 		}
 		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // its exit code is looked at
+		_ = cmd.Wait() // its exit code is checked
 		late.Stop()
 		if code := cmd.ProcessState.ExitCode(); code != 130 {
 			t.Errorf("%s: exit code %d", args, code)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHandOverOnlyWhatIsEmpty races handOver against somebody who may write
-// in the parent directory and puts a link to another directory in its place.
+// TestHandOverOnlyWhatIsEmpty races handOver against a user who may write in
+// the parent directory and replaces the directory by a link to another.
 func TestHandOverOnlyWhatIsEmpty(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -32,7 +32,7 @@ func TestHandOverOnlyWhatIsEmpty(t *testing.T) {
 		}
 	}()
 	for range 500 {
-		_ = handOver(dir, account{name: "nobody", uid: 65534, gid: 65534}) // it may succeed, and may not
+		_ = handOver(dir, account{name: "nobody", uid: 65534, gid: 65534}) // it may succeed or fail
 		_ = os.Remove(dir)
 	}
 	close(stop)

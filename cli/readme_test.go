@@ -15,8 +15,8 @@ import (
 	"holdfast/cli"
 )
 
-// TestReadme types what the README shows in a terminal, then pastes its tour
-// into a shell, twice: a name is taken the second time, and nothing is lost.
+// TestReadme types the README's terminal examples, then pastes its tour into a
+// shell twice: the second time a name is taken, and nothing is lost.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "psql")
@@ -41,7 +41,7 @@ func TestReadme(t *testing.T) {
 	if buckets[0].Name != "tour" || object.ContentType != "text/plain" {
 		t.Errorf("bucket %s has %+v", buckets[0].Name, object)
 	}
-	out, _ = paste(t, m, "--norc", "-i") // goes on after what fails, as a terminal does
+	out, _ = paste(t, m, "--norc", "-i") // continues after errors, as a terminal does
 	if !strings.Contains(out, "was not made") || strings.Contains(out, "DROP TABLE") || strings.Contains(out, "psql:") {
 		t.Errorf("the tour went on without a database:\n%s", out)
 	}
@@ -55,7 +55,7 @@ func paste(t *testing.T, m *machine, options ...string) (string, error) {
 	shell := exec.CommandContext(ctx, "bash", options...)
 	shell.Stdin = strings.NewReader(strings.ReplaceAll(tour(t), "http://127.0.0.1:8432/v1", m.api))
 	shell.Env = append(os.Environ(), "KEY="+m.key)
-	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // has no terminal to take
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a controlling terminal
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	out, err := shell.CombinedOutput()
 	if ctx.Err() != nil {
@@ -64,7 +64,7 @@ func paste(t *testing.T, m *machine, options ...string) (string, error) {
 	return string(out), err
 }
 
-// needs skips a test where a tool is missing; in CI that is a failure.
+// needs skips a test if a tool is missing; in CI it fails the test.
 func needs(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -77,8 +77,8 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-// TestDocuments types what each document shows in a terminal, and sees the
-// output that it shows, but for ids, numbers and column widths.
+// TestDocuments types the terminal examples of each document, and compares the
+// output, except for ids, numbers and column widths.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "psql")
@@ -117,9 +117,9 @@ func typeAll(t *testing.T, m *machine, document string) {
 	}
 }
 
-// TestDocumentedCommands parses every command that the documents show, also
-// those that no test types: there is such a command, with such flags and so
-// many arguments.
+// TestDocumentedCommands parses every command in the documents, including those
+// that no test runs: the command, its flags and its number of arguments must
+// exist.
 func TestDocumentedCommands(t *testing.T) {
 	documents, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestDocumentedCommands(t *testing.T) {
 		for i, block := range strings.Split(string(text), "```") {
 			for line := range strings.Lines(block) {
 				command, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "holdfast ")
-				if !ok || i%2 == 0 || strings.HasPrefix(command, "(") { // prose, and what `serve` says of itself
+				if !ok || i%2 == 0 || strings.HasPrefix(command, "(") { // prose, and the output of `serve`
 					continue
 				}
 				for _, one := range alternatives(command) {
@@ -147,13 +147,13 @@ func TestDocumentedCommands(t *testing.T) {
 }
 
 var (
-	// What a shell makes of a line, and brackets around what may be left out.
+	// Shell syntax, and brackets around optional parts.
 	notArguments = regexp.MustCompile(` (?:<|>|2>|\||&&|\|\|) .*$|[\[\]]`)
 	alternation  = regexp.MustCompile(`[a-z-]+(\|[a-z-]+)+`)
 	quoted       = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 )
 
-// alternatives are the commands that "list|create" stands for.
+// alternatives expands "list|create" to its commands.
 func alternatives(command string) (all []string) {
 	command = notArguments.ReplaceAllString(quoted.ReplaceAllString(command, "quoted"), "")
 	of := alternation.FindString(command)
@@ -181,7 +181,7 @@ func parses(command string) error {
 	return err
 }
 
-// alike takes away what differs from one run to the next.
+// alike removes what differs between runs.
 func alike(output string) string {
 	for _, r := range []struct{ form, to string }{
 		{`\b[a-z]+_[0-9a-z]{26}\b`, "ID"},
@@ -208,7 +208,7 @@ func tour(t *testing.T) string {
 
 const readme = "../README.md"
 
-// blocks returns a document's code in a language.
+// blocks returns a document's code blocks in a language.
 func blocks(t *testing.T, document, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(document)

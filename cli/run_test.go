@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// sandboxed is a `run` whose command says where its database is, and goes on
+// sandboxed is a `run` whose command prints its database's location, and runs
 // until it is told to end.
 type sandboxed struct {
 	*exec.Cmd
@@ -25,7 +25,7 @@ type sandboxed struct {
 	stderr     *lockedBuffer
 }
 
-// startRun starts `run` with a command that waits for its input to end.
+// startRun starts `run` with a command that waits for the end of its input.
 func startRun(t *testing.T, cache string, args ...string) *sandboxed {
 	t.Helper()
 	s := &sandboxed{stderr: &lockedBuffer{}}
@@ -63,8 +63,8 @@ func (s *sandboxed) end(t *testing.T) {
 	}
 }
 
-// lost waits for `run` to end its command, whose database has gone, and checks
-// that it says why.
+// lost waits for `run` to end its command after the loss of the database, and
+// checks the reason it gives.
 func (s *sandboxed) lost(t *testing.T, why string) {
 	t.Helper()
 	if text, _ := io.ReadAll(s.say); strings.Contains(string(text), "bye") {
@@ -78,17 +78,17 @@ func (s *sandboxed) lost(t *testing.T, why string) {
 	}
 }
 
-// kill ends `run` by SIGKILL.
+// kill kills `run` with SIGKILL.
 func (s *sandboxed) kill(t *testing.T) {
 	t.Helper()
 	if err := s.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	s.stdin.Close() // the command is nobody's now, and ends
+	s.stdin.Close() // the orphaned command ends
 	_ = s.Wait()
 }
 
-// names returns the databases there are.
+// names returns the names of the databases.
 func (m *machine) names() string {
 	m.t.Helper()
 	var all []struct{ Name string }
@@ -96,7 +96,7 @@ func (m *machine) names() string {
 	return fmt.Sprint(all)
 }
 
-// noInstances sees that no data directory is left.
+// noInstances checks that no data directory is left.
 func noInstances(t *testing.T, dataDir string) bool {
 	t.Helper()
 	for _, place := range []string{"instances", "quarantine", "backups"} {
@@ -108,8 +108,8 @@ func noInstances(t *testing.T, dataDir string) bool {
 	return true
 }
 
-// TestRunIsKilled kills `run`, and then the appliance: the database goes
-// either way, and never to the trash.
+// TestRunIsKilled kills `run`, and then the appliance: both remove the
+// database, and never to the trash.
 func TestRunIsKilled(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -136,8 +136,8 @@ func TestRunIsKilled(t *testing.T) {
 	s.lost(t, "the appliance has ended, and the database with it")
 }
 
-// TestRunEndsWithTheAppliance stops an appliance in order while a sandbox is
-// held.
+// TestRunEndsWithTheAppliance shuts an appliance down in order while a sandbox
+// is held.
 func TestRunEndsWithTheAppliance(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -150,8 +150,8 @@ func TestRunEndsWithTheAppliance(t *testing.T) {
 	s.lost(t, "the appliance is being stopped, and the database with it")
 }
 
-// TestRunEndsWithItsDatabase deletes the database of a `run`, as anybody with a
-// key can.
+// TestRunEndsWithItsDatabase deletes the database of a `run`, as any client
+// with a key can.
 func TestRunEndsWithItsDatabase(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -170,8 +170,8 @@ func TestRunEndsWithItsDatabase(t *testing.T) {
 	}
 }
 
-// TestRunEndsWhatItStarted kills the appliance of a command that ignores SIGTERM,
-// and has started another that does so too, and one in a session of its own.
+// TestRunEndsWhatItStarted kills the appliance of a command that ignores SIGTERM
+// and that has started another such process, and one in its own session.
 func TestRunEndsWhatItStarted(t *testing.T) {
 	t.Parallel()
 	cache, _ := privateCache(t)
@@ -199,8 +199,8 @@ func TestRunEndsWhatItStarted(t *testing.T) {
 	}
 }
 
-// TestRunLasts has commands run for longer than an appliance gives requests to
-// come in: their databases are there for as long as they are.
+// TestRunLasts runs commands for longer than the appliance's request timeout:
+// their databases last as long as they do.
 func TestRunLasts(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -222,7 +222,7 @@ func TestRunLasts(t *testing.T) {
 	}
 }
 
-// TestRunPassesSignals sends `run` what its command is to get.
+// TestRunPassesSignals sends `run` signals for its command.
 func TestRunPassesSignals(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -248,7 +248,8 @@ func TestRunPassesSignals(t *testing.T) {
 	}
 }
 
-// privateCache makes a place for a private appliance, and sees that it ends.
+// privateCache creates a place for a private appliance, and checks that it
+// ends.
 func privateCache(t *testing.T) (cache, dataDir string) {
 	t.Helper()
 	cache, err := os.MkdirTemp("", "hf-")
@@ -265,8 +266,8 @@ func privateCache(t *testing.T) (cache, dataDir string) {
 	return cache, filepath.Join(cache, "holdfast", "sandbox")
 }
 
-// TestRunPrivately runs commands where no appliance runs: they share one, and
-// nothing but a prepared directory stays.
+// TestRunPrivately runs commands without a running appliance: they share a
+// private one, and only a prepared directory remains.
 func TestRunPrivately(t *testing.T) {
 	t.Parallel()
 	cache, dataDir := privateCache(t)
@@ -292,8 +293,7 @@ func TestRunPrivately(t *testing.T) {
 }
 
 // TestRunPrivatelyIsKilled kills a `run` and its appliance: the next `run`
-// clears away what they left, and the end of one whose appliance was killed
-// does so itself.
+// cleans up. A `run` whose appliance was killed cleans up itself when it ends.
 func TestRunPrivatelyIsKilled(t *testing.T) {
 	t.Parallel()
 	cache, dataDir := privateCache(t)
@@ -323,8 +323,9 @@ func killAppliance(t *testing.T, cache string) {
 	}
 }
 
-// BenchmarkRun is the time from the start of `run` to that of its command,
-// with an appliance that runs, and with a private one that is started for it.
+// BenchmarkRun measures the time from the start of `run` to that of its
+// command, with a running appliance and with a private one that is started for
+// it.
 func BenchmarkRun(b *testing.B) {
 	m := newMachine(b)
 	m.start("--warm", "2")
@@ -351,7 +352,7 @@ func BenchmarkRun(b *testing.B) {
 	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }
 
-// benchmarkRun leaves the appliance a pause in which it prepares a directory.
+// benchmarkRun gives the appliance a pause in which it prepares a directory.
 func benchmarkRun(b *testing.B, pause time.Duration, args ...string) {
 	runOnce(b, 3*time.Second, args...)
 	for b.Loop() {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestServeSaysWhoItRunsAs starts as root, where a user could be made: with a
-// data directory of its choice none is, and the log says in one line which user
-// it became and why.
+// TestServeSaysWhoItRunsAs starts as root where a user could be created: with a
+// given data directory none is, and one line of the log says which user it
+// switched to and why.
 func TestServeSaysWhoItRunsAs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -42,7 +42,7 @@ func TestServeSaysWhoItRunsAs(t *testing.T) {
 			}
 		}
 	}
-	if first := said(); !strings.Contains(strings.Join(first, ""), "user=holdfast ") { // which the Debian package may have made
+	if first := said(); !strings.Contains(strings.Join(first, ""), "user=holdfast ") { // the Debian package may have created it
 		expect(first, "level=WARN", "there is no user holdfast, and none was made: the data directory is not /var/lib/holdfast")
 	}
 	expect(said(), "level=INFO", "it owns the data directory")

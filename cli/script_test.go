@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs what is in testdata/script: the client's commands, as they
-// are typed, against an appliance. Each script has an organization of its own.
+// TestScripts runs the scripts in testdata/script: client commands as users
+// type them, against an appliance. Each script has its own organization.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -71,8 +71,8 @@ func (m *machine) setUpScript(env *testscript.Env) error {
 	return nil
 }
 
-// scriptCode is "code N PROGRAM…": runs a program, which must end with that
-// exit code.
+// scriptCode implements "code N PROGRAM…": it runs a program, which must end
+// with that exit code.
 func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N program...")
@@ -92,9 +92,9 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptEventually is "eventually PROGRAM…": runs a program until it succeeds,
-// for at most a minute. An appliance makes backups by itself as well, and has
-// one under way at a time.
+// scriptEventually implements "eventually PROGRAM…": it runs a program until it
+// succeeds, for at most a minute. The appliance also makes its own backups, one
+// at a time.
 func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually program...")
@@ -110,8 +110,8 @@ func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptField is "field VARIABLE a.b.0": takes a field of the JSON on the last
-// standard output into a variable.
+// scriptField implements "field VARIABLE a.b.0": it stores a field of the JSON
+// on the last standard output in a variable.
 func scriptField(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: field VARIABLE path.of.field")
@@ -134,15 +134,15 @@ func scriptField(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], fmt.Sprint(value))
 }
 
-// scriptOperator is "operator ARGUMENT…": an operator's command.
+// scriptOperator implements "operator ARGUMENT…": an operator command.
 func (m *machine) scriptOperator(ts *testscript.TestScript, neg bool, args []string) {
 	if _, stderr, code := m.run("", append([]string{"admin"}, args...)...); (code != 0) != neg {
 		ts.Fatalf("exit code %d: %s", code, stderr)
 	}
 }
 
-// scriptFake is "fake KEY ANSWER…": an appliance that gives the answers the
-// real one cannot be made to give at will. FAKE_URL says where it is.
+// scriptFake implements "fake KEY ANSWER…": an appliance with responses that a
+// real one does not give on demand. FAKE_URL is its address.
 func scriptFake(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: fake KEY ANSWER...")

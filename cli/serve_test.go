@@ -64,7 +64,8 @@ func TestServeWithoutFirstKey(t *testing.T) {
 	}
 }
 
-// TestFirstStartThatFails: the first that succeeds is the first start.
+// TestFirstStartThatFails checks that the first successful start is the first
+// start.
 func TestFirstStartThatFails(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -78,8 +79,9 @@ func TestFirstStartThatFails(t *testing.T) {
 	m.must("GET", "/databases", nil, nil)
 }
 
-// TestKilledBeforeTheKeyIsShown: a start that ends between making the first key
-// and showing it is not the last one to show a key, and nobody has the other.
+// TestKilledBeforeTheKeyIsShown checks that a start that ends before it shows
+// the first key is followed by one that shows a new key, and that the old key
+// is not valid.
 func TestKilledBeforeTheKeyIsShown(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -87,11 +89,11 @@ func TestKilledBeforeTheKeyIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read.Close() // so that the first word that is written is the end of it
+	read.Close() // the first write ends it
 	defer write.Close()
 	first := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", "0")
 	first.Stdout, first.Stderr = write, m.log
-	_ = first.Run() // how it ended is looked at
+	_ = first.Run() // its exit code is checked
 	if status := first.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE {
 		t.Fatalf("the first start: %v", first.ProcessState)
 	}
@@ -118,8 +120,8 @@ func TestKilledBeforeTheKeyIsShown(t *testing.T) {
 	m.must("GET", "/databases", nil, nil)
 }
 
-// TestServeRefuses starts appliances that cannot work, and sees one line, an
-// exit code, and nothing changed.
+// TestServeRefuses starts appliances that cannot work, and expects one line, an
+// exit code, and no change.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -181,7 +183,7 @@ func expectRefusal(t *testing.T, code int, says string, args ...string) {
 	}
 }
 
-// newerDataDir makes a data directory that says it is of a later format.
+// newerDataDir creates a data directory of a later format.
 func newerDataDir(t *testing.T, m *machine) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(m.dataDir), "newer")

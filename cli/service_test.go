@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What systemd is told: ready when clients are served, stopping when the end
-// begins.
+// TestServiceManagerIsTold checks the notifications to systemd: ready when
+// clients are served, stopping when the shutdown starts.
 func TestServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -43,7 +43,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	expect("STOPPING=1")
 }
 
-// systemd finds nothing to complain about in the unit.
+// TestUnit checks that systemd finds no fault in the unit.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -71,7 +71,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// The example names every setting, with its default.
+// TestExampleConfig checks that the example has every setting, with its
+// default.
 func TestExampleConfig(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../deploy/holdfast.toml")
@@ -94,7 +95,7 @@ func TestExampleConfig(t *testing.T) {
 	for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)(.*)$`).FindAllStringSubmatch(help, -1) {
 		name, usage := strings.ReplaceAll(flag[1], "-", "_"), flag[2]
 		switch name {
-		case "help", "config", "data_dir", "user", "no_first_key": // said by the unit, or of no use in it
+		case "help", "config", "data_dir", "user", "no_first_key": // set by the unit, or useless in the file
 			continue
 		}
 		line := regexp.MustCompile(`(?m)^` + name + ` = (\S+)`).FindStringSubmatch(settings)

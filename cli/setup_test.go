@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSetupLink makes the first owner's account through the link of the first
+// TestSetupLink creates the first owner's account through the link of the first
 // start, which works once.
 func TestSetupLink(t *testing.T) {
 	t.Parallel()

@@ -21,12 +21,12 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// soakKept is how many backups of a database are kept.
+// soakKept is the number of backups kept of a database.
 const soakKept = 2
 
-// backUpAll has every database backed up again and again, some at once.
+// backUpAll repeatedly backs up every database, several concurrently.
 func (s *soak) backUpAll(over context.Context, actors *sync.WaitGroup) {
-	const each = 15 // databases for one who makes backups
+	const each = 15 // databases per actor
 	for n := 0; n*each < len(s.databases); n++ {
 		own := s.databases[n*each : min((n+1)*each, len(s.databases))]
 		api, hangUp := s.newAPI(n)
@@ -47,7 +47,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 		b, err = api.CreateBackup(ctx, database)
 		return err
 	}) {
-		think(over, 5*time.Second) // ten a minute are a key's
+		think(over, 5*time.Second) // a key may make ten a minute
 		return
 	}
 	ok := s.ask("backup", func(ctx context.Context) (err error) {
@@ -78,7 +78,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 	})
 }
 
-// awaitVerification waits until a backup was restored and looked at.
+// awaitVerification waits until a backup is verified.
 func (s *soak) awaitVerification(api *client.Client, b wire.Backup) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakPatience)
 	defer cancel()
@@ -122,10 +122,10 @@ func compareExport(ctx context.Context, api *client.Client, database string) err
 	return err
 }
 
-// isBenched says that pgbench uses a database: each fourth.
+// isBenched reports whether pgbench uses a database: every fourth.
 func (s *soak) isBenched(n int) bool { return n%4 == 0 }
 
-// pgbench runs it to its end.
+// pgbench runs pgbench to its end.
 func (s *soak) pgbench(ctx context.Context, args ...string) (stdout string) {
 	cmd := exec.CommandContext(ctx, "pgbench", args...)
 	cmd.Env = append(os.Environ(), "PGOPTIONS=", "PGCONNECT_TIMEOUT=20")
@@ -136,10 +136,10 @@ func (s *soak) pgbench(ctx context.Context, args ...string) (stdout string) {
 	return string(out)
 }
 
-// committed finds what pgbench says of what it was told by the server.
+// committed matches the number of committed transactions in pgbench's report.
 var committed = regexp.MustCompile(`number of transactions actually processed: (\d+)`)
 
-// bench uses a database by pgbench, at a pace that leaves room for others.
+// bench runs pgbench on a database, at a pace that leaves capacity for others.
 func (s *soak) bench(n int, life time.Duration) {
 	const clients, pace = "2", "5" // transactions a second
 	log := filepath.Join(s.t.TempDir(), "log")
@@ -155,7 +155,7 @@ func (s *soak) bench(n int, life time.Duration) {
 	s.readBenched(log)
 }
 
-// readBenched notes how long each transaction took: the third column of
+// readBenched records the duration of each transaction: the third column of
 // pgbench's log, in microseconds.
 func (s *soak) readBenched(log string) {
 	files, _ := filepath.Glob(log + "*")
@@ -175,8 +175,8 @@ func (s *soak) readBenched(log string) {
 	}
 }
 
-// checkBenched sees that every transaction that pgbench was told of is there,
-// once and whole.
+// checkBenched checks that every transaction reported by pgbench is there
+// exactly once, and intact.
 func (s *soak) checkBenched() {
 	const sums = `select count(*), sum(delta), (select sum(abalance) from pgbench_accounts),
 		(select sum(bbalance) from pgbench_branches), (select sum(tbalance) from pgbench_tellers) from pgbench_history`

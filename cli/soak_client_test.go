@@ -14,7 +14,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// soakKeys is how many objects a client has.
+// soakKeys is the number of objects of a client.
 const soakKeys = 5
 
 // soakClient is a client and what it knows of its objects.
@@ -33,7 +33,7 @@ func (s *soak) newClient(n int) *soakClient {
 	return &soakClient{soak: s, n: n, api: api, hangUp: hangUp}
 }
 
-// use does one thing after another.
+// use performs one act after another.
 func (c *soakClient) use(over context.Context) {
 	for think(over, *soakThink); over.Err() == nil; think(over, *soakThink) {
 		act := soakActs[rand.IntN(len(soakActs))]
@@ -41,13 +41,13 @@ func (c *soakClient) use(over context.Context) {
 	}
 }
 
-// soakAct is something a client does.
+// soakAct is an act of a client.
 type soakAct struct {
 	kind string
 	do   func(*soakClient, context.Context) error
 }
 
-// soakActs has the frequent ones more than once.
+// soakActs lists frequent acts more than once.
 var soakActs = slices.Concat(
 	slices.Repeat([]soakAct{{"get a database", (*soakClient).getDatabase}}, 6),
 	slices.Repeat([]soakAct{{"list databases", (*soakClient).listDatabases}}, 4),
@@ -124,7 +124,7 @@ func (c *soakClient) allow(ctx context.Context) error {
 	return err
 }
 
-// page looks at the console.
+// page requests a page of the console.
 func (c *soakClient) page(ctx context.Context) error {
 	paths := []string{"/", "/audit", "/databases/" + c.anyDatabase(), "/databases/" + c.anyDatabase() + "/backups", "/buckets/" + c.bucket}
 	path := paths[rand.IntN(len(paths))]
@@ -188,7 +188,7 @@ func (c *soakClient) count() (count int) {
 
 func (c *soakClient) download(ctx context.Context) error { return c.compare(ctx, rand.IntN(soakKeys)) }
 
-// compare downloads an object and compares it with what was put there last.
+// compare downloads an object and compares it with what was last stored.
 func (c *soakClient) compare(ctx context.Context, n int) error {
 	record, err := c.api.GetObject(ctx, c.bucket, c.objectAt(n))
 	if c.objects[n] == noObject && client.CodeOf(err) == wire.CodeNotFound {
@@ -212,7 +212,7 @@ func (c *soakClient) compare(ctx context.Context, n int) error {
 	return err
 }
 
-// checkObjects sees that what was acknowledged is there, and nothing else.
+// checkObjects checks that exactly the acknowledged objects exist.
 func (s *soak) checkObjects() {
 	total := 0
 	for _, c := range s.clients {

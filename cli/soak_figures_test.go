@@ -16,11 +16,10 @@ import (
 	"time"
 )
 
-// soakFigures are what is measured of the appliance, and how long it took to
-// answer.
+// soakFigures holds measurements of the appliance and its response times.
 type soakFigures struct {
 	pid     int
-	metrics string // its URL
+	metrics string // URL of the metrics
 	began   time.Time
 	hostile hostileFigures
 
@@ -30,13 +29,13 @@ type soakFigures struct {
 	samples []footprint
 }
 
-// footprint is what the appliance takes at a moment.
+// footprint is the appliance's resource usage at one time.
 type footprint struct {
-	at                          time.Duration // since the load began
+	at                          time.Duration // since the start of the load
 	cycle                       int
-	resident, shared, anonymous int // MB: RSS, PSS and what of it is no file's
+	resident, shared, anonymous int // MB: RSS, PSS, and the part of it that is anonymous
 	files, goroutines           int
-	ofBackups                   int     // files, of these
+	ofBackups                   int     // open files of backups
 	busy, own                   float64 // seconds: of the machine's processors, of the appliance
 }
 
@@ -44,12 +43,12 @@ func newSoakFigures(pid int, metrics string) *soakFigures {
 	return &soakFigures{pid: pid, metrics: metrics, took: map[string][][]time.Duration{}, began: time.Now()}
 }
 
-// String tells what is compared at rest.
+// String formats what is compared at rest.
 func (p footprint) String() string {
 	return fmt.Sprintf("%d goroutines, %d files (%d of them of backups), %d MB resident (%d MB anonymous)", p.goroutines, p.files, p.ofBackups, p.resident, p.anonymous)
 }
 
-// begin says which cycle follows.
+// begin starts the next cycle.
 func (f *soakFigures) begin(cycle int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +66,7 @@ func (f *soakFigures) add(kind string, took time.Duration) {
 	f.took[kind][f.cycle] = append(f.took[kind][f.cycle], took)
 }
 
-// count returns how often something was done.
+// count returns how often an act was performed.
 func (f *soakFigures) count(kind string) (count int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +76,7 @@ func (f *soakFigures) count(kind string) (count int) {
 	return count
 }
 
-// sample measures again and again until over ends.
+// sample measures repeatedly until over ends.
 func (f *soakFigures) sample(over context.Context, every time.Duration) {
 	for {
 		select {
@@ -92,7 +91,8 @@ func (f *soakFigures) sample(over context.Context, every time.Duration) {
 	}
 }
 
-// measure asks the kernel and the appliance. What cannot be told is -1.
+// measure reads the figures from the kernel and the appliance; -1 means
+// unknown.
 func (f *soakFigures) measure() footprint {
 	dir := filepath.Join("/proc", strconv.Itoa(f.pid))
 	p := footprint{at: time.Since(f.began), cycle: f.cycle, files: -1}
@@ -111,7 +111,7 @@ func (f *soakFigures) measure() footprint {
 	return p
 }
 
-// fieldsOf reads the numbers of a file of lines that each have a name first.
+// fieldsOf parses the numbers in a file of named lines.
 func fieldsOf(path string) map[string]int {
 	fields := map[string]int{}
 	text, _ := os.ReadFile(path)
@@ -123,8 +123,8 @@ func fieldsOf(path string) map[string]int {
 	return fields
 }
 
-// processorTime adds up columns of the first line of a file of proc(5) that
-// counts in hundredths of a second.
+// processorTime sums columns of the first line of a file of proc(5) that counts
+// in hundredths of a second.
 func processorTime(path string, first, end int) (seconds float64) {
 	text, _ := os.ReadFile(path)
 	line, _, _ := strings.Cut(string(text), "\n")
@@ -152,7 +152,7 @@ func (f *soakFigures) askGoroutines() int {
 	return -1
 }
 
-// report tells all of it in two tables.
+// report logs everything in two tables.
 func (f *soakFigures) report(t *testing.T) {
 	var b strings.Builder
 	f.reportFootprint(&b)
@@ -160,7 +160,7 @@ func (f *soakFigures) report(t *testing.T) {
 	t.Logf("%s\n%s", &f.hostile, b.String())
 }
 
-// reportFootprint has a line for each fifteenth of the run.
+// reportFootprint writes a line for each fifteenth of the run.
 func (f *soakFigures) reportFootprint(b *strings.Builder) {
 	const lines = 15
 	fmt.Fprintf(b, "%8s %6s %8s %8s %8s %7s %7s %10s %8s %8s\n", "from", "cycle", "RSS MB", "PSS MB", "anon MB", "files", "most", "goroutines", "machine", "holdfast")
@@ -185,7 +185,7 @@ func medianOf(all []footprint, of func(footprint) int) int {
 	return values[len(values)/2]
 }
 
-// reportLatencies has a line for each kind, with each cycle's percentiles.
+// reportLatencies writes a line for each kind, with each cycle's percentiles.
 func (f *soakFigures) reportLatencies(b *strings.Builder) {
 	fmt.Fprintf(b, "\nlatencies in ms, by cycle: p50 / p95 / p99 / longest\n%-18s %8s", "", "answers")
 	for n := range f.cycle + 1 {
@@ -214,8 +214,8 @@ func percentiles(took []time.Duration) string {
 	return fmt.Sprintf("%.1f / %.1f / %.1f / %.0f", at(50), at(95), at(99), at(100))
 }
 
-// checkMemory sees that a long run takes no more anonymous memory in its last
-// cycle than in the one before it. What is mapped of files is page cache.
+// checkMemory checks that a long run uses no more anonymous memory in its last
+// cycle than in the one before. Mapped files are page cache.
 func (f *soakFigures) checkMemory(t *testing.T) {
 	if *soakFor < soakLong || len(f.samples) == 0 {
 		return

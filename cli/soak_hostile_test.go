@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Those who shall not matter, for each client: how many connections ask for
-// nothing, how many send a head or a body a byte at a time, and what share
-// sends heads without end.
+// Hostile clients per normal client: how many connections are idle, how many
+// send a head or a body one byte at a time, and what share sends endless heads.
 const (
 	idleEach      = 10
 	slowHeadsEach = 0.5
@@ -22,7 +21,7 @@ const (
 	hugeEach      = 0.05
 )
 
-// hostileFigures counts what became of them.
+// hostileFigures counts the results.
 type hostileFigures struct{ idle, cutIdle, cutHeads, cutBodies, refusedHuge atomic.Int64 }
 
 // String reports the counts.
@@ -31,7 +30,7 @@ func (b *hostileFigures) String() string {
 		b.idle.Load(), b.cutIdle.Load(), b.cutHeads.Load(), b.cutBodies.Load(), b.refusedHuge.Load())
 }
 
-// beginAttacks begins all of them; they end when over does.
+// beginAttacks starts all attacks; they end when over does.
 func (s *soak) beginAttacks(over context.Context, actors *sync.WaitGroup) {
 	each := func(share float64, do func(n int)) {
 		for n := range max(1, int(share*float64(len(s.clients)))) {
@@ -49,13 +48,13 @@ func (s *soak) beginAttacks(over context.Context, actors *sync.WaitGroup) {
 	each(hugeEach, func(n int) { s.hugeHead(over, n%2 == 0) })
 }
 
-// attack opens a connection and hands it over until over ends.
+// attack opens connections and passes them to do until over ends.
 func (s *soak) attack(over context.Context, do func(conn net.Conn, answers *bufio.Reader)) {
 	conn, err := (&net.Dialer{}).DialContext(over, "tcp", s.m.listen)
 	if err != nil {
-		if ends, _ := over.Deadline(); over.Err() == nil && time.Now().Before(ends) { // a dialer has a clock of its own
+		if ends, _ := over.Deadline(); over.Err() == nil && time.Now().Before(ends) { // a dialer has its own timer
 			s.t.Errorf("connect: %v", err)
-			think(over, 5*time.Second) // thousands would say so
+			think(over, 5*time.Second) // thousands would report it
 		}
 		return
 	}
@@ -64,7 +63,7 @@ func (s *soak) attack(over context.Context, do func(conn net.Conn, answers *bufi
 	do(conn, bufio.NewReader(conn))
 }
 
-// idle connects and asks for nothing, or for nothing more.
+// idle connects and sends nothing, or nothing after one request.
 func (s *soak) idle(over context.Context, asks bool) {
 	s.attack(over, func(conn net.Conn, answers *bufio.Reader) {
 		s.figures.hostile.idle.Add(1)
@@ -72,7 +71,7 @@ func (s *soak) idle(over context.Context, asks bool) {
 			_, err := fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", s.m.listen)
 			s.answeredOK(over, err, answers)
 		}
-		for { // what is left of the answer, then nothing until it is cut
+		for { // read the rest of the response, then nothing until the connection is cut
 			if _, err := answers.ReadByte(); err != nil {
 				break
 			}
@@ -101,8 +100,8 @@ func (s *soak) answeredOK(over context.Context, err error, answers *bufio.Reader
 	}
 }
 
-// drip sends text again and again, a byte at a time, until the other side
-// says something or hangs up.
+// drip repeatedly sends text, one byte at a time, until the server responds or
+// disconnects.
 func (s *soak) drip(over context.Context, what string, conn net.Conn, answers *bufio.Reader, text string) (status int) {
 	said := make(chan int, 1)
 	go func() {
@@ -116,7 +115,7 @@ func (s *soak) drip(over context.Context, what string, conn net.Conn, answers *b
 	}()
 	patience := time.After(chaosPatience)
 	for n := 0; ; n++ {
-		_, _ = conn.Write([]byte{text[n%len(text)]}) // what is said is read
+		_, _ = conn.Write([]byte{text[n%len(text)]}) // the response is read
 		select {
 		case status := <-said:
 			return status
@@ -156,7 +155,7 @@ func (s *soak) slowBody(over context.Context) {
 	})
 }
 
-// hugeHead sends a head beyond what is read: one long field, or many.
+// hugeHead sends a head beyond the limit: one long field, or many.
 func (s *soak) hugeHead(over context.Context, long bool) {
 	head := strings.Repeat("X-Field: of many\r\n", 20_000)
 	if long {
@@ -164,14 +163,14 @@ func (s *soak) hugeHead(over context.Context, long bool) {
 	}
 	s.attack(over, func(conn net.Conn, answers *bufio.Reader) {
 		var sent sync.WaitGroup
-		sent.Go(func() { fmt.Fprintf(conn, "GET /v1/databases HTTP/1.1\r\nHost: h\r\n%s\r\n", head) }) // it may hang up before
+		sent.Go(func() { fmt.Fprintf(conn, "GET /v1/databases HTTP/1.1\r\nHost: h\r\n%s\r\n", head) }) // the server may disconnect first
 		defer sent.Wait()
 		defer conn.Close()
 		answer, err := http.ReadResponse(answers, nil)
 		if over.Err() != nil {
 			return
 		}
-		if err != nil { // it has hung up before all was sent
+		if err != nil { // it disconnected before everything was sent
 			s.figures.hostile.refusedHuge.Add(1)
 			return
 		}

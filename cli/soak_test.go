@@ -18,16 +18,16 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Soak: many clients use many databases at once and for long, as tenants do:
-// they read and change records, look at the console, upload and download, run
-// pgbench, make and delete databases, and back up with verifications and exports. All
-// the while others do what nobody should: headers and bodies a byte at a time,
-// headers without end, connections that ask for nothing.
+// Soak: many clients use many databases at once for a long time, as tenants do. They
+// read and change records, view the console, upload and download, run pgbench, create
+// and delete databases, and make backups with verifications and exports. Meanwhile
+// hostile clients send headers and bodies one byte at a time, send endless headers,
+// and keep connections idle.
 //
-// Nothing fails here, so nothing is excused: each answer must be the one that
-// was asked for, or 429 with a time to come back. The run is cut into cycles.
-// After each the appliance must come to rest with the goroutines and open files
-// it began with. How long things took is told, and no test.
+// Nothing fails here, so nothing is excused: each response must be the expected
+// one, or 429 with a time to retry. The run consists of cycles. After each the
+// appliance must return to the goroutines and open files it started with.
+// Durations are reported, not tested.
 var (
 	soakFor       = flag.Duration("soak.for", 3*time.Second, "how long TestSoak keeps up its load")
 	soakDatabases = flag.Int("soak.databases", 2, "how many databases there are in TestSoak")
@@ -36,20 +36,20 @@ var (
 )
 
 const (
-	// soakPatience bounds a verification: they are made one after the other.
+	// soakPatience limits a verification: they run one after the other.
 	soakPatience = 5 * time.Minute
-	// soakLong is how long a run lasts of which memory can be told: what is
-	// kept for use again has been filled by then.
+	// soakLong is the minimum duration of a run that tests memory: pools and
+	// caches are full by then.
 	soakLong = 3 * time.Minute
-	// soakAudit is how many audit entries are kept: so few that the metadata
+	// soakAudit is the number of audit entries kept: few, so that the metadata
 	// stop growing early in a long run.
 	soakAudit = "20000"
-	// lasting is how many goroutines or open files there may be more at rest
-	// than before: those of what the appliance does by itself.
+	// lasting is how many more goroutines or open files are allowed at rest
+	// than before: for the appliance's own background work.
 	lasting = 25
-	// archived is how many files stay open of each database's backups and WAL:
-	// two directories and the segment that is received. Each backup leaves an
-	// index more, until merging makes one of so many.
+	// archived is the number of files that stay open for each database's
+	// backups and WAL: two directories and the segment being received. Each
+	// backup adds an index until they are merged into one.
 	archived = 3
 	merging  = 33
 )
@@ -61,13 +61,13 @@ type soak struct {
 	project   string
 	bucket    string
 	databases []string // ids
-	urls      []string // by which they are reached
-	keys      []string // that clients share
+	urls      []string // their URLs
+	keys      []string // shared by clients
 	clients   []*soakClient
 	figures   *soakFigures
 	before    footprint // at rest
-	chaos     *chaos    // what it looks for at the end is looked for here, too
-	// benched counts the transactions pgbench was told were committed, by
+	chaos     *chaos    // for its check of leftovers
+	// benched counts the transactions that pgbench reported as committed, by
 	// database.
 	benched []int
 }
@@ -93,10 +93,10 @@ func TestSoak(t *testing.T) {
 	s.checkLeftovers()
 }
 
-// newSoak starts an appliance and makes what will be used.
+// newSoak starts an appliance and creates the resources to use.
 func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, m: newMachine(t), benched: make([]int, *soakDatabases)}
-	const others = 8 // databases that come and go, and their ports' time to be free
+	const others = 8 // short-lived databases, and the time until their ports are free
 	var first int
 	if _, err := fmt.Sscanf(s.m.ports, "%d-", &first); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// makeDatabases makes the databases, of which some are made ready for
-// pgbench, each with the next key: one may make 30 a minute.
+// makeDatabases creates the databases, and prepares some for pgbench. It
+// rotates the keys: one may create 30 a minute.
 func (s *soak) makeDatabases() {
 	for n := range *soakDatabases {
 		s.m.key = s.keys[n%len(s.keys)]
@@ -137,7 +137,7 @@ func (s *soak) makeDatabases() {
 	}
 }
 
-// newAPI returns a client with one of the keys, and connections of its own.
+// newAPI returns a client with one of the keys and its own connections.
 func (s *soak) newAPI(n int) (api *client.Client, hangUp func()) {
 	transport := newTransport()
 	api, err := client.New(client.Config{URL: s.m.api, Key: s.keys[n%len(s.keys)], HTTP: transport})
@@ -147,8 +147,7 @@ func (s *soak) newAPI(n int) (api *client.Client, hangUp func()) {
 	return api, transport.CloseIdleConnections
 }
 
-// awaitRest notes the least there is, once it has not become less for some
-// time.
+// awaitRest waits until the footprint stops shrinking, and records the minimum.
 func (s *soak) awaitRest() {
 	const patience = 20
 	s.before = s.figures.measure()
@@ -161,7 +160,7 @@ func (s *soak) awaitRest() {
 	s.t.Logf("before: %s", s.before)
 }
 
-// mustRest sees that the appliance gives back what the load took.
+// mustRest checks that the appliance releases what the load used.
 func (s *soak) mustRest(cycle int) {
 	var now footprint
 	s.chaos.within(fmt.Sprint("rest after cycle ", cycle), func() string {
@@ -176,8 +175,8 @@ func (s *soak) mustRest(cycle int) {
 	s.t.Logf("at rest after cycle %d: %s", cycle, now)
 }
 
-// cycle keeps up the load for some time, and returns when all that was begun
-// has ended.
+// cycle keeps up the load for some time, and returns when everything that was
+// started has ended.
 func (s *soak) cycle(n int, life time.Duration) {
 	over, cancel := context.WithTimeout(s.t.Context(), life)
 	defer cancel()
@@ -202,7 +201,7 @@ func (s *soak) cycle(n int, life time.Duration) {
 	s.chaos.console.CloseIdleConnections()
 }
 
-// makeAndDelete has databases come and go.
+// makeAndDelete repeatedly creates and deletes databases.
 func (s *soak) makeAndDelete(over context.Context, actors *sync.WaitGroup) {
 	api, hangUp := s.newAPI(0)
 	actors.Go(func() {
@@ -214,7 +213,7 @@ func (s *soak) makeAndDelete(over context.Context, actors *sync.WaitGroup) {
 	})
 }
 
-// pass makes a database, uses it and deletes it.
+// pass creates a database, uses it and deletes it.
 func (s *soak) pass(api *client.Client, name string) {
 	var made wire.CreatedDatabase
 	if !s.ask("create a database", func(ctx context.Context) (err error) {
@@ -236,7 +235,7 @@ func (s *soak) pass(api *client.Client, name string) {
 	})
 }
 
-// think waits between nothing and twice the time.
+// think waits for a random time of at most twice the average.
 func think(over context.Context, average time.Duration) {
 	select {
 	case <-over.Done():
@@ -244,8 +243,8 @@ func think(over context.Context, average time.Duration) {
 	}
 }
 
-// ask does something that must be answered, and notes how long that took. It
-// reports whether it was done: it is not when there were too many.
+// ask performs a request that must get a response, and records how long it
+// took. It reports whether it was done: not if there were too many requests.
 func (s *soak) ask(kind string, do func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(s.t.Context(), chaosPatience)
 	defer cancel()
@@ -266,12 +265,12 @@ func (s *soak) ask(kind string, do func(context.Context) error) bool {
 	return false
 }
 
-// isUnderWay says that somebody else is at the same, for now.
+// isUnderWay reports whether another client's operation is in progress.
 func isUnderWay(refusal *client.Error) bool {
 	return refusal.Code == wire.CodeConflict && strings.Contains(refusal.Message, "is under way")
 }
 
-// checkLeftovers sees that nothing runs or listens that belongs to nothing.
+// checkLeftovers checks for orphaned processes and ports.
 func (s *soak) checkLeftovers() {
 	ctx, cancel := context.WithTimeout(s.t.Context(), chaosPatience)
 	defer cancel()

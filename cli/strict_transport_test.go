@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestStrictTransport asks the console and the API for a host by the flags that
-// say how they are served.
+// TestStrictTransport checks the header of the console and the API for each
+// combination of flags.
 func TestStrictTransport(t *testing.T) {
 	t.Parallel()
 	const year = "max-age=31536000"
@@ -28,7 +28,7 @@ func TestStrictTransport(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags  []string
 		scheme string
-		want   map[string]string // by the host asked for
+		want   map[string]string // by requested host
 	}{
 		"a certificate of the operator's own": {own, "https", map[string]string{
 			"db.example.com": year, "DB.example.com:8432": year, "localhost": "", "127.0.0.1": "", "other.example.com": "",
@@ -57,8 +57,8 @@ func TestStrictTransport(t *testing.T) {
 	}
 }
 
-// Objects with an origin of their own are another host, of which the appliance
-// knows less.
+// TestStrictTransportIsNotForObjects checks that objects with their own origin
+// do not send the header: the appliance knows less about that host.
 func TestStrictTransportIsNotForObjects(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -68,8 +68,8 @@ func TestStrictTransportIsNotForObjects(t *testing.T) {
 	}
 }
 
-// strictTransport is the header of the machine's answer for a host, whatever
-// certificate it has.
+// strictTransport returns the header in the machine's response for a host,
+// whatever its certificate.
 func (m *machine) strictTransport(scheme, host, path string) string {
 	m.t.Helper()
 	var dialer net.Dialer
@@ -91,8 +91,8 @@ func (m *machine) strictTransport(scheme, host, path string) string {
 	return answer.Header.Get("Strict-Transport-Security")
 }
 
-// operatorCertificate makes the files of a certificate for db.example.com that
-// the appliance has no part in, where its user can read them.
+// operatorCertificate creates the files of a certificate for db.example.com
+// that is not the appliance's own, readable by the appliance's user.
 func operatorCertificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hf-")

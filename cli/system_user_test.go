@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// noOwnUser skips a test on a machine that has the user or group holdfast.
+// noOwnUser skips a test if the machine has the user or group holdfast.
 func noOwnUser(t *testing.T) {
 	t.Helper()
 	_, person := user.Lookup(ownUser)
@@ -22,7 +22,7 @@ func noOwnUser(t *testing.T) {
 	}
 }
 
-// programs returns what finds programs in a directory, and nowhere else.
+// programs returns a function that finds programs only in one directory.
 func programs(dir string) func(string) (string, error) {
 	return func(name string) (string, error) { return exec.LookPath(filepath.Join(dir, name)) }
 }
@@ -34,7 +34,8 @@ func writeScript(t *testing.T, path, text string) {
 	}
 }
 
-// The real useradd makes the user, in a root directory of the test's own.
+// TestAddUserWithUseradd lets the real useradd create the user, in a root
+// directory of the test's own.
 func TestAddUserWithUseradd(t *testing.T) {
 	t.Parallel()
 	noOwnUser(t)
@@ -69,14 +70,14 @@ func TestAddUserWithUseradd(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, rootDataDir)); err == nil {
 		t.Error("the data directory was made, and not by the appliance")
 	}
-	// A second time the program refuses, and the error has its words.
+	// The second time the program refuses, and the error contains its message.
 	if err := addUser(rootDataDir, programs(dir), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("twice: %v", err)
 	}
 }
 
-// Where there is only BusyBox its programs make group and user; another adduser
-// is not run.
+// TestAddUserWithBusyBox checks that BusyBox's programs create group and user
+// if there is nothing else; another adduser is not run.
 func TestAddUserWithBusyBox(t *testing.T) {
 	t.Parallel()
 	noOwnUser(t)
@@ -104,7 +105,8 @@ func TestAddUserWithBusyBox(t *testing.T) {
 	}
 }
 
-// A user is made for root's default data directory alone.
+// TestMakeUserRefusesOtherDirectories checks that a user is created only for
+// root's default data directory.
 func TestMakeUserRefusesOtherDirectories(t *testing.T) {
 	t.Parallel()
 	sandbox, err := privateDir()
@@ -118,8 +120,9 @@ func TestMakeUserRefusesOtherDirectories(t *testing.T) {
 	}
 }
 
-// A user is made only for a data directory that is absent, when none was named;
-// where none can be made the choice falls back, and says why.
+// TestChooseAccount checks that a user is created only if the data directory is
+// absent and no user was named. If none can be created, the choice falls back
+// and gives the reason.
 func TestChooseAccount(t *testing.T) {
 	t.Parallel()
 	noOwnUser(t)

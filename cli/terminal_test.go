@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestErrorsDoNotDriveTheTerminal: what an appliance answers reaches the
-// terminal as text, whatever is in it.
+// TestErrorsDoNotDriveTheTerminal checks that an appliance's response reaches
+// the terminal as text, whatever it contains.
 func TestErrorsDoNotDriveTheTerminal(t *testing.T) {
 	t.Parallel()
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -22,14 +22,14 @@ func TestErrorsDoNotDriveTheTerminal(t *testing.T) {
 	cmd.Env = []string{"HOME=" + t.TempDir(), "HOLDFAST_URL=" + hostile.URL, "HOLDFAST_API_KEY=sk_live_x"}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	_ = cmd.Run() // its exit code is looked at
+	_ = cmd.Run() // its exit code is checked
 	if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(stderr.String(), "owned") || strings.ContainsAny(stderr.String(), "\x1b\x07\u009b\u202e") {
 		t.Errorf("exit code %d: %q", code, stderr.String())
 	}
 }
 
-// TestAnotherServer: what is no answer of the API is shown to no terminal, and
-// is taken for no success.
+// TestAnotherServer checks that a response that is not the API's is not printed
+// to a terminal and not taken for a success.
 func TestAnotherServer(t *testing.T) {
 	t.Parallel()
 	const page, status = "<html>\x1b]0;owned\x07", `{"status": "ok"}`
@@ -46,7 +46,7 @@ func TestAnotherServer(t *testing.T) {
 		defer other.Close()
 		cmd := exec.Command(program, c.args...)
 		cmd.Env = []string{"HOME=" + t.TempDir(), "HOLDFAST_URL=" + other.URL, "HOLDFAST_API_KEY=sk_live_x"}
-		out, _ := cmd.CombinedOutput() // its exit code is looked at
+		out, _ := cmd.CombinedOutput() // its exit code is checked
 		code := cmd.ProcessState.ExitCode()
 		if code != 8 || strings.ContainsAny(string(out), "\x1b\x07") || !strings.Contains(string(out), "not holdfast's API") {
 			t.Errorf("%s of %q: exit code %d: %q", c.args, c.answer, code, out)

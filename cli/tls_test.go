@@ -44,8 +44,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// The client's commands trust an appliance's own authority when they are told
-// to, and say how while they are not.
+// TestClientTrustsTheAuthority checks that client commands trust an appliance's
+// own authority if configured, and otherwise say how to.
 func TestClientTrustsTheAuthority(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

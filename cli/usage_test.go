@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWrongUsage: whatever a command is, what it cannot understand ends it
-// with the exit code for that, in one line.
+// TestWrongUsage checks that every command rejects what it does not understand
+// with one line and the usage exit code.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// look asks for a path outside the API.
+// look requests a path outside the API.
 func look(t *testing.T, url string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(url)
@@ -29,8 +29,8 @@ func look(t *testing.T, url string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// TestWatching runs the appliance as somebody does who watches over it: with
-// metrics on an address of their own and a webhook.
+// TestWatching runs the appliance with monitoring: metrics on their own
+// address, and a webhook.
 func TestWatching(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -72,8 +72,8 @@ func TestWatching(t *testing.T) {
 	}
 }
 
-// awaitMessage waits for a webhook's message about a resource. There may be
-// others, such as one about a disk that is nearly full.
+// awaitMessage waits for a webhook message about a resource. There may be
+// others, such as one about a nearly full disk.
 func awaitMessage(t *testing.T, told <-chan string, about, id string) {
 	t.Helper()
 	for late := time.After(time.Minute); ; {
@@ -95,7 +95,7 @@ func awaitMessage(t *testing.T, told <-chan string, about, id string) {
 	}
 }
 
-// breakDown makes a database one that cannot start any more.
+// breakDown damages a database so that it cannot start.
 func breakDown(t *testing.T, m *machine, id string) {
 	t.Helper()
 	dir := filepath.Join(m.dataDir, "instances", id, "1")
