@@ -162,7 +162,7 @@ func TestBackupExtract(t *testing.T) {
 // reports it, and the other backup can still be extracted.
 func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 	t.Helper()
-	path := filepath.Join(vault, "wal", "2", "generation")
+	path := filepath.Join(vault, "wal", "2", "incarnation")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func extractBesideDamage(t *testing.T, vault, whole, affected string) {
 		t.Fatal(err)
 	}
 	report, code := verifyVault(t, vault)
-	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], filepath.Join("wal", "2", "generation")) {
+	if code != 1 || len(report.Damage) == 0 || !strings.Contains(report.Damage[0], filepath.Join("wal", "2", "incarnation")) {
 		t.Errorf("verify: code %d, %+v", code, report)
 	}
 	for _, b := range report.Backups {

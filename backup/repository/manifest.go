@@ -29,7 +29,7 @@ type Backup struct {
 	ID               string    `json:"id"`
 	Label            string    `json:"label"`
 	Type             string    `json:"type,omitempty"` // why it was made, as the caller names it
-	Generation       int       `json:"generation"`     // of the data directory, in the WAL archive
+	Generation       int       `json:"incarnation"`    // of the data directory, in the WAL archive
 	StartedAt        time.Time `json:"started_at"`
 	CompletedAt      time.Time `json:"completed_at"`
 	PostgresVersion  string    `json:"postgres_version"`         // the server's, "15.18"

@@ -18,7 +18,7 @@ import (
 )
 
 // Generation is what the archive knows of a generation of a data directory. It
-// is stored in the file "generation" of the generation's directory.
+// is stored in the file "incarnation" of the generation's directory.
 type Generation struct {
 	// Parent is where it forked from another generation of this archive; nil if
 	// it did not.
@@ -35,7 +35,7 @@ type Generation struct {
 
 // Parent is the position that a generation forked from.
 type Parent struct {
-	Generation int      `json:"generation"`
+	Generation int      `json:"incarnation"`
 	Timeline   uint32   `json:"timeline"`
 	Fork       xlog.LSN `json:"fork"` // the first position that is the child's own
 }
@@ -50,7 +50,7 @@ type Gap struct {
 }
 
 const (
-	generationFile   = "generation"
+	generationFile   = "incarnation"
 	generationFormat = 1
 )
 
