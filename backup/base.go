@@ -13,7 +13,7 @@ type base struct {
 	changes Changes // nil: unknown
 }
 
-// openBase opens the backup with that id, if it exists.
+// openBase opens the backup with that id. It returns nil if the backup does not exist or is damaged.
 func openBase(repo *repository.Repository, id string) (*base, error) {
 	if id == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func (b *base) close() {
 	}
 }
 
-// file returns the file at path in the base, nil if there is none.
+// file returns the file at path in the base, or nil.
 func (b *base) file(path string) *repository.Entry {
 	if b == nil {
 		return nil
@@ -62,8 +62,8 @@ func (b *base) control() (content []byte, err error) {
 	return content, err
 }
 
-// changed returns the pages of a file that changed since the base, if that is
-// known and the file did not become shorter.
+// changed returns the pages of a file that changed since the base. known is false if the changes are unknown or the
+// file shrank.
 func (b *base) changed(e *repository.Entry) (pages []uint32, known bool) {
 	old := b.file(e.Path)
 	if old == nil || b.changes == nil || e.Size < old.Size {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ErrUnsoundPage is a page of a relation that is not as PostgreSQL wrote it.
+// ErrUnsoundPage means that a relation's page is not as PostgreSQL wrote it.
 var ErrUnsoundPage = errors.New("a page has a wrong checksum")
 
 // CheckPages reads every page of every relation in the data directory dir and

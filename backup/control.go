@@ -14,18 +14,16 @@ import (
 // publishes it last, so it marks a complete directory.
 const controlFile = "global/pg_control"
 
-// castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
+// castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The used part of pg_control is between these lengths; it depends on the major
-// version.
+// The length of the used part of pg_control, which depends on the major version, is between these limits.
 const (
 	shortestControl = 200
 	longestControl  = 512
 )
 
-// controlIsSound reports whether b, a pg_control, was read completely and not
-// while it was written.
+// controlIsSound reports whether b is a pg_control that was read completely and not during a write.
 func controlIsSound(b []byte) bool { return controlContent(b) != nil }
 
 // controlContent returns the part of a valid pg_control before its CRC: the
@@ -42,13 +40,12 @@ func controlContent(b []byte) []byte {
 	return nil
 }
 
-// controlFormat is in every major's pg_control, at a multiple of 8: floatFormat,
-// which is 1234567.0 (ControlFileData of pg_control.h).
+// controlFormat is the encoded floatFormat field, 1234567.0 (ControlFileData in pg_control.h). Every major version's
+// pg_control has it, at a multiple of 8.
 var controlFormat = binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
 
-// sameForm reports whether two pg_control describe the same on-disk format. The
-// fields from floatFormat on are set by initdb and never change, except whether
-// pages have checksums, which pg_checksums changes while the server is down.
+// sameForm reports whether two pg_control files describe the same on-disk format. initdb sets the fields from
+// floatFormat on, and they never change, except that pg_checksums switches page checksums while the server is down.
 func sameForm(a, b []byte) bool {
 	_, formA, foundA := bytes.Cut(controlContent(a), controlFormat)
 	_, formB, foundB := bytes.Cut(controlContent(b), controlFormat)
@@ -63,7 +60,7 @@ const (
 	controlPause = 20 * time.Millisecond
 )
 
-// readControl reads pg_control until its checksum is right.
+// readControl reads pg_control until its checksum is correct.
 func readControl(root *os.Root) ([]byte, error) {
 	for range controlTries {
 		b, err := root.ReadFile(controlFile)

@@ -18,9 +18,9 @@ const (
 	chunkSize = repository.ChunkSize
 	// pieceSize is how much of a file one worker reads at a time.
 	pieceSize = 8 << 20
-	// maxWorkers bounds the memory: each worker needs a few MiB.
+	// maxWorkers bounds the memory: each worker uses a few MiB.
 	maxWorkers = 8
-	// maxDamaged is how many damaged pages an error names.
+	// maxDamaged is the maximum number of damaged pages that an error names.
 	maxDamaged = 5
 )
 
@@ -30,7 +30,7 @@ type copying struct {
 	files []*copiedFile
 
 	mu      sync.Mutex
-	damaged []string            // pages
+	damaged []string            // damaged pages
 	torn    map[string]xlog.LSN // LSNs of pages that WAL must restore
 }
 
@@ -44,7 +44,7 @@ type copiedFile struct {
 	first   uint32            // the block of its first page in its relation
 
 	mu     sync.Mutex
-	gone   bool // dropped meanwhile, or excluded
+	gone   bool // dropped during the backup, or excluded
 	pieces []repository.Flushed
 }
 
@@ -71,12 +71,12 @@ func newCopying(t *taking, entries []repository.Entry) *copying {
 	return c
 }
 
-// untouched reports whether the base has the identical file.
+// untouched reports whether the file is identical to the base's.
 func (f *copiedFile) untouched() bool {
 	return f.known && f.changed == 0 && f.entry.Size == f.old.Size
 }
 
-// expected returns how many bytes of the file will be read.
+// expected returns the number of bytes of the file that will be read.
 func (f *copiedFile) expected() int64 {
 	if !f.known {
 		return f.entry.Size
@@ -90,7 +90,7 @@ type piece struct {
 	index int
 }
 
-// run reads everything, pg_control last.
+// run reads all files, pg_control last.
 func (c *copying) run(ctx context.Context) error {
 	if err := parallel.Do(ctx, min(runtime.GOMAXPROCS(0), maxWorkers), c.pieces, c.work); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *copying) run(ctx context.Context) error {
 	return c.control()
 }
 
-// damage returns an error that names the damaged pages, if any.
+// damage returns an error that names the damaged pages, or nil.
 func (c *copying) damage() error {
 	if len(c.damaged) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (c *copying) damage() error {
 	return fmt.Errorf("the data directory has pages with a wrong checksum: %v", c.damaged)
 }
 
-// pieces yields the pieces of all files but pg_control, in order.
+// pieces yields the pieces of all files except pg_control, in order.
 func (c *copying) pieces(yield func(piece) bool) {
 	for _, f := range c.files {
 		if f.entry.Path == controlFile {
@@ -138,8 +138,7 @@ func (c *copying) work(ctx context.Context, pieces <-chan piece) error {
 	return nil
 }
 
-// note records a damaged page for the error at the end. If there are many it
-// returns the error at once.
+// note records a damaged page for the error at the end. Once there are maxDamaged, it returns the error immediately.
 func (c *copying) note(page string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,15 +149,15 @@ func (c *copying) note(page string) error {
 	return fmt.Errorf("the data directory has many pages with a wrong checksum, among them: %v", c.damaged)
 }
 
-// noteTorn records a page with a wrong checksum whose LSN is after the start;
-// the backup's stop tells whether it is valid.
+// noteTorn records a page with a wrong checksum whose LSN is after the start. checkTorn validates it once the stop
+// is known.
 func (c *copying) noteTorn(page string, lsn xlog.LSN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.torn[page] = lsn
 }
 
-// checkTorn treats pages as damaged whose LSN is after the stop of the backup.
+// checkTorn records the torn pages whose LSN is after the backup's stop as damaged.
 func (c *copying) checkTorn(stop xlog.LSN) error {
 	for page, lsn := range c.torn {
 		if lsn > stop {
@@ -197,9 +196,8 @@ func (c *copying) copyControl(f *copiedFile) error {
 	return err
 }
 
-// excludeUnlogged removes relations from the backup that have an init fork by
-// now: they may have been listed before it was created. The WAL creates the
-// init fork, and PostgreSQL fails to start if the main fork already exists. A
+// excludeUnlogged removes relations from the backup that have acquired an init fork: they may have been listed
+// before it was created. WAL creates the init fork, and PostgreSQL fails to start if the main fork already exists. A
 // relation never becomes logged under the same number.
 func (c *copying) excludeUnlogged(ctx context.Context) error {
 	now, read := newListing(ctx, c.t.root), map[string]bool{}
@@ -220,7 +218,7 @@ func (c *copying) excludeUnlogged(ctx context.Context) error {
 	return nil
 }
 
-// done returns the manifest's entries.
+// done returns the entries of the manifest.
 func (c *copying) done() []repository.Entry {
 	entries := make([]repository.Entry, 0, len(c.files))
 	for _, f := range c.files {

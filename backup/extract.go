@@ -19,18 +19,17 @@ import (
 // extractingSuffix marks an incomplete directory.
 const extractingSuffix = ".extracting"
 
-// Extract creates a data directory that a plain PostgreSQL of the backup's
-// major version can start, and that recovers to the plan's target. It contains
-// everything it needs, and refers to nothing of its origin. dir must be empty
-// or absent; it appears, complete and synced, at the very end.
+// Extract creates a data directory that a plain PostgreSQL of the backup's major version can start, and that
+// recovers to the plan's target. It is self-contained and refers to nothing on the original machine. dir must be
+// empty or absent; it appears, complete and synced, at the very end.
 func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, dir string, opts RestoreOptions) error {
-	// A directory that cannot be removed could not be replaced at the end.
+	// Rmdir fails here rather than at the final rename if dir cannot be replaced.
 	err := syscall.Rmdir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("extract backup: %s must be absent, or an empty directory and no link or mount point: %w", dir, err)
 	}
 	work := dir + extractingSuffix
-	err = os.RemoveAll(work) // of an extract that was killed
+	err = os.RemoveAll(work) // left by an extract that was killed
 	if err == nil {
 		err = Restore(ctx, source, work, opts)
 	}
@@ -46,8 +45,8 @@ func Extract(ctx context.Context, source *repository.Snapshot, archive *wal.Arch
 	return durable.SyncDir(durable.OS{}, filepath.Dir(dir))
 }
 
-// ExtractTar writes what Extract creates to w as a tar stream. The WAL to be
-// replayed is in a temporary directory meanwhile.
+// ExtractTar writes the files that Extract creates to w as a tar stream. It keeps the WAL to be replayed in a
+// temporary directory meanwhile.
 func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.Archive, plan Plan, w io.Writer) error {
 	over, err := os.MkdirTemp("", "holdfast-extract-")
 	if err != nil {
@@ -66,8 +65,8 @@ func ExtractTar(ctx context.Context, source *repository.Snapshot, archive *wal.A
 	return nil
 }
 
-// standAloneSettings override the settings of the server that was backed up:
-// its sockets, addresses, certificate and libraries may not exist here.
+// standAloneSettings override the settings of the original server, whose sockets, addresses, certificate and
+// libraries may not exist here.
 const standAloneSettings = `# Written with the extracted backup. Until recovery is over:
 restore_command = 'false'
 recovery_target_lsn = '%v'
@@ -84,16 +83,15 @@ shared_preload_libraries = ''
 logging_collector = off
 `
 
-// standAloneRules admit every user who can enter the data directory, which is
-// its owner.
+// standAloneRules admit local users who can access the data directory, that is, its owner, without a password.
 const standAloneRules = `# Written with the extracted backup: the socket lies in the data directory.
 local all all trust
 host all all 127.0.0.1/32 scram-sha-256
 host all all ::1/128 scram-sha-256
 `
 
-// writeStandAlone writes the plan's WAL and the recovery settings into dir. The
-// WAL ends at the target, and PostgreSQL refuses to come up before it.
+// writeStandAlone writes the plan's WAL and the recovery settings into dir. The WAL ends at the target, and
+// PostgreSQL refuses to start if it does not reach it.
 func writeStandAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
 	if err := plan.Recovery(archive, dir).Fill(ctx); err != nil {
 		return err
@@ -110,8 +108,7 @@ func writeStandAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir s
 	return nil
 }
 
-// writeStandAloneDurably is writeStandAlone for a directory that is otherwise
-// durable.
+// writeStandAloneDurably is writeStandAlone for a directory whose other files are already synced.
 func writeStandAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
 	tree, err := openTree(dir)
 	if err != nil {
@@ -124,7 +121,7 @@ func writeStandAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan
 	return tree.sync()
 }
 
-// filesBelow returns the files below a directory, by slash-separated name.
+// filesBelow returns the set of regular files below a directory, by slash-separated name.
 func filesBelow(dir string) (names map[string]bool, err error) {
 	names = map[string]bool{}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

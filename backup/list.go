@@ -14,8 +14,8 @@ import (
 	"holdfast/backup/repository"
 )
 
-// listFiles returns the directories and files of the data directory that belong
-// in a backup, sorted by path, with their current sizes.
+// listFiles returns the directories and files of the data directory that a backup includes, sorted by path, with
+// their current sizes.
 func listFiles(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
 	l := newListing(ctx, root)
 	if err := l.directory("."); err != nil {
@@ -53,15 +53,15 @@ func (l *listing) directory(dir string) error {
 	return nil
 }
 
-// read returns the entries of a directory, and notes its relations with an init
-// fork: PostgreSQL recreates these from it after a recovery.
+// read returns the entries of a directory, and records its relations with an init fork: PostgreSQL recreates these
+// from it after recovery.
 func (l *listing) read(dir string) ([]fs.DirEntry, error) {
 	if err := context.Cause(l.ctx); err != nil {
 		return nil, err
 	}
 	entries, err := fs.ReadDir(l.fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // dropped meanwhile
+		return nil, nil // removed meanwhile
 	}
 	for _, e := range entries {
 		if f, ok := parseRelation(path.Join(dir, e.Name())); ok && f.fork == "init" {
@@ -71,8 +71,8 @@ func (l *listing) read(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// isMadeAnew reports whether a file belongs to a temporary relation, or to an
-// unlogged one and is not its init fork.
+// isMadeAnew reports whether PostgreSQL recreates a file: it belongs to a temporary relation, or to an unlogged one
+// and is not its init fork.
 func (l *listing) isMadeAnew(name string) bool {
 	f, ok := parseRelation(name)
 	return ok && (f.temp || f.fork != "init" && l.unlogged[path.Join(path.Dir(name), f.number)])
@@ -86,7 +86,7 @@ func (l *listing) entry(name string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	if emptied[name] { // also if it is a link to another disk
+	if emptied[name] { // even if it is a link to another disk
 		l.add(name, fs.ModeDir|0o700, info)
 		if name == "pg_wal" {
 			l.add("pg_wal/archive_status", fs.ModeDir|0o700, info)
@@ -102,7 +102,7 @@ func (l *listing) entry(name string, e fs.DirEntry) error {
 	case strings.HasPrefix(name, "pg_tblspc/"):
 		return fmt.Errorf("%s is a tablespace: %w", name, errTablespace)
 	}
-	return nil // sockets and links are not PostgreSQL's
+	return nil // PostgreSQL uses no sockets or links
 }
 
 func (l *listing) add(name string, mode fs.FileMode, info fs.FileInfo) {

@@ -24,13 +24,13 @@ var checksumSeeds = [32]uint32{
 
 const fnvPrime = 16777619
 
-// pageChecksum computes the checksum of a page of 8 KiB, the block-th of its
-// relation's fork. The field that holds the checksum counts as zeros.
+// pageChecksum computes the checksum of an 8 KiB page with the given block number in its relation's fork. The field
+// that holds the checksum counts as zeros.
 func pageChecksum(page []byte, block uint32) uint16 {
 	page = page[:pageSize:pageSize]
 	sums := checksumSeeds
 	sums[2] ^= uint32(binary.LittleEndian.Uint16(page[8:])) // cancels out below
-	// Eight of the sums at a time, down all rows, stay in registers.
+	// Process eight sums at a time, down all rows, so that they stay in registers.
 	for j := 0; j < len(sums); j += 8 {
 		s := (*[8]uint32)(sums[j:])
 		s0, s1, s2, s3, s4, s5, s6, s7 := s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
@@ -65,13 +65,12 @@ func pageChecksum(page []byte, block uint32) uint16 {
 	return uint16((result^block)%65535 + 1)
 }
 
-// pageLSN is the end of the last WAL record that changed the page.
+// pageLSN returns the end of the last WAL record that changed the page.
 func pageLSN(page []byte) xlog.LSN {
 	return xlog.LSN(uint64(binary.LittleEndian.Uint32(page))<<32 | uint64(binary.LittleEndian.Uint32(page[4:])))
 }
 
-// pageIsSound reports whether PostgreSQL wrote the page like this: its checksum
-// is correct, or it is new.
+// pageIsSound reports whether the page is as PostgreSQL wrote it: its checksum is correct, or it is new.
 func pageIsSound(page []byte, block uint32) bool {
 	if binary.LittleEndian.Uint16(page[14:]) == 0 { // pd_upper
 		return allZero(page)

@@ -12,16 +12,14 @@ import (
 	"holdfast/internal/durable"
 )
 
-// directSize is the file size from which on files are written past the page
-// cache. A restore, above all a verification, would otherwise evict the pages
-// of running databases, and evicting takes longer than writing.
+// directSize is the file size from which files are written with direct I/O. A restore, above all a verification,
+// would otherwise evict the pages of running databases, and eviction takes longer than writing.
 const directSize = pieceSize
 
 // directBuffers are the buffers for these writes.
 var directBuffers = sync.Pool{New: func() any { return durable.NewBuffer(1 << 20) }}
 
-// pieceWriter writes the chunks of a piece of a file. The file already contains
-// zeros.
+// pieceWriter writes the chunks of a piece of a file that already contains zeros.
 type pieceWriter struct {
 	ctx     context.Context
 	r       *restoring
@@ -34,8 +32,8 @@ type pieceWriter struct {
 	waiting []byte
 }
 
-// direct makes the piece be written past the page cache through buffer, which
-// belongs to a durable.Buffer, if the file system supports it.
+// direct switches the piece to direct I/O through buffer, which belongs to a durable.Buffer, if the file system
+// supports it.
 func (w *pieceWriter) direct(buffer []byte) {
 	if durable.SetDirect(w.f, true) == nil {
 		w.waiting = buffer[:0]

@@ -13,19 +13,16 @@ import (
 // Plan describes how far a backup is rolled forward.
 type Plan struct {
 	Start, Stop xlog.LSN // of the backup
-	// Target is the last WAL record that is replayed, and At the time of the last
-	// commit up to it; zero if unknown.
+	// Target is the last WAL record to replay, and At the time of the last commit up to it, or zero if unknown.
 	Target wal.Point
 	At     time.Time
 }
 
-// ErrTooYoung is a backup made after the requested moment.
+// ErrTooYoung means that the backup was made after the requested target.
 var ErrTooYoung = errors.New("the backup is younger than the target")
 
-// NewPlan plans to roll a backup forward to a target. It uses the start, the
-// stop and the completion time of b. The error wraps [ErrTooYoung], or
-// [wal.ErrGap] if the WAL in between is not complete, or is a
-// [*wal.OutsideError].
+// NewPlan plans to roll a backup forward to a target. It uses the start, the stop and the completion time of b. The
+// error wraps [ErrTooYoung], or [wal.ErrGap] if the WAL in between is not complete, or is a [*wal.OutsideError].
 func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, target wal.Target) (p Plan, err error) {
 	if p.Start, err = xlog.ParseLSN(b.StartLSN); err != nil {
 		return p, err
@@ -41,8 +38,8 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	if err != nil {
 		return p, err
 	}
-	// Without a commit between the backup and the target, the WAL does not tell
-	// whether the commits in the backup precede the target; only the clock does.
+	// Without a commit between the backup and the target, WAL does not show whether the commits in the backup
+	// precede the target; only the clock does.
 	if target.LSN == 0 && found.Last.Start == 0 && target.Time.Before(b.CompletedAt) {
 		return p, ErrTooYoung
 	}
@@ -64,7 +61,7 @@ func (p Plan) Check(ctx context.Context, archive *wal.Archive, progress func(don
 	})
 }
 
-// WALBytes returns how much WAL is replayed over the backup.
+// WALBytes returns the number of bytes of WAL to replay over the backup.
 func (p Plan) WALBytes() int64 { return int64(p.Target.End - p.Start) }
 
 // Recovery returns the recovery of the data directory dir according to the

@@ -2,10 +2,10 @@ package backup
 
 import "sync"
 
-// progressEvery is how many bytes pass between two calls of Progress.
+// progressEvery is the number of bytes between two calls of Progress.
 const progressEvery = 1 << 20
 
-// progress counts bytes and reports them, one call at a time.
+// progress counts bytes and reports them with serialized calls of tell.
 type progress struct {
 	tell func(doneBytes, totalBytes int64)
 

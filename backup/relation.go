@@ -9,8 +9,8 @@ import (
 // relationFile is a parsed file name: base/5/16384_fsm.1 is the second segment
 // of the free space map of relation 16384 in database 5.
 type relationFile struct {
-	number  string // the relation's, "16384"
-	fork    string // "" for the main one, else fsm, vm or init
+	number  string // of the relation, "16384"
+	fork    string // "" for the main fork, else fsm, vm or init
 	segment uint32
 	temp    bool // a temporary relation: t3_16384
 }

@@ -15,25 +15,22 @@ import (
 
 // RestoreOptions are the options of Restore.
 type RestoreOptions struct {
-	// Workers is how many files are written at once; 0 means two for each
-	// processor, as about half of them wait for the disk, 8 at most.
+	// Workers is the number of files written concurrently; 0 means two per processor, as about half of them wait for
+	// the disk, at most 8.
 	Workers int
-	// Progress, if set, is called for every MiB, and at the end, with the bytes
-	// restored and how many there are, one call at a time. The restore waits
-	// for it.
+	// Progress, if set, is called for every MiB and at the end with the bytes restored and their total. Calls are
+	// serialized, and the restore waits for them.
 	Progress func(doneBytes, totalBytes int64)
 }
 
-// Restore creates the data directory dir from a backup. dir must be empty, or
-// absent in an existing directory. The calling user owns the files and must be
-// the one that runs PostgreSQL. pg_wal is left empty: the caller must provide
-// at least the WAL from the start of the backup to its stop at the first start.
-// source.Backup.SizeBytes is the space it needs.
+// Restore creates the data directory dir from a backup. dir must be empty, or absent in an existing directory. The
+// calling user owns the files and must be the user that runs PostgreSQL. pg_wal is left empty: for the first start,
+// the caller must provide at least the WAL from the start of the backup to its stop. The directory needs
+// source.Backup.SizeBytes of space.
 //
-// When it returns nil, dir is complete and synced to disk. When it fails it
-// removes what it wrote, and may be retried unless the error wraps
-// [repository.ErrDamaged]. If the process ends before that, dir has no
-// global/pg_control: remove it.
+// When Restore returns nil, dir is complete and synced to disk. When it fails, it removes what it wrote, and may be
+// retried unless the error wraps [repository.ErrDamaged]. If the process dies before that, dir has no
+// global/pg_control and must be removed.
 func Restore(ctx context.Context, source *repository.Snapshot, dir string, opts RestoreOptions) error {
 	if err := restore(ctx, source, dir, opts); err != nil {
 		return fmt.Errorf("restore base backup: %w", err)
@@ -68,13 +65,13 @@ type restoring struct {
 	control []byte
 }
 
-// restoredFile is a file being written, its pieces in any order.
+// restoredFile is a file being written. Its pieces may be written in any order.
 type restoredFile struct {
 	entry *repository.Entry
 
 	mu   sync.Mutex
 	sums []uint32 // CRC-32C of each piece
-	left int      // pieces
+	left int      // number of pieces left to write
 }
 
 func (r *restoring) run(ctx context.Context, workers int) error {
@@ -94,8 +91,8 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 	return r.target.finish(r.control)
 }
 
-// skeleton creates all directories, files of several pieces and empty ones, and the
-// files that a data directory of a server does not have.
+// skeleton creates all directories, all empty and multi-piece files, and the files that a server's data directory
+// does not have.
 func (r *restoring) skeleton() error {
 	for i := range r.source.Entries {
 		e := &r.source.Entries[i]
@@ -152,7 +149,7 @@ func (r *restoring) pieces(yield func(restorePiece) bool) {
 	}
 }
 
-// makeFile creates a file of its final size, filled with zeros.
+// makeFile creates a file at its final size, filled with zeros.
 func (r *restoring) makeFile(e *repository.Entry) (*os.File, error) {
 	f, err := r.target.create(e.Path)
 	if err != nil {
@@ -164,7 +161,7 @@ func (r *restoring) makeFile(e *repository.Entry) (*os.File, error) {
 	return f, nil
 }
 
-// open opens the file that p is a piece of.
+// open opens the file of p.
 func (r *restoring) open(p restorePiece) (*os.File, error) {
 	if len(p.file.sums) == 1 {
 		return r.makeFile(p.file.entry)
@@ -188,8 +185,7 @@ func (r *restoring) work(ctx context.Context, pieces <-chan restorePiece) error 
 	return nil
 }
 
-// piece writes a piece of a file. The worker that writes the last piece
-// compares the file's checksum.
+// piece writes a piece of a file. The worker that writes the last piece verifies the file's checksum.
 func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p restorePiece, buffer []byte) error {
 	e := p.file.entry
 	w := &pieceWriter{ctx: ctx, r: r, at: int64(p.index) * pieceSize, end: min(e.Size, int64(p.index+1)*pieceSize)}
@@ -216,7 +212,7 @@ func (r *restoring) piece(ctx context.Context, reader *repository.Reader, p rest
 	return p.file.written(p.index, w.crc)
 }
 
-// written records the checksum of a piece.
+// written records the checksum of a piece, and verifies the file's checksum after the last one.
 func (f *restoredFile) written(index int, crc uint32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -41,8 +41,7 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// begin reads the properties of the server and begins a backup, which ends with
-// the connection at the latest.
+// begin reads the server's properties and starts a backup, which ends with the connection at the latest.
 func (s *server) begin(ctx context.Context, label string) error {
 	var number, block string
 	var recovering bool
@@ -96,15 +95,14 @@ func (s *server) noTablespaces(ctx context.Context) error {
 	return fmt.Errorf("the cluster has a tablespace at %s: %w", place, errTablespace)
 }
 
-// stopped is what pg_backup_stop returns.
+// stopped is the result of pg_backup_stop.
 type stopped struct {
 	at            xlog.LSN
 	label         string
 	tablespaceMap string
 }
 
-// end ends the backup on the server. It fails if a tablespace was created
-// meanwhile.
+// end ends the backup on the server. It fails if a tablespace was created during the backup.
 func (s *server) end(ctx context.Context) (end stopped, err error) {
 	var at string
 	err = s.conn.QueryRow(ctx, "select lsn::text, labelfile, coalesce(spcmapfile, '') from pg_backup_stop(wait_for_archive => false)").
@@ -124,7 +122,7 @@ func (s *server) end(ctx context.Context) (end stopped, err error) {
 // abandonWait bounds the time to end a failed backup.
 const abandonWait = 5 * time.Second
 
-// abandon closes the connection, which ends a backup that was begun.
+// abandon closes the connection, which ends a started backup on the server.
 func (s *server) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), abandonWait)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"holdfast/backup/repository"
 )
 
-// serverManifestFile is the name stock tools (pg_verifybackup) look for.
+// serverManifestFile is the name that stock tools (pg_verifybackup) expect.
 const serverManifestFile = "backup_manifest"
 
 // writeServerManifest writes the backup_manifest that pg_basebackup would have
@@ -44,7 +44,7 @@ func writeServerManifest(w io.Writer, m *repository.Manifest) error {
 	return s.w.Flush() // a bufio.Writer returns its first error
 }
 
-// manifestVersion is 1 since PostgreSQL 13, 2 since 17.
+// manifestVersion returns 1 for PostgreSQL 13 to 16 and 2 since 17.
 func manifestVersion(postgres string) int {
 	major, _, _ := strings.Cut(postgres, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 17 {
@@ -53,8 +53,7 @@ func manifestVersion(postgres string) int {
 	return 2
 }
 
-// serverManifest writes a backup_manifest; its last line has the SHA-256 of
-// everything before.
+// serverManifest writes a backup_manifest, whose last line has the SHA-256 of everything before it.
 type serverManifest struct {
 	w     *bufio.Writer
 	hash  hash.Hash
@@ -75,9 +74,8 @@ func (s *serverManifest) file(name string, size int64, modTime time.Time, crc ui
 	if !utf8.ValidString(name) {
 		key, value = "Encoded-Path", hex.EncodeToString([]byte(name))
 	}
-	quoted, _ := json.Marshal(value) // a string is always fine
-	// PostgreSQL prints the bytes of a checksum in memory order: little-endian on
-	// every machine this program is built for.
+	quoted, _ := json.Marshal(value) // a string always encodes
+	// PostgreSQL prints the bytes of a checksum in memory order, which is little-endian on every supported machine.
 	var sum [4]byte
 	binary.LittleEndian.PutUint32(sum[:], crc)
 	s.print("\n{ %q: %s, \"Size\": %d, \"Last-Modified\": \"%s GMT\", \"Checksum-Algorithm\": \"CRC32C\", \"Checksum\": \"%x\" }",

@@ -9,17 +9,16 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ErrNotShutDown is a data directory whose server runs, or was not shut down
-// cleanly.
+// ErrNotShutDown means that the data directory's server is running, or was not shut down cleanly.
 var ErrNotShutDown = errors.New("the server was not shut down cleanly")
 
-// Shutdown is the shutdown checkpoint of a server, its last record.
+// Shutdown is the shutdown checkpoint of a server, its last WAL record.
 type Shutdown struct {
 	Timeline   uint32
 	Checkpoint xlog.LSN // where the record starts
 }
 
-// Offsets in pg_control, in every major version (ControlFileData of pg_control.h).
+// Offsets in pg_control, the same in every major version (ControlFileData in pg_control.h).
 const (
 	controlState      = 16
 	controlCheckpoint = 32
@@ -28,8 +27,7 @@ const (
 	stateShutDown = 1 // DB_SHUTDOWNED
 )
 
-// ReadShutdown returns the shutdown of the server of a data directory, or
-// ErrNotShutDown.
+// ReadShutdown returns the shutdown checkpoint of a data directory's server, or ErrNotShutDown.
 func ReadShutdown(dir string) (Shutdown, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

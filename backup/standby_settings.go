@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// standbySettings are the settings stored in pg_control, in their order there.
+// standbySettings are the settings stored in pg_control, in the order of its fields.
 var standbySettings = [...]string{
 	"max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions", "max_locks_per_transaction",
 }
 
-// StandbySettings returns a data directory's values of the settings that must
-// not be smaller on a standby (CheckRequiredParameterValues).
+// StandbySettings returns a data directory's values of the settings that must not be smaller on a standby
+// (CheckRequiredParameterValues).
 func StandbySettings(dir string) (map[string]int, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -28,8 +28,8 @@ func StandbySettings(dir string) (map[string]int, error) {
 	return standbySettingsOf(control)
 }
 
-// standbySettingsOf finds the settings by what follows them in every major
-// version: track_commit_timestamp, maxAlign, which is 8, and controlFormat.
+// standbySettingsOf locates the settings by the fields after them in every major version: track_commit_timestamp,
+// maxAlign, which is 8, and floatFormat (controlFormat).
 func standbySettingsOf(control []byte) (map[string]int, error) {
 	unknown := errors.New("read the settings of a backup's server: they are not at the expected position in " + controlFile)
 	at := bytes.Index(control, controlFormat)

@@ -2,9 +2,8 @@ package backup
 
 import "os"
 
-// tree is a directory that is to be made durable with everything below it. It
-// is opened before the first file is written: the kernel reports to a
-// descriptor only write errors since it was opened.
+// tree is a directory to be made durable with everything below it. It is opened before the first file is written:
+// the kernel reports to a descriptor only the write errors since it was opened.
 type tree struct {
 	dir *os.File
 }

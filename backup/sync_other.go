@@ -11,5 +11,5 @@ import (
 // sync makes everything below the directory durable.
 func (t *tree) sync() error { return durable.SyncTree(t.dir.Name()) }
 
-// beginSync has no counterpart here.
+// beginSync does nothing: there is no counterpart to sync_file_range.
 func beginSync(*os.File, int64, int64) {}

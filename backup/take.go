@@ -22,24 +22,21 @@ type Options struct {
 	Label string
 	// Type is stored in the manifest, for a caller that lost its own record.
 	Type string
-	// Generation is the data directory's generation in the WAL archive. It is
-	// stored with the backup, for a restore without other records and for the next
-	// backup.
+	// Generation is the data directory's generation in the WAL archive. The backup stores it for the next backup,
+	// and for a restore without other records.
 	Generation int
-	// Base is an earlier backup of the same cluster in the repository, ideally the
-	// latest: unchanged data is not stored again, and if the WAL tells what changed
-	// since, nothing else is read. "" or a backup that does not exist means none.
+	// Base is an earlier backup of the same cluster in the repository, ideally the latest: unchanged data is not
+	// stored again, and if WAL shows what changed since, nothing else is read. "" or an absent backup means none.
 	Base string
-	// Whole reads and compares everything, whatever the WAL says changed. Set it
-	// regularly, to find changes without WAL, such as bit rot.
+	// Whole reads and compares everything, whatever changes WAL shows. Set it regularly to find changes without WAL,
+	// such as bit rot.
 	Whole bool
 	// Patience limits the wait for the WAL up to the backup's start, and up to its
 	// stop, to be archived; 0 means no limit.
 	Patience time.Duration
 
-	// Progress, if set, is called for every MiB, and at the end, with the bytes
-	// read and how many there will be, one call at a time. The backup waits
-	// for it.
+	// Progress, if set, is called for every MiB and at the end with the bytes read and the expected total. Calls are
+	// serialized, and the backup waits for them.
 	Progress func(doneBytes, totalBytes int64)
 }
 
@@ -51,25 +48,23 @@ type Result struct {
 	ID              string
 	ManifestBLAKE3  string // hex
 	SizeBytes       int64  // of the files
-	StoredBytes     int64  // what this backup added to the repository
+	StoredBytes     int64  // bytes that this backup added to the repository
 	ReadBytes       int64  // of the data directory
 	PostgresVersion string // the server's, "15.18"
 	Timeline        uint32
 	Start, Stop     xlog.LSN
-	// WholeReason says why everything was read; "" if only changes were.
+	// WholeReason is the reason for reading everything, or "" if only changes were read.
 	WholeReason string
 }
 
 // Take backs up the server of conn into repo. The server keeps working; it must
 // be on this machine, and this process must be able to read its data directory.
 //
-// conn is a session of a superuser of PostgreSQL 15 or newer, and is used by
-// Take alone. The caller closes it. After an error it is already closed, which
-// also ends the backup on the server; a retry needs a new one. Every error may
-// be retried: a Take that fails or whose ctx ends leaves nothing that counts.
+// conn is a session of a superuser of PostgreSQL 15 or newer. Only Take uses it, and the caller closes it. After an
+// error it is already closed, which also ends the backup on the server; a retry needs a new one. Every error may be
+// retried: a Take that fails or whose ctx ends leaves no backup.
 //
-// A page with a wrong checksum is an error that names it. A cluster with
-// tablespaces is refused.
+// A page with a wrong checksum is an error that names the page. Take refuses a cluster with tablespaces.
 func Take(ctx context.Context, conn *pgx.Conn, repo *repository.Repository, archive WAL, opts Options) (Result, error) {
 	t := &taking{server: &server{conn: conn}, repo: repo, archive: archive, opts: opts, progress: &progress{tell: opts.Progress}}
 	result, err := t.run(ctx)
@@ -91,7 +86,7 @@ type taking struct {
 	writer  *repository.Writer
 	root    *os.Root
 	base    *base
-	whole   string // why everything is read
+	whole   string // the reason for reading everything
 	started time.Time
 }
 
@@ -122,7 +117,7 @@ func (t *taking) run(ctx context.Context) (result Result, err error) {
 	return t.copy(ctx)
 }
 
-// copy reads the files, ends the backup on the server and commits it.
+// copy reads the files, ends the backup on the server and commits it to the repository.
 func (t *taking) copy(ctx context.Context) (Result, error) {
 	control, err := readControl(t.root)
 	if err != nil {
@@ -168,9 +163,8 @@ func (t *taking) archived(ctx context.Context, lsn xlog.LSN) error {
 	return nil
 }
 
-// end ends the backup on the server. Unlogged relations are listed before it as
-// well: one that is dropped right after could no longer be seen, and its init
-// fork is created by WAL after the stop.
+// end ends the backup on the server. It also excludes unlogged relations before that: if one is dropped right after
+// the stop, the second listing cannot see it, and WAL after the stop creates its init fork.
 func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
 	if err := c.excludeUnlogged(ctx); err != nil {
 		return stopped{}, err
@@ -185,8 +179,7 @@ func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
 	return end, c.excludeUnlogged(ctx)
 }
 
-// learnChanges finds out what changed since the base, or why everything must be
-// read.
+// learnChanges determines the changes since the base, or why everything must be read.
 func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 	if t.base != nil && t.base.Backup.SystemIdentifier != systemIdentifier(control) {
 		t.base.close()
@@ -198,8 +191,8 @@ func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
 	case t.opts.Whole:
 		t.whole = "it was asked for"
 	case t.base.Backup.Timeline != t.server.timeline || t.base.Backup.Generation != t.opts.Generation:
-		// Two restores from one history use the same timeline number, and the WAL of
-		// one does not tell what changed in the other.
+		// Two restores from one history use the same timeline number, and the WAL of one does not show the changes
+		// in the other.
 		t.whole = "the earlier backup is of another timeline"
 	case t.repo.Damaged():
 		t.whole = "earlier backups are damaged"

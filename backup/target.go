@@ -14,8 +14,7 @@ import (
 // controlNewFile is the name of pg_control until everything else is synced.
 const controlNewFile = "global/pg_control.holdfast-restore"
 
-// target is a data directory being created. All file access goes through root,
-// so no name can lead outside.
+// target is a data directory being created. All file access goes through root, so no name can escape the directory.
 type target struct {
 	dir  string
 	made bool // created by openTarget
@@ -34,7 +33,7 @@ func openTarget(dir string) (*target, error) {
 	if err := mustBeEmpty(dir); err != nil {
 		return nil, err
 	}
-	// PostgreSQL refuses a directory that others can read.
+	// PostgreSQL refuses a directory that other users can read.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("protect data directory: %w", err)
 	}
@@ -96,8 +95,7 @@ func (t *target) write(name string, content []byte) error {
 	return nil
 }
 
-// finish makes everything durable, and only then completes the directory with
-// pg_control.
+// finish makes everything durable, and then completes the directory with pg_control.
 func (t *target) finish(control []byte) error {
 	if err := t.tree.sync(); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
@@ -129,8 +127,8 @@ func (t *target) publishControl(control []byte) error {
 	return nil
 }
 
-// discard removes what was written: pg_control first, so that an interrupted
-// removal leaves nothing that looks complete.
+// discard removes everything that was written, pg_control first, so that an interrupted removal leaves no directory
+// that looks complete.
 func (t *target) discard() error {
 	errs := []error{t.root.RemoveAll(controlFile)}
 	entries, err := os.ReadDir(t.dir)

@@ -17,10 +17,9 @@ import (
 	"holdfast/backup/repository"
 )
 
-// WriteTar writes a backup to w as a tar stream of the data directory, like
-// pg_basebackup: pg_wal empty, global/pg_control last. A stream that ends with
-// an error has no end-of-archive and no pg_control. If over is set, the files
-// below that directory replace the backup's.
+// WriteTar writes a backup to w as a tar stream of the data directory, like pg_basebackup: pg_wal empty,
+// global/pg_control last. A stream that ends with an error has no end-of-archive marker and no pg_control. If over
+// is set, the files below that directory replace the backup's.
 func WriteTar(ctx context.Context, source *repository.Snapshot, w io.Writer, over string) error {
 	if err := source.Check(); err != nil {
 		return fmt.Errorf("write tar: %w", err)
@@ -82,7 +81,7 @@ func (s *tarStream) run() error {
 	return errors.Join(s.entry(control), s.tar.Close())
 }
 
-// ownFiles writes the files that the server does not have.
+// ownFiles writes the files that a server's data directory does not have.
 func (s *tarStream) ownFiles() error {
 	var manifest bytes.Buffer
 	if err := writeServerManifest(&manifest, s.source.Manifest); err != nil {

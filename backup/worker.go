@@ -31,7 +31,7 @@ func newWorker(ctx context.Context, c *copying) (*worker, error) {
 
 func (w *worker) close() { w.piece.Close() }
 
-// copy reads one piece. A missing file was dropped meanwhile; the WAL has that.
+// copy reads one piece. If the file is missing, it was dropped meanwhile, and WAL replays that.
 func (w *worker) copy(p piece) error {
 	f, err := w.c.t.root.Open(p.file.entry.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func (w *worker) copy(p piece) error {
 	return err
 }
 
-// all reads the chunks from first to past.
+// all reads the chunks in [first, past).
 func (w *worker) all(f *os.File, file *copiedFile, first, past int64) error {
 	bases := file.bases(first, past)
 	for n := first; n < past; n++ {
@@ -73,7 +73,7 @@ func (w *worker) all(f *os.File, file *copiedFile, first, past int64) error {
 	return nil
 }
 
-// bases returns the chunks of the base in the same places.
+// bases returns the chunks of the base at the same positions.
 func (f *copiedFile) bases(first, past int64) []repository.Ref {
 	refs := make([]repository.Ref, 0, past-first)
 	if f.old != nil {
@@ -85,11 +85,10 @@ func (f *copiedFile) bases(first, past int64) []repository.Ref {
 	return refs[:past-first]
 }
 
-// size returns how many bytes a chunk has.
+// size returns the size of a chunk in bytes.
 func (f *copiedFile) size(chunk int64) int64 { return min(chunkSize, f.entry.Size-chunk*chunkSize) }
 
-// read reads a chunk. If the file became shorter since it was listed, the rest
-// is zeros; the WAL has the truncation.
+// read reads a chunk. If the file shrank since it was listed, the rest is zeros; WAL replays the truncation.
 func (w *worker) read(f *os.File, file *copiedFile, chunk int64) ([]byte, error) {
 	content := w.buf[:file.size(chunk)]
 	if err := context.Cause(w.ctx); err != nil {
@@ -118,10 +117,9 @@ const (
 	pagePause = 20 * time.Millisecond
 )
 
-// check checks a page of a file. A page with a wrong checksum may have been
-// read while it was written, so it is read again first. A page that changed
-// since the backup started may be wrong permanently, because WAL restores it
-// completely, if its LSN is valid.
+// check verifies a page of a file. A page with a wrong checksum may have been read during a write, so check reads it
+// again first. A page that changed since the backup started may stay wrong, because WAL restores it completely if
+// its LSN is valid.
 func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) error {
 	for range pageTries {
 		if pageIsSound(page, file.first+block) {
@@ -132,7 +130,7 @@ func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) 
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		clear(page[n:]) // cut off meanwhile
+		clear(page[n:]) // truncated meanwhile
 	}
 	name := fmt.Sprintf("%s block %d", file.entry.Path, block)
 	if lsn := pageLSN(page); lsn >= w.c.t.server.start {
@@ -142,7 +140,7 @@ func (w *worker) check(f *os.File, file *copiedFile, page []byte, block uint32) 
 	return w.c.note(name)
 }
 
-// changed takes unchanged chunks from the base, and reads the others.
+// changed takes unchanged chunks from the base and reads the others.
 func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error {
 	const perChunk = chunkSize / pageSize
 	bases := file.bases(first, past)
@@ -168,11 +166,10 @@ func (w *worker) changed(f *os.File, file *copiedFile, first, past int64) error 
 	return nil
 }
 
-// chunk returns the content of a chunk with these changed pages; nil if it did
-// not change.
+// chunk returns the content of a chunk with the given changed pages, or nil if it did not change.
 func (w *worker) chunk(f *os.File, file *copiedFile, chunk int64, base repository.Ref, pages []uint32) ([]byte, error) {
 	if chunk*chunkSize+file.size(chunk) > file.old.Size {
-		return w.read(f, file, chunk) // it has grown
+		return w.read(f, file, chunk) // the file has grown
 	}
 	if len(pages) == 0 {
 		return nil, nil
@@ -205,7 +202,7 @@ func (w *worker) before(base repository.Ref, size int64) ([]byte, error) {
 func (w *worker) patch(f *os.File, file *copiedFile, content []byte, chunk int64, block uint32) error {
 	at := int64(block)*pageSize - chunk*chunkSize
 	if at >= int64(len(content)) {
-		return nil // cut off meanwhile
+		return nil // truncated meanwhile
 	}
 	page := content[at:min(at+pageSize, int64(len(content)))]
 	if err := context.Cause(w.ctx); err != nil {
