@@ -6,16 +6,15 @@ import (
 	"hash/crc32"
 )
 
-// Ref identifies a record permanently, wherever it is stored: the session that
-// wrote it, and its number in the session. The zero Ref is a chunk of zeros,
-// which is not stored.
+// Ref identifies a record permanently, wherever it is stored, by the session that wrote it and its number in the
+// session. The zero Ref is a chunk of zeros, which is not stored.
 type Ref struct{ Session, Ordinal uint32 }
 
-// Run is Count chunks that are consecutive both in a file and in their session;
-// or, with Session 0, Count chunks of zeros.
+// Run is Count chunks that are consecutive both in a file and in their session or, with Session 0, Count chunks of
+// zeros.
 type Run struct{ Session, First, Count uint32 }
 
-// appendRef adds one chunk to runs.
+// appendRef appends one chunk to runs.
 func appendRef(runs []Run, ref Ref) []Run {
 	return appendRun(runs, Run{ref.Session, ref.Ordinal, 1})
 }
@@ -31,7 +30,7 @@ func appendRun(runs []Run, next Run) []Run {
 	return append(runs, next)
 }
 
-// Chunks is the content of a file, as runs of chunks.
+// Chunks is the content of a file as runs of chunks.
 type Chunks []Run
 
 // Append returns the chunks of c followed by those of more.
@@ -50,7 +49,7 @@ func (c Chunks) Len() (n int64) {
 	return n
 }
 
-// Slice returns at most count chunks from number from on.
+// Slice returns at most count chunks, starting at chunk number from.
 func (c Chunks) Slice(from, count int64) (part Chunks) {
 	for _, run := range c {
 		n := int64(run.Count)
@@ -115,7 +114,7 @@ func (e *entry) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// parseEntry decodes an entry of the index file called name, with that number.
+// parseEntry decodes an entry of the index file name, whose number is index.
 func parseEntry(name string, index uint32, b []byte) (e entry, err error) {
 	field := func(n int) uint32 { return binary.LittleEndian.Uint32(b[digestSize+4*n:]) }
 	if crc32.Checksum(b[:entrySize-4], castagnoli) != field(7) {
@@ -131,5 +130,5 @@ func parseEntry(name string, index uint32, b []byte) (e entry, err error) {
 	return e, nil
 }
 
-// maxStored is more than zstd produces for an incompressible chunk.
+// maxStored exceeds what zstd produces for an incompressible chunk.
 const maxStored = ChunkSize + 4096

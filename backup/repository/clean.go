@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Clean removes files that an interrupted backup or Collect left, and returns
-// their names. It returns ErrBusy while a backup is being written.
+// Clean removes the files that an interrupted backup or Collect left, and returns their names. It returns ErrBusy
+// while a backup is being written.
 func (r *Repository) Clean() ([]string, error) {
 	if err := r.writable(); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (r *Repository) clean() ([]string, error) {
 	return removed, nil
 }
 
-// removeMerged removes the indexes that were merged into others. Those are
-// durable, because publishing an index syncs its name.
+// removeMerged removes the indexes that were merged into others. The others are durable, because publishing an index
+// syncs its name.
 func (r *Repository) removeMerged(all []*index) (removed []string, err error) {
 	for _, x := range all {
 		if !r.isMerged(x) {
@@ -67,7 +67,7 @@ func (r *Repository) removeMerged(all []*index) (removed []string, err error) {
 	if len(removed) == 0 {
 		return nil, nil
 	}
-	return removed, r.syncDir(r.path(indexDir)) // before their packs go
+	return removed, r.syncDir(r.path(indexDir)) // before their packs are removed
 }
 
 // wantedPacks returns the names of the packs that an index describes.

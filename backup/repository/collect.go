@@ -6,26 +6,23 @@ import (
 	"fmt"
 )
 
-// Collected is what Collect removed.
+// Collected counts what Collect removed.
 type Collected struct {
 	Chunks int64
 	Bytes  int64
 }
 
 const (
-	// An index with fewer needed bytes of records than smallIndex is small, and
-	// manySmall small ones are merged: small daily backups leave a few files, not
-	// one each.
+	// An index with less than smallIndex bytes of needed records is small. manySmall small indexes are merged, so
+	// that small daily backups leave a few files, not one each.
 	smallIndex = packSize / 4
 	manySmall  = 32
 )
 
-// Collect removes the chunks that no backup needs, and merges small indexes
-// with their packs. It works in two phases. First it replaces every index that
-// names such chunks, each by one rename, after copying what is needed of sparse
-// packs. Then it removes merged indexes and packs that no index names. Open
-// Snapshots count as backups. It returns ErrBusy while a backup is being
-// written, and may be called again after an interruption.
+// Collect removes the chunks that no backup needs, and merges small indexes with their packs. It works in two
+// phases. First it replaces every index that names such chunks, each by one rename, after copying the needed records
+// of sparse packs. Then it removes merged indexes and packs that no index names. Open Snapshots count as backups. It
+// returns ErrBusy while a backup is being written, and may be called again after an interruption.
 func (r *Repository) Collect(ctx context.Context) (Collected, error) {
 	if err := r.writable(); err != nil {
 		return Collected{}, err
@@ -54,8 +51,8 @@ type collection struct {
 type used struct {
 	*index
 	need    map[uint32]bitset // by session
-	packs   map[uint32]int64  // needed bytes of each
-	bytes   int64             // of all of them
+	packs   map[uint32]int64  // needed bytes by pack
+	bytes   int64             // total of packs
 	garbage Collected
 }
 
@@ -70,8 +67,7 @@ func (c *collection) run() error {
 	if err := c.mark(); err != nil {
 		return err
 	}
-	// Indexes that nothing needs are removed first: this requires no free space,
-	// and creates some on a full disk.
+	// Remove unneeded indexes first: this requires no free space, and creates some on a full disk.
 	kept, err := c.dropUnneeded(all)
 	if err != nil {
 		return err
@@ -95,7 +91,7 @@ func (c *collection) run() error {
 	return nil
 }
 
-// dropUnneeded removes the indexes that nothing needs, and returns the others.
+// dropUnneeded removes the indexes without needed records, and returns the others.
 func (c *collection) dropUnneeded(all []*index) (kept []*used, err error) {
 	for _, x := range all {
 		u, err := c.usage(x)
@@ -114,7 +110,7 @@ func (c *collection) dropUnneeded(all []*index) (kept []*used, err error) {
 	return kept, nil
 }
 
-// usage sums the needed bytes of each pack of an index, and the garbage.
+// usage sums up the needed bytes of each pack of an index, and the garbage.
 func (c *collection) usage(x *index) (*used, error) {
 	u := &used{index: x, need: map[uint32]bitset{}, packs: map[uint32]int64{}}
 	for _, session := range x.sessions() {
@@ -139,9 +135,8 @@ func (c *collection) count(u *used) {
 	c.done.Bytes += u.garbage.Bytes
 }
 
-// rewrite replaces an index that names garbage. The records of packs that are
-// less than half needed move to new packs, so that the old packs can be
-// removed.
+// rewrite replaces an index that names garbage. It moves the records of packs that are less than half needed to new
+// packs, so that the old packs can be removed.
 func (c *collection) rewrite(u *used) error {
 	if u.garbage.Chunks == 0 {
 		return nil
@@ -157,13 +152,13 @@ func (c *collection) rewrite(u *used) error {
 	return c.move(m, u.number, last+1, u)
 }
 
-// merge moves everything needed of some indexes to a new one with its own
-// packs. It becomes the home of their sessions; clean removes the others.
+// merge moves the needed records of small indexes to a new index with its own packs. That index becomes the home of
+// their sessions; clean removes the others.
 func (c *collection) merge(small []*used) error {
 	return c.move(&mover{r: c.r}, c.r.nextSession(), 0, small...)
 }
 
-// move publishes an index, with that number, of everything needed of others.
+// move publishes an index with that number and all needed records of other indexes.
 func (c *collection) move(m *mover, number, firstPack uint32, from ...*used) (err error) {
 	if m.index, err = c.r.createIndex(number); err != nil {
 		return err
@@ -193,8 +188,7 @@ func (b bitset) add(n uint32) bitset {
 	return b
 }
 
-// mark finds the records that are needed: by a manifest, by an open Snapshot,
-// or as the base of a needed overlay.
+// mark finds the needed records: those that a manifest or an open Snapshot names, and the bases of needed overlays.
 func (c *collection) mark() error {
 	c.live = map[uint32]bitset{}
 	ids, err := c.r.Backups()
@@ -207,7 +201,7 @@ func (c *collection) mark() error {
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return err // it is unknown what it needs
+			return err // its needs are unknown
 		}
 		markManifest(c.live, m)
 		if err := context.Cause(c.ctx); err != nil {
@@ -267,7 +261,7 @@ func (c *collection) markBases() error {
 	return nil
 }
 
-// dropIndex removes an index that nothing needs, and then its packs.
+// dropIndex removes an index without needed records, and then its packs.
 func (r *Repository) dropIndex(x *index) error {
 	r.forgetIndex(x.number)
 	if err := r.remove(r.path(x.name)); err != nil {

@@ -2,8 +2,8 @@ package repository
 
 import "fmt"
 
-// readEntries reads the encoded entries of the first records of a run into buf,
-// as many as fit. It returns them with their index.
+// readEntries reads the encoded entries of the first records of a run into buf, as many as fit, and returns them
+// with their index.
 func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
 	for {
 		if err := r.locate(run.Session); err != nil {
@@ -16,8 +16,7 @@ func (r *Repository) readEntries(run Run, buf []byte) (*index, []byte, error) {
 	}
 }
 
-// readLocated is readEntries, but returns no index if Collect has replaced it
-// since it was located.
+// readLocated is readEntries for a located session. It returns no index if Collect has replaced it meanwhile.
 func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -29,7 +28,7 @@ func (r *Repository) readLocated(run Run, buf []byte) (*index, []byte, error) {
 	return x, b, err
 }
 
-// entry reads an entry that is needed, and records damage.
+// entry reads a needed entry, and records damage.
 func (r *Repository) entry(ref Ref) (entry, error) {
 	e, err := r.lookUp(ref)
 	return e, r.noteIndex(err)
@@ -45,8 +44,8 @@ func (r *Repository) lookUp(ref Ref) (entry, error) {
 	return parseEntry(x.name, x.number, b)
 }
 
-// isWhole reports whether the base chunk of an overlay exists. For garbage it
-// may have been removed earlier.
+// isWhole reports whether the record is complete: the base chunk of an overlay exists. The base of a garbage overlay
+// may already be removed.
 func (r *Repository) isWhole(e entry) bool {
 	if e.base == (Ref{}) {
 		return true
@@ -55,14 +54,13 @@ func (r *Repository) isWhole(e entry) bool {
 	return err == nil
 }
 
-// usable reports whether new backups may refer to a record: it is complete, and
-// neither it nor its base is known to be damaged.
+// usable reports whether new backups may refer to a record: it is complete, and neither it nor its base is known to
+// be damaged.
 func (r *Repository) usable(ref Ref, e entry) bool {
 	return r.isWhole(e) && !r.distrusted(ref) && !r.distrusted(e.base)
 }
 
-// eachEntry calls visit for each of the chunks, in order; for zeros with a zero
-// Ref and entry.
+// eachEntry calls visit for each chunk in order, with a zero Ref and entry for a chunk of zeros.
 func (r *Repository) eachEntry(chunks Chunks, visit func(Ref, entry) error) error {
 	buf := make([]byte, 0, entrySize*256)
 	for _, run := range chunks {
@@ -77,7 +75,7 @@ func (r *Repository) eachEntry(chunks Chunks, visit func(Ref, entry) error) erro
 	return nil
 }
 
-// visitEntries calls visit for the first chunks of a run, and returns how many.
+// visitEntries calls visit for the first chunks of a run, and returns their number.
 func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) error) (uint32, error) {
 	if run.Session == 0 {
 		for range run.Count {
@@ -104,7 +102,7 @@ func (r *Repository) visitEntries(run Run, buf []byte, visit func(Ref, entry) er
 	return n, nil
 }
 
-// FileCRC32C returns the CRC-32C of a file with that size and those chunks.
+// FileCRC32C returns the CRC-32C of a file with the given chunks and size.
 func (r *Repository) FileCRC32C(chunks Chunks, size int64) (uint32, error) {
 	crc, left := uint32(0), size
 	err := r.eachEntry(chunks, func(ref Ref, e entry) error {

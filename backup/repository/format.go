@@ -26,17 +26,16 @@ const (
 )
 
 const (
-	// ChunkSize is how many bytes of a file make a chunk, counted from the
-	// file's beginning.
+	// ChunkSize is the size of a chunk in bytes. Chunks are counted from the beginning of a file.
 	ChunkSize = 128 << 10
 	// PageSize is the size of PostgreSQL's pages, and the unit of overlays.
 	PageSize = 8 << 10
 
 	pagesPerChunk = ChunkSize / PageSize
-	// maxOverlay is how many pages of a chunk may differ before it is stored
-	// whole: a quarter.
+	// maxOverlay is the maximum number of pages in an overlay, a quarter of a chunk. A chunk with more changed pages
+	// is stored whole.
 	maxOverlay = pagesPerChunk / 4
-	// packSize is the size after which a new pack begins.
+	// packSize is the size at which a new pack begins.
 	packSize = 64 << 20
 )
 
@@ -56,7 +55,7 @@ func header(magic string, session, number uint32) []byte {
 	return binary.LittleEndian.AppendUint32(h, number)
 }
 
-// checkHeader checks the header h of the file called name.
+// checkHeader checks the header h of the file name.
 func checkHeader(name string, h []byte, magic string, session, number uint32) error {
 	if len(h) < headerSize || string(h[:4]) != magic {
 		return damaged(name, "it does not begin like such a file")
@@ -73,5 +72,5 @@ func checkHeader(name string, h []byte, magic string, session, number uint32) er
 	return nil
 }
 
-// castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
+// castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

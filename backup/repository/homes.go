@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// The records of a session are described by one index, its home: the index with
-// the session's number, until a merge moves everything needed to another one with
-// a higher number. A crash may leave both; then the lower one does not count, nor do
-// sessions that only it describes: they were garbage.
+// The records of a session are described by one index, its home: the index with the session's number, until a merge
+// moves the needed records to an index with a higher number. A crash may leave both; then the lower one is void, and
+// so are the sessions that only it describes: they were garbage.
 
-// locate makes sure that the home of a session is known and open.
+// locate ensures that the home of a session is known and open.
 func (r *Repository) locate(session uint32) error {
 	r.mu.RLock()
 	_, known := r.homes[session]
@@ -36,12 +35,12 @@ func (r *Repository) locate(session uint32) error {
 	return fmt.Errorf("find the records of session %d: %w", session, errors.Join(unreadable...))
 }
 
-// surveys is how often a survey is repeated because a listed index disappeared,
-// which only a merge in another process causes.
+// surveys is the maximum number of surveys while listed indexes disappear, which only a merge in another process
+// causes.
 const surveys = 10
 
-// survey opens all indexes and finds the home of each session. It returns an
-// error for each index that could not be opened. The caller holds r.mu.
+// survey opens all indexes and finds the home of each session. It returns an error for each index that it cannot
+// open. The caller holds r.mu.
 func (r *Repository) survey() (unreadable []error) {
 	for range surveys {
 		numbers, err := r.indexed()
@@ -104,8 +103,7 @@ func (r *Repository) openIndex(number uint32) error {
 	return nil
 }
 
-// forgetIndex closes an index that was replaced or removed, so that the next
-// reader opens the current one.
+// forgetIndex closes an index that was replaced or removed, so that the next reader opens the current one.
 func (r *Repository) forgetIndex(number uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,8 +118,8 @@ func (r *Repository) forgetIndex(number uint32) {
 	}
 }
 
-// opened returns all indexes, ordered by number, and an error for each that
-// cannot be opened. The caller holds r.removal.
+// opened returns all indexes, ordered by number, and an error for each index that it cannot open. The caller holds
+// r.removal.
 func (r *Repository) opened() (all []*index, unreadable []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,16 +130,14 @@ func (r *Repository) opened() (all []*index, unreadable []error) {
 	return all, unreadable
 }
 
-// homeOf returns the home of a session that was located. The caller holds
-// r.removal.
+// homeOf returns the home of a located session. The caller holds r.removal.
 func (r *Repository) homeOf(session uint32) *index {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.indexes[r.homes[session]]
 }
 
-// isMerged reports whether an index was merged into another and no longer
-// counts.
+// isMerged reports whether an index was merged into another and is therefore void.
 func (r *Repository) isMerged(x *index) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

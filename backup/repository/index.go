@@ -12,13 +12,13 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// index is an index file, whose entries are read from disk when needed. It
-// describes the records of one session or, after a merge, of several.
+// index is an index file, whose entries are read from disk when needed. It describes the records of one session or,
+// after a merge, of several.
 //
 //	header | entries | packs | spans | trailer | BLAKE3 of all before
 type index struct {
 	name    string // relative to the repository
-	number  uint32 // its own, and of its packs
+	number  uint32 // of the index and its packs
 	f       *stored
 	size    int64
 	entries uint32
@@ -33,8 +33,8 @@ type packInfo struct {
 	digest Hash
 }
 
-// span is a range of records of a session whose entries are consecutive: count
-// records from first on, the first at position at of the entries.
+// span is a range of count records of a session, starting at ordinal first. Their entries are consecutive, starting
+// at position at.
 type span struct{ session, first, count, at uint32 }
 
 const (
@@ -43,8 +43,7 @@ const (
 	trailerSize  = 4 + 4 + 4 + 4 // entries, packs, spans, CRC-32C of packs, spans and these numbers
 )
 
-// loadIndex opens an index and checks everything except its entries, which have
-// their own checksums.
+// loadIndex opens an index and checks everything except the entries, which have their own checksums.
 func (r *Repository) loadIndex(number uint32) (*index, error) {
 	name := indexName(number)
 	f, err := r.openStored(name)
@@ -123,8 +122,8 @@ func (x *index) sessions() (all []uint32) {
 	return all
 }
 
-// position returns the position of a record's entry, and how many records of
-// the session follow from there, including itself.
+// position returns the position of a record's entry, and the number of entries in its span from there on, including
+// itself.
 func (x *index) position(ref Ref) (at, following uint32, ok bool) {
 	n := sort.Search(len(x.spans), func(i int) bool {
 		s := &x.spans[i]
@@ -137,8 +136,8 @@ func (x *index) position(ref Ref) (at, following uint32, ok bool) {
 	return x.spans[n].at + into, x.spans[n].count - into, true
 }
 
-// read returns the entries of consecutive records from ref on: at most count,
-// as many as fit into buf and can be read, at least one.
+// read returns the entries of consecutive records starting at ref: at least one, and at most count, as many as fit
+// into buf and can be read.
 func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
 	at, following, ok := x.position(ref)
 	if !ok {
@@ -152,11 +151,10 @@ func (x *index) read(ref Ref, count uint32, buf []byte) ([]byte, error) {
 	return buf[:got/entrySize*entrySize], nil
 }
 
-// each calls visit for each entry, in order. It skips damaged entries and
-// returns the error at the end.
+// each calls visit for each entry in order. It skips damaged entries and returns the first damage at the end.
 func (x *index) each(visit func(Ref, entry) error) error { return x.eachIn(x.spans, visit) }
 
-// of calls visit for each entry of a session, in order.
+// of calls visit for each entry of a session in order.
 func (x *index) of(session uint32, visit func(Ref, entry) error) error {
 	first := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].session >= session })
 	past := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].session > session })
@@ -190,7 +188,7 @@ func (x *index) eachIn(spans []span, visit func(Ref, entry) error) error {
 	return damage
 }
 
-// check reads the whole file and compares its digest.
+// check reads the whole file and verifies its digest.
 func (x *index) check() error {
 	h := blake3.New()
 	body := io.NewSectionReader(x.f, 0, x.size-digestSize)

@@ -22,7 +22,7 @@ type indexWriter struct {
 	spans   []span
 	packs   []packInfo
 
-	published bool // the rename was done, even if publish failed
+	published bool // the rename happened, even if publish failed
 }
 
 func (r *Repository) createIndex(number uint32) (*indexWriter, error) {
@@ -47,8 +47,7 @@ func (x *indexWriter) write(b []byte) error {
 	return nil
 }
 
-// add appends the encoded entries of the records from ref on, which follow
-// those added before.
+// add appends the encoded entries of consecutive records starting at ref.
 func (x *indexWriter) add(ref Ref, encoded []byte) error {
 	count := uint32(len(encoded) / entrySize)
 	next := span{session: ref.Session, first: ref.Ordinal, count: count, at: x.entries}
@@ -61,8 +60,7 @@ func (x *indexWriter) add(ref Ref, encoded []byte) error {
 	return x.write(encoded)
 }
 
-// publish completes the index and renames it durably, replacing an index of
-// that name.
+// publish completes the index and renames it durably, replacing any index with that name.
 func (x *indexWriter) publish() error {
 	if err := x.write(x.tables()); err != nil {
 		return err
@@ -109,7 +107,7 @@ func (x *indexWriter) close() error {
 	return err
 }
 
-// abort removes the temporary file.
+// abort closes and removes the temporary file.
 func (x *indexWriter) abort() error {
 	return errors.Join(x.close(), x.r.remove(x.r.path(indexName(x.number))+durable.NewSuffix))
 }

@@ -6,13 +6,11 @@ import (
 	"sync"
 )
 
-// maxKnown bounds the number of known chunks, and with it the memory. Beyond it
-// (128 GiB), a chunk is still compared with the chunk at the same place in the
-// previous backup.
+// maxKnown bounds the number of known chunks, and thereby the memory. Beyond it (128 GiB), a chunk is still compared
+// with the chunk at the same position in the previous backup.
 const maxKnown = 1 << 20
 
-// known finds chunks by their hash. It keeps a part of each hash; the caller
-// compares the rest.
+// known finds chunks by their hash. It stores only a part of each hash; the caller compares the rest.
 type known struct {
 	mu    sync.RWMutex
 	chunk map[uint64]Ref
@@ -35,8 +33,8 @@ func (k *known) add(h Hash, ref Ref) {
 	}
 }
 
-// loadKnown reads the hashes from the published indexes. What cannot be read is
-// not known, and is stored again.
+// loadKnown reads the hashes from the published indexes. Chunks whose entries cannot be read are not known and are
+// stored again.
 func (r *Repository) loadKnown() (*known, error) {
 	k := &known{chunk: map[uint64]Ref{}}
 	all, unreadable := r.opened()

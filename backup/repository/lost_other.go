@@ -4,5 +4,5 @@ package repository
 
 import "syscall"
 
-// errCorrupt is what a file system answers that finds itself damaged.
+// errCorrupt is the error of a file system that detects its own corruption.
 const errCorrupt = syscall.EIO

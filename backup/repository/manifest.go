@@ -10,17 +10,15 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Manifest describes one backup, with its directories and files, sorted by
-// path, parents first.
+// Manifest describes one backup. Its directories and files are sorted by path, parents first.
 type Manifest struct {
 	Backup  Backup
 	Entries []Entry
 
-	// StoredSize is the size of the manifest's file in bytes, set when it is read.
+	// StoredSize is the size of the manifest file in bytes, set when it is read.
 	StoredSize int64
 
-	// root is the BLAKE3 over the hashes of all chunks, in order: it binds the
-	// manifest to the content it was made for.
+	// root is the BLAKE3 over the hashes of all chunks in order: it binds the manifest to its content.
 	root Hash
 }
 
@@ -28,7 +26,7 @@ type Manifest struct {
 type Backup struct {
 	ID               string    `json:"id"`
 	Label            string    `json:"label"`
-	Type             string    `json:"type,omitempty"` // why it was made, as the caller names it
+	Type             string    `json:"type,omitempty"` // why it was made, in the caller's terms
 	Generation       int       `json:"incarnation"`    // of the data directory, in the WAL archive
 	StartedAt        time.Time `json:"started_at"`
 	CompletedAt      time.Time `json:"completed_at"`
@@ -39,7 +37,7 @@ type Backup struct {
 	StopLSN          string    `json:"stop_lsn"`  // consistent from here on
 	SizeBytes        int64     `json:"size_bytes"`
 	StoredBytes      int64     `json:"stored_bytes,omitempty"` // size of the packs and the index that the backup added
-	WholeRead        bool      `json:"whole_read"`             // everything was read, not only what changed since another backup
+	WholeRead        bool      `json:"whole_read"`             // everything was read, not only changes since another backup
 
 	// The files returned by pg_backup_stop; empty ones are not written.
 	BackupLabel   string `json:"backup_label"`
@@ -78,8 +76,8 @@ func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, er
 		return "", 0, err
 	}
 	if err := r.noteSync(durable.Publish(r.fs, path, 0o600, durable.Bytes(b))); err != nil {
-		// If only the sync of its name failed, it may exist after a power cut or not,
-		// so it must not count.
+		// If only the sync of its name failed, the manifest may or may not survive a power cut, so the backup must
+		// not exist.
 		return "", 0, errors.Join(fmt.Errorf("publish manifest: %w", err), r.remove(path))
 	}
 	return fmt.Sprintf("%x", sum), int64(len(b)), nil
@@ -106,8 +104,8 @@ func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	return m, fmt.Sprintf("%x", sum), nil
 }
 
-// Delete removes a backup. The next Collect removes what only it needed.
-// Deleting a backup that does not exist is not an error.
+// Delete removes a backup. The next Collect removes the chunks that only it needed. Deleting an absent backup is not
+// an error.
 func (r *Repository) Delete(id string) error {
 	if err := r.writable(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 func containsAny(s, chars string) bool { return strings.ContainsAny(s, chars) }
 
-// encodeManifest returns the content of a manifest file, and its digest.
+// encodeManifest returns the content of a manifest file and its digest.
 func encodeManifest(m *Manifest) ([]byte, Hash, error) {
 	if !validID(m.Backup.ID) {
 		return nil, Hash{}, fmt.Errorf("%q cannot be the id of a backup", m.Backup.ID)
@@ -44,8 +44,8 @@ func encodeManifest(m *Manifest) ([]byte, Hash, error) {
 	return append(b, sum[:]...), sum, nil
 }
 
-// manifestEncoder writes numbers as varints, each as the difference to an
-// expected value, which is mostly zero.
+// manifestEncoder writes numbers as varints, most of them as the difference from an expected value, which is usually
+// zero.
 type manifestEncoder struct {
 	b       []byte
 	path    string
@@ -95,10 +95,10 @@ func (e *manifestEncoder) run(run Run) {
 	e.session, e.next[run.Session] = run.Session, run.First+run.Count
 }
 
-// maxManifest bounds the memory that a damaged manifest can make us allocate.
+// maxManifest bounds the memory that a damaged manifest can cause to be allocated.
 const maxManifest = 4 << 30
 
-// decodeManifest decodes the content of the file called name.
+// decodeManifest decodes the content of the manifest file name.
 func decodeManifest(name string, b []byte) (*Manifest, Hash, error) {
 	if len(b) < headerSize+8+digestSize {
 		return nil, Hash{}, damaged(name, fmt.Sprintf("it has only %d bytes", len(b)))

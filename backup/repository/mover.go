@@ -8,21 +8,20 @@ import (
 	"slices"
 )
 
-// mover writes an index of the needed records of others, and copies records to
-// new packs.
+// mover writes an index of the needed records of other indexes, and copies records to new packs.
 type mover struct {
 	r     *Repository
 	index *indexWriter
 	packs *packSet
 	keep  map[uint32]bool // numbers of packs that stay when an index is replaced
-	kept  []packInfo      // the same
+	kept  []packInfo      // the same packs
 
 	open *stored // the pack being read
 	from packKey
 	buf  []byte
 }
 
-// run writes the sessions in order, whichever index they are in.
+// run writes the sessions in order, regardless of their indexes.
 func (m *mover) run(ctx context.Context, from []*used) error {
 	defer m.close()
 	for _, s := range sourcesOf(from) {
@@ -46,13 +45,13 @@ func (m *mover) run(ctx context.Context, from []*used) error {
 	return m.index.publish()
 }
 
-// source is a session in its home.
+// source is a session and its home.
 type source struct {
 	*used
 	session uint32
 }
 
-// sourcesOf returns the needed sessions of some indexes, in order.
+// sourcesOf returns the needed sessions of some indexes in order.
 func sourcesOf(from []*used) (all []source) {
 	for _, u := range from {
 		for session := range u.need {
@@ -76,7 +75,7 @@ func (m *mover) add(ref Ref, e entry) error {
 	return m.index.add(ref, e.append(nil))
 }
 
-// move copies a record unchanged; its reader checks its hash.
+// move copies a record unchanged; its reader verifies its hash.
 func (m *mover) move(e *entry) error {
 	if err := m.openPack(packKey{e.index, e.pack}); err != nil {
 		return err

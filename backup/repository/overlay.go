@@ -9,8 +9,7 @@ import (
 // An overlay lists the pages of a chunk that differ from another chunk, with their
 // content.
 
-// appendOverlay appends the pages of content that differ from root to pages,
-// and returns their mask.
+// appendOverlay appends the pages of content that differ from root to pages, and returns their mask.
 func appendOverlay(pages, root, content []byte) (uint16, []byte) {
 	mask := uint16(0)
 	for n := 0; n < len(content); n += PageSize {
@@ -23,7 +22,7 @@ func appendOverlay(pages, root, content []byte) (uint16, []byte) {
 	return mask, pages
 }
 
-// applyOverlay writes the pages over content, and reports whether they fit.
+// applyOverlay copies the pages over content, and reports whether they fit exactly.
 func applyOverlay(content []byte, mask uint16, pages []byte) bool {
 	for ; mask != 0; mask &= mask - 1 {
 		start := bits.TrailingZeros16(mask) * PageSize

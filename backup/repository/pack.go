@@ -10,10 +10,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// packBuffers holds what is written of a pack at a time.
+// packBuffers are the write buffers of packs.
 var packBuffers = sync.Pool{New: func() any { return durable.NewBuffer(1 << 20) }}
 
-// packWriter writes one pack, past the page cache where the file system can.
+// packWriter writes one pack, with direct I/O if the file system supports it.
 type packWriter struct {
 	r       *Repository
 	name    string
@@ -22,7 +22,7 @@ type packWriter struct {
 	info    packInfo
 	mode    durable.WriteMode
 	buffer  *durable.Buffer
-	waiting []byte // what comes next in the file, in buffer
+	waiting []byte // buffered content, in buffer
 }
 
 func (r *Repository) createPack(session, number uint32) (*packWriter, error) {
@@ -80,15 +80,14 @@ func (p *packWriter) finish() error {
 	return nil
 }
 
-// packSet is the packs of a session, written one after the other. A full pack
-// is synced while the next is written.
+// packSet is the packs of a session, written one after the other. A full pack is synced while the next is written.
 type packSet struct {
 	r       *Repository
 	session uint32
 	next    uint32 // number
 	current *packWriter
 	done    []packInfo
-	syncs   chan error // one for each full pack
+	syncs   chan error // one value for each full pack
 	waiting int
 }
 
@@ -96,7 +95,7 @@ func newPackSet(r *Repository, session, first uint32) *packSet {
 	return &packSet{r: r, session: session, next: first, syncs: make(chan error, 1)}
 }
 
-// place returns the pack and offset of the next write.
+// place returns the pack and offset of the next write. It starts a new pack if necessary.
 func (s *packSet) place() (pack, offset uint32, err error) {
 	if s.current != nil && s.current.info.size >= packSize {
 		if err := s.rotate(); err != nil {
@@ -114,7 +113,7 @@ func (s *packSet) place() (pack, offset uint32, err error) {
 
 func (s *packSet) write(b []byte) error { return s.current.write(b) }
 
-// rotate begins to sync the current pack, after the previous one is synced.
+// rotate starts to sync the current pack, after the previous one is synced.
 func (s *packSet) rotate() error {
 	if err := s.wait(); err != nil {
 		return err

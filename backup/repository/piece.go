@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// Piece is a range of consecutive chunks of a file that is written to a Writer.
-// One goroutine fills it, flushes it, and fills it again.
+// Piece is a range of consecutive chunks of a file, written to a Writer. One goroutine fills it, flushes it, and
+// fills it again.
 type Piece struct {
 	w      *Writer
 	reader *Reader
@@ -23,31 +23,31 @@ type Piece struct {
 
 // pendingChunk is a chunk in a Piece.
 type pendingChunk struct {
-	ref   Ref   // if it is stored
-	entry entry // if it is not; Flush sets its position
+	ref   Ref   // if it is already stored
+	entry entry // if it is not; Flush sets its pack and offset
 	fresh bool
 }
 
-// NewPiece returns an empty Piece. The caller closes it.
+// NewPiece returns an empty Piece. The caller must close it.
 func (w *Writer) NewPiece() (*Piece, error) {
 	reader, err := w.r.NewReader()
 	if err != nil {
 		return nil, err
 	}
-	// A Piece reads chunks as bases of overlays. A restore reads them again and
-	// compares their hashes; here CRC-32C suffices, in a tenth of the time.
+	// A Piece reads chunks only as bases of overlays. A restore reads them again and compares their hashes; here
+	// CRC-32C suffices, in a tenth of the time.
 	reader.quick = true
 	return &Piece{w: w, reader: reader}, nil
 }
 
-// Close discards what was not flushed.
+// Close discards everything that was not flushed.
 func (p *Piece) Close() { p.reader.Close() }
 
 // Reader returns the Piece's reader, for chunks of earlier backups.
 func (p *Piece) Reader() *Reader { return p.reader }
 
-// Add adds a chunk. base, unless zero, is the chunk in its place in the
-// previous backup: if only a few pages differ, only these are stored.
+// Add adds a chunk. base, unless zero, is the chunk at its position in the previous backup: if only a few pages
+// differ, only these are stored.
 func (p *Piece) Add(content []byte, base Ref) error {
 	crc := crc32.Checksum(content, castagnoli)
 	p.crc32c = CombineCRC32C(p.crc32c, crc, int64(len(content)))
@@ -64,7 +64,7 @@ func (p *Piece) Add(content []byte, base Ref) error {
 			return err
 		}
 		if err != nil || !p.w.r.usable(base, under) {
-			base, under = Ref{}, entry{} // stored without a base
+			base, under = Ref{}, entry{} // store without a base
 		}
 		if under.hash == next.entry.hash {
 			p.pending = append(p.pending, pendingChunk{ref: base})
@@ -83,8 +83,7 @@ func (p *Piece) Add(content []byte, base Ref) error {
 	return nil
 }
 
-// AddStored adds a stored chunk of size bytes. It returns ErrDamaged for one
-// that must not be used.
+// AddStored adds a stored chunk of size bytes. It returns ErrDamaged if the chunk is not usable.
 func (p *Piece) AddStored(ref Ref, size int64) error {
 	crc := ZerosCRC32C(size)
 	if ref != (Ref{}) {
@@ -127,8 +126,8 @@ func (p *Piece) encode(e *entry, content []byte, base Ref, under entry) error {
 	return nil
 }
 
-// overlay sets p.pages to the pages of content that differ from the whole chunk
-// base, and reports whether they are few. A damaged base is not used.
+// overlay sets p.pages to the pages of content that differ from the whole chunk base, and reports whether they are
+// few. It does not use a damaged base.
 func (p *Piece) overlay(content []byte, base Ref, under entry) (mask uint16, ok bool, err error) {
 	if base == (Ref{}) || int(under.raw) != len(content) {
 		return 0, false, nil

@@ -14,10 +14,10 @@ import (
 // Reader reads chunks. It is not safe for concurrent use.
 type Reader struct {
 	r       *Repository
-	quick   bool // compares only the CRC-32C; see Writer.NewPiece
+	quick   bool // compares only CRC-32C; see Writer.NewPiece
 	decoder *zstd.Decoder
 	packs   map[packKey]*openPack
-	root    []byte // the base chunk of an overlay that was read last
+	root    []byte // the last base chunk read
 	rootOf  Ref
 	pages   []byte
 }
@@ -25,13 +25,13 @@ type Reader struct {
 type packKey struct{ index, number uint32 }
 
 const (
-	// maxOpenPacks is how many packs a Reader keeps open.
+	// maxOpenPacks is the number of packs that a Reader keeps open.
 	maxOpenPacks = 16
-	// readAhead is how much of a pack is read at once: more than any record.
+	// readAhead is the size of a read from a pack, larger than any record.
 	readAhead = 256 << 10
 )
 
-// NewReader returns a Reader. The caller closes it.
+// NewReader returns a Reader. The caller must close it.
 func (r *Repository) NewReader() (*Reader, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxMemory(1<<20))
 	if err != nil {
@@ -51,8 +51,8 @@ func (rd *Reader) Close() {
 	}
 }
 
-// Each calls visit with the verified content of each chunk, in order; with nil
-// for a chunk of zeros. The content is valid until visit returns.
+// Each calls visit with the verified content of each chunk in order, or nil for a chunk of zeros. The content is
+// valid until visit returns.
 func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
 	content := make([]byte, 0, ChunkSize)
 	return rd.r.eachEntry(chunks, func(ref Ref, e entry) error {
@@ -67,8 +67,8 @@ func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
 	})
 }
 
-// Chunk reads one chunk into dst, which must have the capacity of a whole one.
-// The base chunk is cached for a caller that is about to write another overlay.
+// Chunk reads one chunk into dst, which must have the capacity of a whole chunk. A whole chunk is cached for a
+// caller that is about to write an overlay on it.
 func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
 	e, err := rd.r.entry(ref)
 	if err != nil {
@@ -90,8 +90,7 @@ func (rd *Reader) chunk(ref Ref, e entry, dst []byte) ([]byte, error) {
 	return b, err
 }
 
-// find reads a record where it is now: if its pack is gone, the record was
-// moved.
+// find reads a record at its current position: if its pack is gone, the record was moved.
 func (rd *Reader) find(ref Ref, e entry, dst []byte) ([]byte, error) {
 	b, err := rd.decode(e, dst)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +180,7 @@ func (rd *Reader) whole(ref Ref) ([]byte, error) {
 	return root, nil
 }
 
-// openPack is an open pack and the part of it in memory. Records are mostly
-// read in order.
+// openPack is an open pack and the part of it in memory. Records are mostly read in order.
 type openPack struct {
 	f      *stored
 	offset int64
@@ -190,7 +188,7 @@ type openPack struct {
 	buf    []byte
 }
 
-// record returns a record as stored in its pack.
+// record returns a record as it is stored in its pack.
 func (rd *Reader) record(e entry) ([]byte, error) {
 	p, err := rd.pack(packKey{e.index, e.pack})
 	if err != nil {
@@ -209,7 +207,7 @@ func (rd *Reader) record(e entry) ([]byte, error) {
 	return p.bytes[from-p.offset : to-p.offset], nil
 }
 
-// load reads ahead from a position.
+// load reads ahead from a position in the pack.
 func (p *openPack) load(from int64) error {
 	n, err := p.f.ReadAt(p.buf, from)
 	if errors.Is(err, io.EOF) {

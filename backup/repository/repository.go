@@ -19,17 +19,17 @@ type Repository struct {
 	fs   durable.FS
 	lock *durable.DirLock // nil if opened for reading
 
-	// removal is held shared by every Writer, and exclusively while anything is
-	// removed, so that no Writer builds on a chunk that disappears.
+	// removal is held shared by every Writer, and exclusively during any removal, so that no Writer refers to a
+	// chunk that disappears.
 	removal sync.RWMutex
 
 	mu       sync.RWMutex
 	failed   error              // set by the first failed sync
-	indexes  map[uint32]*index  // open ones, by number
-	homes    map[uint32]uint32  // the index that describes a session, by session
+	indexes  map[uint32]*index  // open indexes, by number
+	homes    map[uint32]uint32  // the number of the index that describes a session, by session
 	pins     map[*Snapshot]bool // open snapshots
 	sessions uint32             // the highest session number in use
-	bad      map[Ref]bool       // records found to be damaged
+	bad      map[Ref]bool       // records known to be damaged
 	badIndex bool               // an index was found damaged or missing
 	verified bool               // everything was read since damage was last found
 
@@ -55,9 +55,8 @@ func manifestName(id string) string { return filepath.Join(manifestDir, id+".man
 
 func (r *Repository) path(name string) string { return filepath.Join(r.dir, name) }
 
-// Open opens the repository in dir, creating it if necessary; the parent of dir
-// must exist. No other process can Open it before Close; any process may
-// OpenForReading.
+// Open opens the repository in dir, creating it if necessary; the parent of dir must exist. No other process can
+// Open it until Close; any process may OpenForReading.
 func Open(dir string) (*Repository, error) { return open(dir, durable.OS{}) }
 
 func open(dir string, fsys durable.FS) (*Repository, error) {
@@ -71,8 +70,7 @@ func open(dir string, fsys durable.FS) (*Repository, error) {
 	return r, nil
 }
 
-// OpenForReading opens a repository read-only. Another process may be writing
-// to it.
+// OpenForReading opens a repository read-only, even while another process writes to it.
 func OpenForReading(dir string) (*Repository, error) {
 	r := newRepository(dir, durable.OS{})
 	r.failed = ErrReadOnly
@@ -102,8 +100,7 @@ func (r *Repository) prepare() error {
 	return r.findSessions()
 }
 
-// findSessions finds the highest number in use, including those of interrupted
-// sessions.
+// findSessions finds the highest number in use, including interrupted sessions.
 func (r *Repository) findSessions() error {
 	for _, dir := range []string{packDir, indexDir} {
 		names, err := r.list(dir)
@@ -119,7 +116,7 @@ func (r *Repository) findSessions() error {
 	return nil
 }
 
-// numberOf returns the index's number from the name of a pack or an index.
+// numberOf parses the index number in the name of a pack or an index.
 func numberOf(name string) (uint32, bool) {
 	if len(name) < 8 {
 		return 0, false
@@ -156,8 +153,7 @@ func (r *Repository) Backups() ([]string, error) {
 	return ids, nil
 }
 
-// Orphaned reports whether there are packs or indexes but no backup. That is
-// also the case while the first backup is taken.
+// Orphaned reports whether there are packs or indexes but no backup. That is also the case during the first backup.
 func (r *Repository) Orphaned() (bool, error) {
 	ids, err := r.Backups()
 	if err != nil || len(ids) > 0 {
@@ -171,8 +167,7 @@ func (r *Repository) Orphaned() (bool, error) {
 	return len(packs)+len(indexes) > 0, err
 }
 
-// Close closes the repository. Nothing of it may be in use. Close is
-// idempotent.
+// Close closes the repository, which must not be in use. Close is idempotent.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,14 +198,14 @@ func (r *Repository) fail(err error) {
 	}
 }
 
-// writable returns an error if nothing can be written.
+// writable returns an error if the repository accepts no writes.
 func (r *Repository) writable() error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.failed
 }
 
-// create creates a file, replacing one that an interrupted attempt left.
+// create creates a file, replacing one left by an interrupted attempt.
 func (r *Repository) create(path string) (durable.File, error) {
 	if err := r.writable(); err != nil {
 		return nil, err
@@ -233,8 +228,7 @@ func (r *Repository) remove(path string) error {
 	return nil
 }
 
-// nextSession returns a number that was never used: for a session and its
-// index, or for a merged index.
+// nextSession returns an unused number for a session and its index, or for a merged index.
 func (r *Repository) nextSession() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,8 +236,8 @@ func (r *Repository) nextSession() uint32 {
 	return r.sessions
 }
 
-// distrust records that a record is damaged. No backup refers to it from now
-// on, so a backup that reads everything is complete again.
+// distrust records that a record is damaged. No new backup refers to it, so a backup that reads everything is
+// complete again.
 func (r *Repository) distrust(ref Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -258,8 +252,7 @@ func (r *Repository) distrusted(ref Ref) bool {
 	return r.bad[ref]
 }
 
-// noteIndex returns err, and records it if it says that an index is damaged or
-// missing.
+// noteIndex returns err, and if it is damage, records that an index is damaged or missing.
 func (r *Repository) noteIndex(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		r.mu.Lock()
@@ -278,9 +271,8 @@ func (r *Repository) Damaged() bool {
 	return len(r.bad) > 0 || r.badIndex
 }
 
-// Verified reports whether Verify has read everything since Open and since
-// damage was last found, so that all damage is known. A reader that finds
-// damage knows of one record only.
+// Verified reports whether Verify has read everything since Open and since damage was last found, so that all damage
+// is known. A reader that finds damage knows of only one record.
 func (r *Repository) Verified() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -6,15 +6,15 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// Snapshot is a backup open for reading. While it is open, nothing it needs is
-// removed, even if the backup is deleted.
+// Snapshot is a backup open for reading. While it is open, nothing it needs is removed, even if the backup is
+// deleted.
 type Snapshot struct {
 	*Manifest
 	Digest string // of the manifest, in hex
 	r      *Repository
 }
 
-// Snapshot opens a backup. The caller closes it.
+// Snapshot opens a backup. The caller must close it.
 func (r *Repository) Snapshot(id string) (*Snapshot, error) {
 	r.removal.RLock()
 	defer r.removal.RUnlock()
@@ -39,9 +39,8 @@ func (s *Snapshot) Close() {
 // Repository returns the repository of the backup.
 func (s *Snapshot) Repository() *Repository { return s.r }
 
-// Check reads the index entries of everything the backup needs, and nothing
-// else. It quickly finds a missing record, or a manifest made for other
-// content.
+// Check reads only the index entries that the backup needs. It quickly finds a missing record, or a manifest that
+// does not match its content.
 func (s *Snapshot) Check() error {
 	root, err := s.r.contentRoot(s.Manifest)
 	if err != nil {
@@ -53,8 +52,8 @@ func (s *Snapshot) Check() error {
 	return nil
 }
 
-// contentRoot computes the digest over the hashes of all chunks, and checks
-// that the size of each matches its place in a file.
+// contentRoot computes the digest over the hashes of all chunks, and checks that the size of each matches its
+// position in a file.
 func (r *Repository) contentRoot(m *Manifest) (root Hash, err error) {
 	h := blake3.New()
 	for i := range m.Entries {

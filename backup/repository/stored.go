@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// stored is a file of the repository open for reading. What the disk cannot
-// read is damage, and the error names the file: a retry does not help.
+// stored is a file of the repository open for reading. Data that the disk cannot read is damage, because a retry
+// does not help, and the error names the file.
 type stored struct {
 	durable.Reader
 	name string
@@ -26,7 +26,7 @@ func (r *Repository) openStored(name string) (*stored, error) {
 	return &stored{Reader: f, name: name}, nil
 }
 
-// read reads all of a file.
+// read reads a whole file.
 func (r *Repository) read(name string) ([]byte, error) {
 	f, err := r.openStored(name)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *stored) ReadAt(p []byte, off int64) (int, error) {
 	return n, lost(s.name, off+int64(n), err)
 }
 
-// lost returns ErrDamaged if err says that the medium or the file system lost
-// data, otherwise err. Lack of memory or descriptors is temporary.
+// lost returns ErrDamaged if err means that the medium or the file system lost data, otherwise err. Lack of memory
+// or descriptors is temporary.
 func lost(name string, at int64, err error) error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	if errno == syscall.EIO || errno == syscall.EBADMSG || errno == errCorrupt {

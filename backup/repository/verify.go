@@ -17,7 +17,7 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Backups int   // undamaged ones
+	Backups int   // number of undamaged backups
 	Chunks  int64 // stored records read
 	Bytes   int64 // of packs
 
@@ -26,13 +26,12 @@ type Report struct {
 	Affected []string
 }
 
-// Err returns all damage as one error, nil if there is none.
+// Err returns all damage as one error, or nil.
 func (p Report) Err() error { return errors.Join(p.Damage...) }
 
-// Verify reads everything: every byte of every pack, index and manifest, the
-// content of every chunk, the checksum of every file. Damage is in the Report;
-// an error says why not everything was read. Backups taken meanwhile are not
-// verified; nothing is removed meanwhile.
+// Verify reads every byte of every pack, index and manifest, and verifies the content of every chunk and the
+// checksum of every file. The Report contains the damage; an error means that not everything was read. Backups taken
+// meanwhile are not verified; nothing is removed meanwhile.
 //
 // progress, if set, is called with the bytes of packs read and their total.
 func (r *Repository) Verify(ctx context.Context, progress func(done, total int64)) (Report, error) {
@@ -99,7 +98,7 @@ func (v *verification) note(err error) error {
 	return nil
 }
 
-// noteIndex is note for an error of an index, which it marks as damaged.
+// noteIndex is note for an index error. It marks the index as damaged.
 func (v *verification) noteIndex(x *index, err error) error {
 	if err != nil {
 		v.broken[x.number] = true
@@ -127,7 +126,7 @@ func (v *verification) index(x *index) error {
 	return nil
 }
 
-// packs reads some of the packs.
+// packs verifies the packs that it receives.
 func (v *verification) packs(ctx context.Context, next <-chan verifiedPack) error {
 	rd, err := v.r.NewReader()
 	if err != nil {
@@ -145,7 +144,7 @@ func (v *verification) packs(ctx context.Context, next <-chan verifiedPack) erro
 	return nil
 }
 
-// digest compares all bytes of a pack with its digest in the index.
+// digest verifies all bytes of a pack against its digest in the index.
 func (v *verification) digest(ctx context.Context, p verifiedPack) error {
 	name := packName(p.index, p.info.number)
 	f, err := v.r.openStored(name)
@@ -199,8 +198,8 @@ func (r *verifyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chunks decodes every chunk of a pack. It reports only the first damage, so
-// that a missing pack does not fill the report.
+// chunks decodes every chunk of a pack. It reports only the first damage, so that a missing pack does not flood the
+// report.
 func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) error {
 	content := make([]byte, 0, ChunkSize)
 	noted := false
@@ -209,7 +208,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 			return err
 		}
 		if !v.r.isWhole(e) {
-			return nil // garbage; manifests list what backups need
+			return nil // garbage; the check of manifests covers what backups need
 		}
 		_, err := rd.chunk(ref, e, content)
 		if errors.Is(err, ErrDamaged) {
@@ -227,7 +226,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 	return err
 }
 
-// backup checks a manifest and everything it names.
+// backup verifies a manifest and everything it names.
 func (v *verification) backup(id string) error {
 	m, _, err := v.r.Manifest(id)
 	if errors.Is(err, ErrNotFound) {
@@ -248,7 +247,7 @@ func (v *verification) backup(id string) error {
 	return v.note(err)
 }
 
-// errAffected is a backup that needs data known to be damaged.
+// errAffected means that a backup needs data known to be damaged.
 var errAffected = errors.New("backup needs damaged chunks")
 
 func (v *verification) manifest(m *Manifest) error {

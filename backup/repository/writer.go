@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Writer writes the chunks and the manifest of one backup. Several goroutines
-// may fill Pieces of it at once. It ends with Commit or Abort.
+// Writer writes the chunks and the manifest of one backup. Several goroutines may fill its Pieces at once. It ends
+// with Commit or Abort.
 type Writer struct {
 	r       *Repository
 	session uint32
@@ -26,7 +26,7 @@ type Writer struct {
 	ended  bool
 }
 
-// Begin begins a backup. Nothing is removed from the repository until it ends.
+// Begin starts a backup. Nothing is removed from the repository until the backup ends.
 func (r *Repository) Begin() (*Writer, error) {
 	r.removal.RLock()
 	w, err := r.begin()
@@ -60,8 +60,8 @@ func (r *Repository) begin() (*Writer, error) {
 	}, nil
 }
 
-// newEncoder returns an encoder for as many concurrent calls of EncodeAll as
-// there are processors. Records have hashes, so frames need no checksum.
+// newEncoder returns an encoder that allows one concurrent EncodeAll per processor. Records have hashes, so frames
+// need no checksum.
 func newEncoder() (*zstd.Encoder, error) {
 	// The window must come before the level: SpeedFastest halves a default window.
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
@@ -72,8 +72,7 @@ func newEncoder() (*zstd.Encoder, error) {
 	return encoder, nil
 }
 
-// append stores the new records of pending, in order, and sets the Ref of each.
-// records holds their bytes.
+// append stores the new records of pending in order, and sets the Ref of each. records contains their bytes.
 func (w *Writer) append(pending []pendingChunk, records []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +123,8 @@ func (w *Writer) appendRecords(pending []pendingChunk, records []byte) error {
 	return nil
 }
 
-// number gives each new chunk its Ref, and returns the first. A chunk that
-// another goroutine has stored meanwhile is removed from the records.
+// number assigns a Ref to each new chunk, and returns the first ordinal. It removes chunks from the records that
+// another goroutine has stored meanwhile.
 func (w *Writer) number(pending []pendingChunk, records []byte) (kept []byte, first uint32) {
 	kept, first = records[:0], w.next
 	at := uint32(0)
@@ -147,8 +146,7 @@ func (w *Writer) number(pending []pendingChunk, records []byte) (kept []byte, fi
 	return kept, first
 }
 
-// find returns the stored chunk with that hash. An entry that cannot be read
-// counts as none.
+// find returns the stored chunk with that hash. It ignores an entry that cannot be read.
 func (w *Writer) find(h Hash) (Ref, bool) {
 	ref, ok := w.known.find(h)
 	if !ok {
@@ -158,7 +156,7 @@ func (w *Writer) find(h Hash) (Ref, bool) {
 	return ref, err == nil && e.hash == h && w.r.usable(ref, e)
 }
 
-// entry reads the entry of a chunk, including those of this session.
+// entry reads the entry of a chunk of this or an earlier session.
 func (w *Writer) entry(ref Ref) (entry, error) {
 	if ref.Session != w.session {
 		return w.r.entry(ref)
@@ -170,10 +168,9 @@ func (w *Writer) entry(ref Ref) (entry, error) {
 	return parseEntry(indexName(w.session), w.session, buf[:])
 }
 
-// Commit publishes the backup: its packs, then the index, then the manifest,
-// each synced before the next. It returns the manifest's digest in hex, and how
-// many bytes the backup added to the repository. After an error the backup does
-// not exist, and the caller must call Abort.
+// Commit publishes the backup: its packs, then the index, then the manifest, each synced before the next. It returns
+// the manifest's digest in hex and the number of bytes that the backup added to the repository. After an error the
+// backup does not exist, and the caller must call Abort.
 func (w *Writer) Commit(m *Manifest) (digest string, stored int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +198,7 @@ func (w *Writer) Commit(m *Manifest) (digest string, stored int64, err error) {
 	return digest, stored + n, w.end()
 }
 
-// publishChunks makes packs and index durable.
+// publishChunks makes the packs and the index durable.
 func (w *Writer) publishChunks() (stored int64, err error) {
 	if err := w.packs.finish(); err != nil {
 		return 0, err
@@ -216,8 +213,7 @@ func (w *Writer) publishChunks() (stored int64, err error) {
 	return stored + w.index.size, nil
 }
 
-// Abort gives up the backup and removes what it wrote. After Commit it does
-// nothing.
+// Abort abandons the backup and removes its files. After Commit it does nothing.
 func (w *Writer) Abort() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +221,7 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	var err error
-	if !w.index.published { // otherwise they are garbage for Collect
+	if !w.index.published { // otherwise the packs are garbage for Collect
 		err = w.packs.abort()
 	}
 	if err := errors.Join(err, w.end()); err != nil {
@@ -234,7 +230,7 @@ func (w *Writer) Abort() error {
 	return nil
 }
 
-// end releases everything that was not published.
+// end releases everything that is not published.
 func (w *Writer) end() error {
 	w.ended = true
 	defer w.r.removal.RUnlock()
