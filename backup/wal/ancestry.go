@@ -9,10 +9,9 @@ type Position struct {
 	LSN        xlog.LSN
 }
 
-// Leads reports whether the history of a generation, up to the end of its
-// latest timeline, contains a position. A backup can be rolled forward to it if
-// the history contains the backup's end: a backup that was still running where
-// the history forked off has pages from after the fork.
+// Leads reports whether the history of a generation, up to the end of its latest timeline, contains a position. A
+// backup can be rolled forward to the generation if the history contains the backup's end: a backup that was still
+// running at the fork has pages from after it.
 func (a *Archive) Leads(from Position, generation int) bool {
 	t := Target{Generation: generation, LSN: 1}
 	spans, err := a.targetSpans(&t)

@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Append checks data, the WAL at position at, and writes it. Sync makes it
-// durable. After an error, call Start again.
+// Append checks data, the WAL at position at, and writes it. Sync makes it durable. After an error, the caller must
+// call Start again.
 func (w *Writer) Append(at xlog.LSN, data []byte) error {
 	if w.failed != nil {
 		return w.failed
@@ -34,7 +34,7 @@ func (w *Writer) Append(at xlog.LSN, data []byte) error {
 	return nil
 }
 
-// append writes WAL of the open segment.
+// append writes WAL to the open segment.
 func (w *Writer) append(data []byte) error {
 	if w.file == nil {
 		if err := w.open(); err != nil {
@@ -70,8 +70,7 @@ func (w *Writer) open() error {
 	return w.reopen(path)
 }
 
-// allocate gives a segment's file its blocks, so that a full disk is found
-// before WAL has been asked for.
+// allocate allocates the blocks of a segment file, so that a full disk is detected before any WAL is read.
 func (w *Writer) allocate(f durable.File) error {
 	return f.Allocate(int64(w.branch.info().SegmentSize))
 }
@@ -83,7 +82,7 @@ func (w *Writer) reopen(path string) (err error) {
 	return nil
 }
 
-// finish completes a full segment.
+// finish syncs and closes a full segment, and moves on to the next.
 func (w *Writer) finish() error {
 	if err := w.syncFile(); err != nil {
 		return err
@@ -108,10 +107,9 @@ func (w *Writer) syncFile() error {
 	return nil
 }
 
-// Sync makes what was appended durable. It returns the end of the last complete
-// record, and the times of the commits that became durable since the last call.
-// Only that end may be reported to the server: a record that is still
-// incomplete cannot be checked.
+// Sync makes the appended WAL durable. It returns the end of the last complete record, and the times of the commits
+// that became durable since the last call. Report only that end to the server: an incomplete record cannot be
+// checked.
 func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 	if w.failed != nil {
 		return 0, nil, w.failed
@@ -127,13 +125,12 @@ func (w *Writer) Sync() (durable xlog.LSN, commits []time.Time, err error) {
 	return w.whole(), commits, nil
 }
 
-// whole is the end of the last complete record received. A record that switches
-// segments ends with its segment, and padding follows it; the end is limited to
-// what was received, because the server may remove WAL up to this position
-// while it still writes the padding.
+// whole returns the end of the last complete record received. A record that switches segments ends with its segment,
+// and padding follows it; the end is limited to the received WAL, because the server may remove WAL up to this
+// position while it still writes the padding.
 func (w *Writer) whole() xlog.LSN { return min(w.scan.End(), w.scan.Position()) }
 
-// advance makes a segment readable up to end. sum is the summary of a full one.
+// advance makes a segment readable up to end. sum is the summary of a full segment, otherwise nil.
 func (w *Writer) advance(key segmentKey, end xlog.LSN, sum *summary) {
 	a := w.archive
 	a.mu.Lock()

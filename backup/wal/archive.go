@@ -14,8 +14,7 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Archive is the WAL of one database, of all its generations. It is safe for
-// concurrent use.
+// Archive is the WAL of all generations of one database. It is safe for concurrent use.
 type Archive struct {
 	dir   string
 	fsys  durable.FS
@@ -26,23 +25,22 @@ type Archive struct {
 	mu       sync.Mutex
 	branches map[int]*branch
 	damaged  map[int]*generationError // excluded
-	grown    chan struct{}            // closed and replaced when an end moves
+	grown    chan struct{}            // closed and replaced when the end of a segment moves
 }
 
 // Options are the options of Open.
 type Options struct {
 	Logger *slog.Logger // nil = none
-	// ReadOnly changes nothing on disk. Another process may have the archive open
-	// for writing; what it receives after Open is not visible.
+	// ReadOnly changes nothing on disk. Another process may have the archive open for writing; WAL that it receives
+	// after Open is not visible.
 	ReadOnly bool
 
 	fsys durable.FS // for tests
 }
 
-// Open opens the archive in dir, creating it if necessary, and recovers from a
-// crash: it removes unfinished files, compresses full segments, and removes
-// duplicates. A generation whose own files are damaged is excluded and left
-// unchanged: what needs it gets an [ErrGap].
+// Open opens the archive in dir, creating it if necessary, and recovers from a crash: it removes unfinished files,
+// compresses full segments, and removes duplicates. It excludes a generation whose own files are damaged and leaves
+// it unchanged: readers that need it get an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
 	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{})}
 	if a.fsys == nil {
@@ -117,8 +115,8 @@ func (a *Archive) load(readOnly bool) error {
 	return a.recoverFiles()
 }
 
-// loadBranch reads a generation's directory. It returns nil if the directory
-// lacks the generation's file, because a crash interrupted Create.
+// loadBranch reads a generation's directory. It returns nil if the directory lacks the generation file, because a
+// crash interrupted Create.
 func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 	dir := filepath.Join(a.dir, strconv.Itoa(number))
 	known, err := readGeneration(dir)
@@ -188,7 +186,7 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 		s.end = b.limit(key)
 	}
 	if other := b.segments[key]; other != nil && other.compressed {
-		return nil // resolveDuplicates decides which one counts
+		return nil // resolveDuplicates decides which one is valid
 	}
 	b.segments[key] = s
 	return nil
@@ -207,8 +205,8 @@ func (a *Archive) Close() error {
 	return nil
 }
 
-// Create creates a generation durably. parent is nil if it forked from nothing
-// in this archive. Create is idempotent for the same parent.
+// Create creates a generation durably. parent is nil if it did not fork from a generation of this archive. Create is
+// idempotent for the same parent.
 func (a *Archive) Create(number int, parent *Parent) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,8 +242,8 @@ func sameParent(a, b *Parent) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-// Generation returns what is known of a generation; an error if it does not
-// exist, an [ErrGap] if it is excluded.
+// Generation returns the metadata of a generation. It returns an error if the generation does not exist, and an
+// [ErrGap] if it is excluded.
 func (a *Archive) Generation(number int) (Generation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,8 +254,7 @@ func (a *Archive) Generation(number int) (Generation, error) {
 	return *b.info(), nil
 }
 
-// Generations returns what is known of every generation that is not excluded,
-// by number.
+// Generations returns the metadata of every generation that is not excluded, by number.
 func (a *Archive) Generations() map[int]Generation {
 	a.mu.Lock()
 	defer a.mu.Unlock()

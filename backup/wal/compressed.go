@@ -32,10 +32,10 @@ const (
 	chunkSize     = 1 << 20 // bytes of WAL in a chunk
 )
 
-// castagnoli is the table of CRC-32C, which hash/crc32 never changes.
+// castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged marks a file whose content is not what was written.
+// errDamaged means that the content of a file is not as it was written.
 var errDamaged = errors.New("the file is damaged")
 
 func damagedf(format string, args ...any) error {
@@ -48,8 +48,7 @@ type codec struct {
 	dec *zstd.Decoder
 }
 
-// sharedCodec is used by all archives: its tables take megabytes, and there is
-// an archive for each database.
+// sharedCodec is shared by all archives: its tables take megabytes, and each database has an archive.
 var sharedCodec = sync.OnceValues(newCodec)
 
 func newCodec() (*codec, error) {
@@ -86,7 +85,7 @@ func (i segmentInfo) encode() []byte {
 	return h
 }
 
-// check compares a segment's header with the one it should have.
+// check compares a segment's header with the expected one.
 func (i segmentInfo) check(head []byte) error {
 	if bytes.Equal(head, i.encode()) {
 		return nil
@@ -104,7 +103,7 @@ func chunkSum(n int, stored []byte) uint32 {
 	return crc32.Update(crc32.Checksum(number[:], castagnoli), castagnoli, stored)
 }
 
-// compress writes the WAL in from, info.size bytes, to a compressed segment.
+// compress compresses info.size bytes of WAL from from into a segment file.
 func (c *codec) compress(to durable.File, from io.ReaderAt, info segmentInfo) (stored int64, err error) {
 	head := info.encode()
 	if _, err := to.WriteAt(head, 0); err != nil {
@@ -127,8 +126,8 @@ func (c *codec) compress(to durable.File, from io.ReaderAt, info segmentInfo) (s
 	return stored, nil
 }
 
-// decompress reads and checks a compressed segment and calls each with the
-// chunks from number skip on. A chunk is valid until each returns.
+// decompress reads and checks a compressed segment and calls each with its chunks, starting at number skip. A chunk
+// is valid until each returns.
 func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]byte) error) error {
 	in := io.NewSectionReader(f, 0, 1<<40)
 	head := make([]byte, segmentHeader)

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// compressRetry is the delay before another attempt to compress a segment.
-// Until then the segment stays partial, which is just as durable.
+// compressRetry is the delay before compression of a segment is retried. Until then the segment stays partial, which
+// is equally durable.
 const compressRetry = 30 * time.Second
 
-// compressor compresses the full segments of a generation in the background, in
-// order. What is left when it is closed is compressed when the archive is opened
-// again.
+// compressor compresses the full segments of a generation in the background, in order. Opening the archive
+// compresses those left over when it is closed.
 type compressor struct {
 	archive *Archive
 	branch  *branch
-	full    chan struct{} // a segment has become full
+	full    chan struct{} // a segment is full
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
@@ -51,15 +50,15 @@ func (p *compressor) run(ctx context.Context) {
 	}
 }
 
-// wake is called after a segment has become full.
+// wake triggers compression after a segment becomes full.
 func (p *compressor) wake() {
 	select {
 	case p.full <- struct{}{}:
-	default: // an attempt is about to begin
+	default: // an attempt is already pending
 	}
 }
 
-// compress compresses all full segments, up to the first that fails.
+// compress compresses all full segments in order. It stops at the first failure.
 func (p *compressor) compress(ctx context.Context) {
 	p.working.Lock()
 	defer p.working.Unlock()
@@ -78,7 +77,7 @@ func (p *compressor) compress(ctx context.Context) {
 	p.err = err
 }
 
-// wait returns when all full segments are compressed or one cannot be.
+// wait returns when all full segments are compressed or one cannot be compressed.
 func (p *compressor) wait() {
 	if p.failure() == nil {
 		p.compress(context.Background())
@@ -99,7 +98,7 @@ func (p *compressor) close() {
 	p.done.Wait()
 }
 
-// fullPartials returns the full segments that are to be compressed, in order.
+// fullPartials returns the full segments that are not compressed yet, in order.
 func (a *Archive) fullPartials(b *branch) (keys []segmentKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,8 +111,7 @@ func (a *Archive) fullPartials(b *branch) (keys []segmentKey) {
 	return keys
 }
 
-// compressFull compresses a full segment. A damaged one stays as it is, and its
-// readers get the error.
+// compressFull compresses a full segment. A damaged segment stays as it is, and its readers get the error.
 func (a *Archive) compressFull(b *branch, key segmentKey) (err error) {
 	s := a.segment(b, key)
 	if s == nil {

@@ -9,7 +9,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// segment returns a copy of a segment, nil if it does not exist.
+// segment returns a copy of a segment, or nil if it does not exist.
 func (a *Archive) segment(b *branch, key segmentKey) *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,10 +27,8 @@ func (a *Archive) setSegment(b *branch, s *segment) {
 	b.segments[s.segmentKey] = s
 }
 
-// compressedSince returns the compressed segment if err says that the partial
-// file was not found because the segment was compressed meanwhile: by this
-// process or, if the archive is read-only, by another. Otherwise it returns
-// nil.
+// compressedSince returns the compressed segment if err means that the partial file disappeared because the segment
+// was compressed: by this process or, if the archive is read-only, by another. Otherwise it returns nil.
 func (a *Archive) compressedSince(b *branch, s *segment, err error) *segment {
 	if !notExist(err) {
 		return nil
@@ -72,7 +70,7 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 	return s.summary, nil
 }
 
-// loadSummary reads a summary. If there is none it makes it from the WAL and
+// loadSummary reads the summary of a segment. If it is missing or damaged, loadSummary rebuilds it from the WAL and
 // publishes it.
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
@@ -93,7 +91,7 @@ func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, er
 	return sum, err
 }
 
-// makeSummary makes a compressed segment's summary from the WAL.
+// makeSummary builds a compressed segment's summary from the WAL.
 func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
 	scan, sum, err := a.scannerAt(b, s.segmentKey)
 	if err != nil {
@@ -104,10 +102,9 @@ func (a *Archive) makeSummary(b *branch, s *segment) (*summary, error) {
 	return sum, err
 }
 
-// Covers checks that the archive has every segment of the WAL between two
-// positions, in the history of a timeline of a generation. Otherwise it returns
-// a *GapError, which wraps ErrGap. Covers checks names, sizes and headers of
-// files, and is fast; Check reads the WAL.
+// Covers checks that the archive has every segment of the WAL between two positions, in the history of a timeline of
+// a generation. Otherwise it returns a *GapError, which wraps ErrGap. Covers is fast, because it checks only names,
+// sizes and headers of files; Check reads the WAL.
 func (a *Archive) Covers(generation int, timeline uint32, from, to xlog.LSN) error {
 	spans, err := a.spans(generation, timeline)
 	if err != nil {
@@ -130,10 +127,10 @@ func (a *Archive) Covers(generation int, timeline uint32, from, to xlog.LSN) err
 	return a.checkFirstRecord(spans, from, to)
 }
 
-// checkHeader checks a segment without reading all of it.
+// checkHeader checks the header and the size of a segment.
 func (a *Archive) checkHeader(b *branch, s *segment) error {
 	if !s.compressed {
-		return nil // it was scanned at the start, or written since
+		return nil // it was scanned by Open, or written since
 	}
 	stop := errors.New("enough")
 	err := a.decompress(b, s, 0, func([]byte) error { return stop })
@@ -147,9 +144,8 @@ func (a *Archive) checkHeader(b *branch, s *segment) error {
 	return err
 }
 
-// checkFirstRecord checks that WAL read from position from on begins with a
-// complete record: in the first segment of the archive, the rest of an earlier
-// record is of no use.
+// checkFirstRecord checks that WAL from position from on begins with a complete record: in the first segment of the
+// archive, the rest of an earlier record is useless.
 func (a *Archive) checkFirstRecord(spans []span, from, to xlog.LSN) error {
 	size := segmentSizeOf(spans)
 	n := uint64(from) / size
@@ -170,8 +166,7 @@ func (a *Archive) checkFirstRecord(spans []span, from, to xlog.LSN) error {
 	return nil
 }
 
-// Check is Covers, and reads and checks all of the WAL. progress, if not nil,
-// is called with the position.
+// Check is Covers, and also reads and checks all of the WAL. progress, if not nil, is called with the position.
 func (a *Archive) Check(ctx context.Context, generation int, timeline uint32, from, to xlog.LSN, progress func(xlog.LSN)) error {
 	if err := a.Covers(generation, timeline, from, to); err != nil {
 		return err
@@ -187,9 +182,8 @@ func (a *Archive) Check(ctx context.Context, generation int, timeline uint32, fr
 // errEnough ends a scan early.
 var errEnough = errors.New("enough")
 
-// scanPath calls each for the records that start between two positions. It
-// reads from the start of the first segment, so from need not be a record's
-// start.
+// scanPath calls each with every record that starts between two positions. It reads from the start of the first
+// segment, so from need not be the start of a record.
 func (a *Archive) scanPath(ctx context.Context, spans []span, from, to xlog.LSN, progress func(xlog.LSN), each func(*xlog.Record) error) error {
 	size := segmentSizeOf(spans)
 	start := xlog.LSN(uint64(from) &^ (size - 1))
@@ -223,12 +217,11 @@ func (a *Archive) scanPath(ctx context.Context, spans []span, from, to xlog.LSN,
 	return err
 }
 
-// ChangedPages returns what the WAL between two positions changed; an error
-// that wraps ErrGap if it is not complete.
+// ChangedPages returns the changes that the WAL between two positions made. The error wraps ErrGap if the WAL is not
+// complete.
 //
-// Pages that a relation got without WAL are not included: a file that grew
-// contains pages of zeros, or pages that are named. The caller must therefore
-// also read everything after the previous length of a file.
+// It does not include pages that a relation got without WAL: pages of zeros in a file that grew. The caller must
+// therefore also read everything after the previous length of a file.
 func (a *Archive) ChangedPages(ctx context.Context, generation int, timeline uint32, from, to xlog.LSN) (*xlog.Changes, error) {
 	if err := a.Covers(generation, timeline, from, to); err != nil {
 		return nil, err

@@ -7,9 +7,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Drain archives what a server that was shut down wrote after the end of its
-// generation in the archive. dir is the pg_wal of the server, last the start of
-// the last record it wrote. No receiver may run for the generation.
+// Drain archives the WAL that a server wrote before it was shut down and that its generation in the archive lacks.
+// dir is the server's pg_wal, last the start of the last record. No receiver may be running for the generation.
 func (a *Archive) Drain(generation int, dir string, timeline uint32, last xlog.LSN) error {
 	w, err := a.Writer(generation)
 	if err != nil {
@@ -28,7 +27,7 @@ func (a *Archive) Drain(generation int, dir string, timeline uint32, last xlog.L
 	}
 	from := source{dir: dir, timeline: timeline, size: w.branch.info().SegmentSize}
 	defer from.close()
-	var length [4]byte // xl_tot_len, which is within one page
+	var length [4]byte // xl_tot_len never spans pages
 	if _, err := from.read(length[:], last); err != nil {
 		return err
 	}

@@ -15,44 +15,40 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Recovery brings a data directory to a position, with PostgreSQL and WAL from
-// the archive.
+// Recovery recovers a data directory to a position, with PostgreSQL and WAL from the archive.
 type Recovery struct {
 	Archive *Archive
-	// Start and Consistent are start and stop of the backup: replay begins at
-	// Start, and the data directory is consistent at Consistent.
+	// Start and Consistent are the start and stop of the backup: replay begins at Start, and the data directory is
+	// consistent at Consistent.
 	Start, Consistent xlog.LSN
 	// Target is the last record to replay (Resolution.Reach).
 	Target Point
 	Dir    string // the data directory
 
-	// Connect opens a session as superuser, which succeeds once the server is
-	// consistent. Exited is closed when the process of the server has ended.
+	// Connect opens a session as superuser, which succeeds once the server is consistent. Exited is closed when the
+	// server process has ended.
 	Connect func(context.Context) (*pgx.Conn, error)
 	Exited  <-chan struct{}
 	// Progress, if not nil, is called with the replay position.
 	Progress func(replayed xlog.LSN)
 }
 
-// feedAhead is how many segments after the one being replayed are installed.
+// feedAhead is the number of segments installed ahead of the one being replayed.
 const feedAhead = 8
 
 const (
-	// feedEvery is the interval of polls of the replay position. Replay of a
-	// segment of 16 MiB takes about a tenth of a second.
+	// feedEvery is the interval of polls of the replay position. Replay of a 16 MiB segment takes about a tenth of a
+	// second.
 	feedEvery = 10 * time.Millisecond
-	// unresponsiveEvery is the interval in which a server that does not answer
-	// gets feedAhead more segments.
+	// unresponsiveEvery is the interval at which a server that does not answer gets feedAhead more segments.
 	unresponsiveEvery = time.Second
 )
 
-// Settings returns the server settings for this recovery, to be used with the
-// file standby.signal. A standby that lacks WAL waits for it; other kinds of
-// recovery would take it for the end of WAL and promote. At the target, and
-// only there, the server pauses. If a transaction with many subtransactions is
-// open at the target, the server accepts no connections before it is a primary,
-// so nothing could end the pause, and it promotes itself. The WAL of its new
-// timeline is kept until a slot keeps it.
+// Settings returns the server settings for this recovery, to be used with standby.signal. A standby that lacks WAL
+// waits for it; other kinds of recovery would treat that as the end of WAL and promote. The server pauses at the
+// target, and only there. If a transaction with many subtransactions is open at the target, the server accepts no
+// connections until it is a primary, so nothing could end the pause, and it promotes itself. wal_keep_size keeps the
+// WAL of its new timeline until a slot does.
 func (r Recovery) Settings() map[string]string {
 	return map[string]string{
 		"recovery_target_lsn":         r.Target.Start.String(),
@@ -72,9 +68,8 @@ func (r Recovery) Settings() map[string]string {
 	}
 }
 
-// Prepare prepares pg_wal of a data directory on which no server was started.
-// It removes what is there, since segments may be recycled ones or another
-// history's with the same names, and installs the first segments.
+// Prepare prepares pg_wal of a data directory on which no server was started. It removes existing files, since
+// segments may be recycled or belong to another history with the same names, and installs the first segments.
 func (r Recovery) Prepare(ctx context.Context) error {
 	if err := r.Archive.Covers(r.Target.Generation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
 		return err
@@ -92,8 +87,7 @@ func (r Recovery) Prepare(ctx context.Context) error {
 	return f.installUpTo(ctx, f.next+feedAhead)
 }
 
-// Fill is Prepare, and installs everything up to the target, for a server that
-// is not fed.
+// Fill is Prepare, and also installs all segments up to the target, for a server that is not fed.
 func (r Recovery) Fill(ctx context.Context) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
@@ -105,9 +99,8 @@ func (r Recovery) Fill(ctx context.Context) error {
 	return f.installUpTo(ctx, f.last)
 }
 
-// Run feeds the server, which runs on the prepared directory, until it pauses
-// at the target or has promoted itself there, and checks its position. Run can
-// be called again after it was cancelled or its process was killed. If WAL is
+// Run feeds the server that runs on the prepared directory until it pauses at the target or promotes itself there,
+// and checks its position. Run can be called again after it was cancelled or its process was killed. If WAL is
 // missing or damaged it returns a *GapError, and the server keeps waiting.
 func (r Recovery) Run(ctx context.Context) error {
 	if err := r.Archive.Covers(r.Target.Generation, r.Target.Timeline, r.Start, r.Target.End); err != nil {
@@ -120,7 +113,7 @@ func (r Recovery) Run(ctx context.Context) error {
 	if err := f.resume(); err != nil {
 		return err
 	}
-	// The server does not report its position before it is consistent.
+	// A server that is not consistent yet does not report its position.
 	if err := f.installUpTo(ctx, max(f.next+feedAhead, uint64(max(r.Consistent, 1)-1)/f.size)); err != nil {
 		return err
 	}
@@ -133,11 +126,11 @@ func (r Recovery) Run(ctx context.Context) error {
 	lastAnswer := time.Now()
 	for {
 		if conn == nil || conn.IsClosed() {
-			conn, _ = r.Connect(ctx) // nil while it does not accept connections
+			conn, _ = r.Connect(ctx) // nil while the server accepts no connections
 		}
 		if conn != nil {
 			switch done, err := r.step(ctx, conn, f); {
-			case errors.Is(err, errNoAnswer): // retried until the server has ended
+			case errors.Is(err, errNoAnswer): // retry until the server has ended
 			case done || err != nil:
 				return err
 			default:
@@ -160,15 +153,14 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// errNoAnswer is a broken connection.
+// errNoAnswer means that the connection is broken.
 var errNoAnswer = errors.New("the server does not answer")
 
 // waitsForWAL is the startup process's wait_event while it waits for a segment.
 const waitsForWAL = "RecoveryRetrieveRetryInterval"
 
-// step polls the replay position and installs the next segments. Within a
-// record longer than the installed segments, the position does not advance, and
-// the server waits for WAL.
+// step polls the replay position and installs the next segments. Within a record longer than the installed segments,
+// the position does not advance, and the server waits for WAL.
 func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done bool, err error) {
 	var recovering bool
 	var text, pause, wait, file string
@@ -199,8 +191,8 @@ func (r Recovery) step(ctx context.Context, conn *pgx.Conn, f *feeder) (done boo
 	return false, f.installUpTo(ctx, uint64(replayed)/f.size+feedAhead)
 }
 
-// verifyPromoted checks where the timeline of a server that promoted itself
-// begins. file is the segment it writes to.
+// verifyPromoted checks the start of the timeline of a server that promoted itself. file is the segment it writes
+// to.
 func (r Recovery) verifyPromoted(file string, size uint64) error {
 	timeline, _, ok := xlog.ParseSegmentName(file, size)
 	if !ok {
@@ -224,8 +216,8 @@ func (r Recovery) verifyPromoted(file string, size uint64) error {
 	return nil
 }
 
-// verify checks where a server has paused. A server also pauses earlier if its
-// settings are too small for the primary's according to the WAL.
+// verify checks the position of a paused server. A server also pauses earlier if the WAL shows that its settings are
+// smaller than the primary's.
 func (r Recovery) verify(replayed xlog.LSN) error {
 	if replayed != r.Target.End {
 		return fmt.Errorf("recover: the server has paused at %v, not at the target's end %v; its log says why", replayed, r.Target.End)
@@ -269,8 +261,7 @@ func (f *feeder) clear() error {
 	return nil
 }
 
-// installHistory installs the history file of the target's timeline; timeline 1
-// has none.
+// installHistory installs the history file of the target's timeline. Timeline 1 has none.
 func (f *feeder) installHistory() error {
 	if f.r.Target.Timeline == 1 {
 		return nil
@@ -284,9 +275,9 @@ func (f *feeder) installHistory() error {
 	return durable.WriteFile(filepath.Join(f.dir(), name), text, 0o600)
 }
 
-// resume finds where to continue: a restarted server begins at its last restart
-// point, and removes only older segments. Existing segments are installed
-// again, because a power cut may have destroyed their content.
+// resume determines the segment to continue with: a restarted server begins at its last restart point, and has
+// removed only older segments. Existing segments are installed again, because a power cut may have destroyed their
+// content.
 func (f *feeder) resume() error {
 	entries, err := os.ReadDir(f.dir())
 	if err != nil {
@@ -307,7 +298,7 @@ func (f *feeder) installMore(ctx context.Context) error {
 	return f.installUpTo(ctx, f.next+feedAhead-1)
 }
 
-// installUpTo installs the segments up to number n, or the last.
+// installUpTo installs the segments up to number n, but not beyond the last.
 func (f *feeder) installUpTo(ctx context.Context, n uint64) error {
 	for n = min(n, f.last); f.next <= n; f.next++ {
 		if err := ctx.Err(); err != nil {
@@ -320,8 +311,8 @@ func (f *feeder) installUpTo(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// install installs a complete segment by a rename. The last one contains
-// nothing after the target, so WAL after it can never be replayed.
+// install installs a complete segment by rename. The last segment contains nothing after the target, so WAL after
+// the target can never be replayed.
 func (f *feeder) install(n uint64) error {
 	start := xlog.LSN(n * f.size)
 	end := min(start+xlog.LSN(f.size), f.r.Target.End)

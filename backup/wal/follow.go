@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// flushDelay is the delay from a write to the WAL to the next poll of the flush
-	// position. While the write is not flushed, the delay doubles with each poll.
+	// flushDelay is the delay from a WAL write to the next poll of the flush position. It doubles with each poll
+	// until the write is flushed.
 	flushDelay = time.Millisecond
-	// pollInterval is the interval of polls while the server writes. Polling for
-	// each of thousands of commits a second would take CPU time from the server.
-	// The archive lags by at most this plus the time of one poll: 99 of 100 commits
-	// should be in it within 25 ms.
+	// pollInterval is the interval of polls while the server writes. Polling for each of thousands of commits per
+	// second would take CPU time from the server. The archive lags by at most this plus the time of one poll: it
+	// should have 99 of 100 commits within 25 ms.
 	pollInterval = 20 * time.Millisecond
 	// idlePoll is the interval of polls of a server that writes nothing.
 	idlePoll = time.Second
 	// unwatchedPoll replaces idlePoll where writes cannot be watched.
 	unwatchedPoll = 50 * time.Millisecond
-	// queryTimeout bounds the time the server may take to answer.
+	// queryTimeout bounds the server's response time.
 	queryTimeout = 60 * time.Second
 
-	// pieceSize is how much WAL is read at once.
+	// pieceSize is the maximum size of a read of WAL.
 	pieceSize = 128 << 10
-	// maxUnsynced is how much WAL is written between two syncs.
+	// maxUnsynced is the maximum amount of WAL written between two syncs.
 	maxUnsynced = 4 << 20
 )
 
@@ -40,12 +39,12 @@ type follower struct {
 	watch *dirWatch
 	buf   []byte
 
-	end      xlog.LSN    // of the timeline
+	end      xlog.LSN    // end of the timeline
 	slot     xlog.LSN    // restart_lsn of the slot
-	baseline walPosition // the oldest poll with the current flush position
+	baseline walPosition // the first poll that found the current flush position
 }
 
-// run receives until an error. It returns nil at the end of the timeline.
+// run receives until an error. At the end of the timeline it returns nil.
 func (f *follower) run(ctx context.Context) error {
 	defer f.from.close()
 	defer f.watch.close()
@@ -86,7 +85,7 @@ func (f *follower) run(ctx context.Context) error {
 		case newly:
 			continue // something may have been written before the watch was armed
 		}
-		f.buf = nil // there is a follower for each database
+		f.buf = nil // save memory: each database has a follower
 		if now.inserted > now.flushed {
 			limit = min(limit, again)
 			again = min(2*again, idlePoll)
@@ -115,7 +114,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// take archives the WAL flushed at a poll.
+// take archives the WAL that was flushed at a poll.
 func (f *follower) take(ctx context.Context, now walPosition) (took bool, err error) {
 	w, end := f.r.writer, min(now.flushed, f.end)
 	for w.pos < end {
@@ -154,11 +153,10 @@ func copyWAL(w *Writer, from *source, buf []byte, to xlog.LSN) error {
 	return nil
 }
 
-// updateRestorable derives up to which time every commit is archived. A commit
-// takes its timestamp before its place in the WAL. Only if a later poll finds
-// the same flush position is everything committed by the time of the earlier
-// poll archived. The server flushes whole pages, so the last record may be
-// incomplete; then what it does is not committed.
+// updateRestorable derives the time up to which every commit is archived. A commit takes its timestamp before its
+// WAL position. Only if a later poll finds the same flush position is everything committed by the time of the
+// earlier poll archived. The server flushes whole pages, so the last record may be incomplete; its effects are then
+// not committed.
 func (f *follower) updateRestorable(now walPosition) {
 	switch {
 	case now.flushed != f.baseline.flushed:
@@ -189,8 +187,8 @@ func (f *follower) advance(ctx context.Context) error {
 // slotPoll is the interval of polls of the slot's state.
 const slotPoll = 10 * time.Second
 
-// errSlot is a slot that no longer reserves WAL. The next session replaces it,
-// and continues where the archive ends if the server still has that WAL.
+// errSlot means that the slot no longer reserves WAL. The next session replaces it, and continues at the end of the
+// archive if the server still has that WAL.
 var errSlot = errors.New("the replication slot is gone, or has lost WAL")
 
 // pollSlot updates the slot in the status.

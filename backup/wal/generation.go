@@ -17,15 +17,12 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Generation is what the archive knows of a generation of a data directory. It
-// is stored in the file "incarnation" of the generation's directory.
+// Generation is the metadata of a generation, stored in the file "incarnation" of its directory.
 type Generation struct {
-	// Parent is where it forked from another generation of this archive; nil if
-	// it did not.
+	// Parent is the fork from another generation of this archive, or nil.
 	Parent *Parent `json:"parent,omitempty"`
-	// System is the cluster's system identifier, SegmentSize the size of its
-	// segments in bytes, Timeline the first one received. They are 0 until WAL
-	// is received.
+	// System is the cluster's system identifier, SegmentSize the size of its segments in bytes, Timeline the first
+	// timeline received. They are 0 until WAL is received.
 	System      uint64 `json:"system,string"`
 	SegmentSize uint64 `json:"segment_bytes"`
 	Timeline    uint32 `json:"timeline"`
@@ -45,7 +42,7 @@ type Gap struct {
 	Timeline uint32    `json:"timeline"`
 	From     xlog.LSN  `json:"from"`
 	To       xlog.LSN  `json:"to"`
-	At       time.Time `json:"at"` // when it was noticed
+	At       time.Time `json:"at"` // time of detection
 	Reason   string    `json:"reason"`
 }
 
@@ -54,7 +51,7 @@ const (
 	generationFormat = 1
 )
 
-// generationError is a damaged file without which a generation cannot be used.
+// generationError means that a file that a generation cannot do without is damaged.
 type generationError struct {
 	path string
 	err  error
@@ -65,7 +62,7 @@ func (e *generationError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrG
 // Unwrap returns ErrGap and the cause.
 func (e *generationError) Unwrap() []error { return []error{ErrGap, e.err} }
 
-// readGeneration reads the file in dir; fs.ErrNotExist if there is none.
+// readGeneration reads the generation file in dir. It returns fs.ErrNotExist if there is none.
 func readGeneration(dir string) (i Generation, err error) {
 	path := filepath.Join(dir, generationFile)
 	text, err := os.ReadFile(path)
@@ -132,7 +129,7 @@ func newBranch(number int, dir string, known Generation) *branch {
 	return b
 }
 
-// info returns what is known of the generation; it is replaced, never changed.
+// info returns the metadata, which is replaced, never modified.
 func (b *branch) info() *Generation { return b.known.Load() }
 
 func (b *branch) path(k segmentKey, suffix string) string {

@@ -10,11 +10,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Link makes dir a copy of the archive out of hard links, while WAL is
-// received. dir must not exist and must be on the same file system. The copy
-// has each segment once, with everything confirmed so far; a partial segment
-// continues to grow after that. What the archive lacks, the copy lacks; a
-// damaged generation is copied unchanged.
+// Link copies the archive to dir with hard links, while WAL is being received. dir must not exist and must be on the
+// same file system. The copy has each segment once, with everything confirmed so far; a partial segment continues to
+// grow afterwards. The copy lacks what the archive lacks; a damaged generation is copied unchanged.
 func (a *Archive) Link(dir string) error {
 	if err := a.link(dir); err != nil {
 		return fmt.Errorf("link WAL archive: %w", err)
@@ -22,8 +20,8 @@ func (a *Archive) Link(dir string) error {
 	return nil
 }
 
-// link holds mu, so that no segment's name disappears: a partial file is
-// removed only after its segment was marked as compressed.
+// link holds mu, so that no segment file disappears: a partial file is removed only after its segment is marked as
+// compressed.
 func (a *Archive) link(dir string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

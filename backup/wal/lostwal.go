@@ -9,8 +9,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// skipGap gives up WAL that the server no longer has: it creates the slot anew,
-// records the gap up to the WAL the new slot reserves, and reports it.
+// skipGap abandons WAL that the server no longer has: it recreates the slot, records the gap up to the WAL that the
+// new slot reserves, and reports it.
 func (r *Receiver) skipGap(ctx context.Context, conn *pgx.Conn, id identity, cause error) error {
 	reserved, err := renewSlot(ctx, conn, r.o.Slot)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Missing returns the WAL that Prune would keep for the same arguments and that
-// the archive lacks: WAL that is followed by later WAL of its generation, or of
-// one that forked off after it. Recorded gaps are not missing.
+// Missing returns the WAL that Prune would keep for the same arguments and that the archive lacks, although there is
+// later WAL in its generation or in one that forked off after it. Recorded gaps are not missing.
 func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -19,7 +18,7 @@ func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		b := a.branches[number]
 		if b == nil {
-			continue // what needs it finds no WAL at all
+			continue // its readers find no WAL at all
 		}
 		for _, timeline := range b.timelines() {
 			problems = append(problems, a.missingBefore(b, timeline, needed)...)
@@ -29,7 +28,7 @@ func (a *Archive) Missing(keep []Keep) (problems []Problem) {
 	return problems
 }
 
-// missingOn returns what a timeline lacks before its last segment.
+// missingOn returns the WAL that a timeline lacks before its last segment.
 func (a *Archive) missingOn(b *branch, timeline uint32, needed xlog.LSN) (problems []Problem) {
 	end := max(needed, a.begins(b, timeline))
 	for _, s := range b.of(timeline) {
@@ -39,12 +38,12 @@ func (a *Archive) missingOn(b *branch, timeline uint32, needed xlog.LSN) (proble
 	return problems
 }
 
-// missingBefore returns what the parent of a timeline lacks before the fork.
-// The segment of the fork is in both.
+// missingBefore returns the WAL that the parent of a timeline lacks before the fork. Both have the segment of the
+// fork.
 func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]xlog.LSN) []Problem {
 	parent, from, fork, err := a.forkOf(b, timeline)
 	if err != nil || parent == nil {
-		return nil // it is not in this archive
+		return nil // the parent is not in this archive
 	}
 	start, some := needed[parent.number]
 	if !some {
@@ -54,15 +53,13 @@ func (a *Archive) missingBefore(b *branch, timeline uint32, needed map[int]xlog.
 	return parent.lacks(from, end, xlog.LSN(uint64(fork)&^(b.info().SegmentSize-1)))
 }
 
-// begins is where a timeline's own WAL begins; 0 if what precedes it is not in
-// this archive.
+// begins returns the start of a timeline's own WAL, or 0 if the WAL before it is not in this archive.
 func (a *Archive) begins(b *branch, timeline uint32) xlog.LSN {
 	_, _, fork, _ := a.forkOf(b, timeline)
 	return fork
 }
 
-// lacks returns the first segment that is missing between two positions, unless
-// that is a recorded gap.
+// lacks returns the first segment missing between two positions, unless that is a recorded gap.
 func (b *branch) lacks(timeline uint32, from, to xlog.LSN) []Problem {
 	for _, gap := range b.info().Gaps {
 		if gap.Timeline == timeline && gap.From <= from && to <= gap.To {

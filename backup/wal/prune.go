@@ -14,24 +14,21 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Keep is a position from which WAL is needed: the start of a backup to be
-// kept, or End.
+// Keep is a position from which WAL is needed: the start of a kept backup, or End.
 type Keep struct {
 	Generation int
 	Start      xlog.LSN
 }
 
-// End is after all WAL. To keep a generation from End keeps only its newest
-// segment: a server that may continue there needs it.
+// End is after all WAL. Keeping a generation from End keeps only its newest segment: a server that may continue
+// there needs it.
 const End = ^xlog.LSN(0)
 
-// Prune removes the WAL that no kept backup can be rolled forward with: in a
-// generation what is before the oldest backup, and generations that no kept
-// backup leads to. A backup leads to its generation, and from there to every
-// generation that forked off after it. A generation with a writer is only
-// pruned up to a Keep of its own. The newest segment of a needed generation
-// stays. A damaged generation stays, and so does everything that forked off
-// from it. Prune returns how many bytes it freed.
+// Prune removes the WAL that no kept backup can be rolled forward with: in each generation the WAL before the oldest
+// backup, and generations that no kept backup leads to. A backup leads to its generation, and from there to every
+// generation that forked off after it. A generation with a writer is pruned only up to a Keep of its own. The newest
+// segment of a needed generation stays. A damaged generation stays, and so does every generation that forked off
+// from it. Prune returns the number of bytes it freed.
 func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +36,7 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 		return 0, errors.New("prune WAL archive: nothing is named to be kept, so nothing is removed")
 	}
 	for number := range a.damaged {
-		keep = append(slices.Clip(keep), Keep{number, 0}) // its history may be needed once it is repaired
+		keep = append(slices.Clip(keep), Keep{number, 0}) // its history may be needed after a repair
 	}
 	needed := a.needed(keep)
 	for number, b := range a.branches {
@@ -56,7 +53,7 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	return freed, nil
 }
 
-// needed returns from where WAL is needed, by generation.
+// needed returns the position from which WAL is needed, by generation.
 func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 	needed := map[int]xlog.LSN{}
 	for _, k := range keep {
@@ -80,9 +77,8 @@ func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 	return needed
 }
 
-// pruneBranch removes the segments that end by from except the newest, or all
-// of them. A summary is removed after its segment, since a summary alone is
-// harmless.
+// pruneBranch removes all segments, or those that end at or before from, except the newest. It removes a summary
+// after its segment, since a summary alone is harmless.
 func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, err error) {
 	newest := b.newest()
 	for key, s := range b.segments {
@@ -144,8 +140,8 @@ type Problem struct {
 	Err        error
 }
 
-// Verify reads every segment and summary and returns those that are damaged.
-// For an excluded generation it returns the file that caused the exclusion.
+// Verify reads every segment and summary and returns the damaged ones. For an excluded generation it returns the
+// file that caused the exclusion.
 func (a *Archive) Verify(ctx context.Context) (problems []Problem, err error) {
 	for number, damaged := range a.damaged {
 		problems = append(problems, Problem{number, filepath.Base(damaged.path), damaged.err})
@@ -199,22 +195,20 @@ func (a *Archive) verifySegment(b *branch, s *segment) (file string, err error) 
 	path := b.path(s.segmentKey, summarySuffix)
 	_, err = readSummary(path, s.segmentKey, a.codec, true)
 	if notExist(err) {
-		return file, nil // it is made when needed
+		return file, nil // it is rebuilt when needed
 	}
 	return filepath.Base(path), err
 }
 
-// Window is the range that a backup can be restored to, on the history of a
-// timeline.
+// Window is the range that a backup can be restored to, in the history of a timeline.
 type Window struct {
 	From, To xlog.LSN // WAL without a gap
-	// FirstCommit and LastCommit are the times of the first and last commits
-	// there; zero when there is none.
+	// FirstCommit and LastCommit are the times of the first and last commits in the range, or zero if there are
+	// none.
 	FirstCommit, LastCommit time.Time
 }
 
-// Window returns the range that a backup with its start at from can be restored
-// to.
+// Window returns the range that a backup that starts at from can be restored to.
 func (a *Archive) Window(ctx context.Context, generation int, timeline uint32, from xlog.LSN) (w Window, err error) {
 	spans, err := a.spans(generation, timeline)
 	if err != nil {

@@ -27,22 +27,21 @@ type ReceiverOptions struct {
 	// SQL opens a session as a superuser.
 	SQL func(context.Context) (*pgx.Conn, error)
 
-	// Lost is called when WAL will never arrive: a Gap was recorded, and restores
-	// across it need a backup made after it. It must not block.
+	// Lost is called after a Gap was recorded, because WAL will never arrive. Restores to times after the gap need a
+	// backup made after it. Lost must not block.
 	Lost func(Gap)
 
 	Logger *slog.Logger // nil = none
 }
 
-// Receiver archives the WAL of a generation from the server's files as the
-// server flushes it. After any failure of the session or the server it
-// reconnects and continues where the archive ends.
+// Receiver archives the WAL of a generation from the server's files as the server flushes it. After any failure of
+// the session or the server it reconnects and continues at the end of the archive.
 type Receiver struct {
 	o       ReceiverOptions
 	writer  *Writer
 	tracker statusTracker
 	stop    context.CancelCauseFunc
-	failed  context.Context // ends with a permanent failure
+	failed  context.Context // cancelled by a permanent failure
 	fail    context.CancelFunc
 	wg      sync.WaitGroup
 	seen    time.Time // when the server last answered
@@ -51,14 +50,13 @@ type Receiver struct {
 	closed bool
 }
 
-// ErrDiverged is a server whose WAL does not continue the archive's: it ends
-// earlier on the same timeline, or belongs to another cluster. Its WAL belongs
-// to another generation.
+// ErrDiverged means that the server's WAL does not continue the archive's: it ends earlier on the same timeline, or
+// belongs to another cluster. Its WAL belongs to another generation.
 var ErrDiverged = errors.New("the server's WAL does not continue the archive's")
 
 var errClosed = errors.New("the receiver was closed")
 
-// OpenReceiver starts to receive. The generation must exist.
+// OpenReceiver starts receiving. The generation must exist.
 func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -81,8 +79,8 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	return r, nil
 }
 
-// Close stops receiving and waits for its goroutines. What was received is
-// durable, or is received again later. Close is idempotent.
+// Close stops receiving and waits for the receiver's goroutines. Received WAL is durable, or will be received again.
+// Close is idempotent.
 func (r *Receiver) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +133,7 @@ const (
 	// firstRetry and lastRetry are the shortest and longest delays between attempts.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
-	// restartTime is how long a server may be unreachable before it is a warning.
+	// restartTime is how long a server may be unreachable before the receiver logs a warning.
 	restartTime = 30 * time.Second
 )
 
@@ -157,7 +155,7 @@ func (r *Receiver) run(ctx context.Context) {
 		if time.Since(began) > lastRetry {
 			wait = firstRetry
 		}
-		// With jitter, so that many receivers do not reconnect at once.
+		// Jitter keeps many receivers from reconnecting at once.
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
@@ -188,10 +186,10 @@ func (r *Receiver) note(err error, fatal bool) {
 	r.o.Logger.Log(context.Background(), level, "WAL receiver retries", "generation", r.o.Generation, "err", err)
 }
 
-// errUnreachable is a server that does not answer.
+// errUnreachable means that the server does not answer.
 var errUnreachable = errors.New("the server cannot be reached")
 
-// session connects and receives until an error.
+// session connects to the server and receives until an error.
 func (r *Receiver) session(ctx context.Context) error {
 	conn, err := r.o.SQL(ctx)
 	if err != nil {
@@ -204,7 +202,7 @@ func (r *Receiver) session(ctx context.Context) error {
 	return err
 }
 
-// runSession receives over a connection.
+// runSession receives over one connection.
 func (r *Receiver) runSession(ctx context.Context, conn *pgx.Conn) error {
 	id, err := identify(ctx, conn)
 	if err != nil {
@@ -244,7 +242,7 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 		return err
 	}
 	if _, _, received := r.writer.Latest(); !received && len(history) > 0 {
-		// The slot may reserve WAL from before the fork, on another timeline.
+		// The slot may reserve WAL from before the fork, which is on another timeline.
 		from = max(from, history[len(history)-1].At&^xlog.LSN(id.segmentSize-1))
 	}
 	for {
@@ -269,8 +267,8 @@ func (r *Receiver) receive(ctx context.Context, conn *pgx.Conn, id identity, res
 	}
 }
 
-// startPosition returns where to continue: at the end of the archive, where the
-// generation forked, or at the WAL that the slot reserves.
+// startPosition returns the position to continue at: the end of the archive, the fork of the generation, or the
+// start of the WAL that the slot reserves.
 func (r *Receiver) startPosition(id identity, reserved xlog.LSN) (timeline uint32, from xlog.LSN, err error) {
 	known, _ := r.o.Archive.Generation(r.o.Generation)
 	timeline, end, ok := r.writer.Latest()
@@ -287,7 +285,7 @@ func (r *Receiver) startPosition(id identity, reserved xlog.LSN) (timeline uint3
 	return id.timeline, xlog.LSN(uint64(from) &^ (id.segmentSize - 1)), nil
 }
 
-// diverged returns an error for a server that has less WAL than the archive.
+// diverged returns an error if the server has less WAL than the archive.
 func diverged(timeline uint32, from xlog.LSN, id identity) error {
 	if id.timeline < timeline || id.timeline == timeline && id.flushed < from {
 		return fmt.Errorf("%w: it is at %v on timeline %d, the archive at %v on timeline %d", ErrDiverged, id.flushed, id.timeline, from, timeline)

@@ -7,7 +7,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// search goes through the segments of spans to find a target.
+// search scans the segments of spans to find a target.
 type search struct {
 	archive *Archive
 	ctx     context.Context
@@ -17,14 +17,13 @@ type search struct {
 
 	last     Point    // the last wanted commit; Start 0 = none
 	lastTime int64    // the latest timestamp of a wanted commit
-	lastIn   uint64   // the segment it is in, while its position is not known
+	lastIn   uint64   // the segment it is in, until its position is known
 	next     xlog.LSN // the first unwanted commit; 0 = none
 	limit    Point    // the record before next
 	ahead    int64    // the latest timestamp since next
 }
 
-// byTime searches for a time. It skips segments whose summary shows that the
-// result does not change there.
+// byTime searches for a time. It skips segments whose summary shows that they do not change the result.
 func (s *search) byTime() (Resolution, error) {
 	end, err := s.each(s.segmentByTime)
 	if err != nil {
@@ -56,7 +55,7 @@ func (s *search) byTime() (Resolution, error) {
 	return s.resolution(), nil
 }
 
-// reachesTime checks that the archive would contain a commit at the target.
+// reachesTime checks that the archive would contain any commit up to the target.
 func (s *search) reachesTime(end xlog.LSN) error {
 	latest := s.target.Idle
 	if at := xlog.FromTimestamp(s.lastTime); s.last.Start != 0 && at.After(latest) {
@@ -95,7 +94,7 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	})
 }
 
-// commit is called with the commits in the order of the WAL.
+// commit processes the commits in WAL order.
 func (s *search) commit(at, before Point, stamp, target int64) {
 	switch {
 	case stamp > target && s.next == 0:
@@ -103,15 +102,14 @@ func (s *search) commit(at, before Point, stamp, target int64) {
 	case stamp > target:
 		s.ahead = max(s.ahead, stamp)
 	case s.next != 0 && s.ahead-stamp <= clockSlack.Microseconds():
-		// Overtaken: it returned after a commit with a later timestamp.
+		// Out of order: it returned after a commit with a later timestamp.
 	default:
 		s.last, s.lastIn, s.next = at, 0, 0
 		s.stamped(stamp)
 	}
 }
 
-// stamped notes the timestamp of a wanted commit. Timestamps from before the
-// clock was set back no longer count.
+// stamped records the timestamp of a wanted commit, and discards timestamps from before the clock was set back.
 func (s *search) stamped(stamp int64) {
 	if s.lastTime-stamp > clockSlack.Microseconds() {
 		s.lastTime = stamp
@@ -135,7 +133,7 @@ func (s *search) byLSN() (Resolution, error) {
 	return s.resolution(), nil
 }
 
-// lastBefore is the last record that ends by lsn.
+// lastBefore returns the last record that ends at or before lsn.
 func (s *search) lastBefore(lsn xlog.LSN) (last Point, err error) {
 	n := uint64(lsn-1) / s.size
 	err = s.records(n, func(r *xlog.Record) {
@@ -152,8 +150,7 @@ func (s *search) lastBefore(lsn xlog.LSN) (last Point, err error) {
 	return last, err
 }
 
-// each calls visit for the segments from Since on and returns where they end. A
-// gap before the target is an error.
+// each calls visit with the segments starting at Since, and returns their end. A gap before the target is an error.
 func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN, err error) {
 	end = s.target.Since
 	for n := uint64(s.target.Since) / s.size; ; n++ {
@@ -173,8 +170,8 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN
 	}
 }
 
-// pick returns segment number n, wherever it ends; if a timeline has no WAL
-// yet, its parent's up to the fork.
+// pick returns segment number n, complete or not. If a timeline has no WAL yet, it returns its parent's segment up
+// to the fork.
 func (s *search) pick(n uint64) (*branch, *segment) {
 	for need := xlog.LSN((n + 1) * s.size); ; {
 		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
@@ -187,8 +184,7 @@ func (s *search) pick(n uint64) (*branch, *segment) {
 	}
 }
 
-// ended returns an error if the target was not found before segment number n,
-// which is missing, and there is WAL after it.
+// ended returns an error if the target was not found before the missing segment number n and there is WAL after it.
 func (s *search) ended(n uint64) error {
 	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= xlog.LSN(n*s.size) {
 		return nil
@@ -203,8 +199,8 @@ func (s *search) ended(n uint64) error {
 	return nil
 }
 
-// records calls each for the records that end in segment number n. It starts
-// one segment earlier, for the record that continues into it.
+// records calls each with every record that ends in segment number n. It starts one segment earlier, to include the
+// record that continues into it.
 func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	b, seg := s.pick(n)
 	if seg == nil {
@@ -237,7 +233,7 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	})
 }
 
-// pointOf returns the position of r; place adds the history.
+// pointOf returns the position of r; place adds the generation and timeline.
 func pointOf(r *xlog.Record) Point { return Point{Start: r.Start, End: r.End} }
 
 func (s *search) resolution() Resolution {
@@ -248,7 +244,7 @@ func (s *search) resolution() Resolution {
 	return r
 }
 
-// place adds the timeline and generation of a record.
+// place adds the generation and timeline of a record.
 func (s *search) place(p Point) Point {
 	for _, sp := range s.spans {
 		p.Generation, p.Timeline = sp.branch.number, sp.timeline

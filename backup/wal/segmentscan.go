@@ -2,10 +2,9 @@ package wal
 
 import "holdfast/backup/wal/xlog"
 
-// scannerAt returns a scanner at the start of a segment, and an empty summary
-// of it. The scanner knows the record that continues into the segment if the
-// segments before are there. That record's changes are in no other summary: if
-// it cannot be read, the summary says that everything changed.
+// scannerAt returns a scanner at the start of a segment, and an empty summary of it. If the preceding segments
+// exist, the scanner knows the record that continues into the segment. That record's changes are in no other
+// summary: if it cannot be read, the summary says that everything changed.
 func (a *Archive) scannerAt(b *branch, key segmentKey) (*xlog.Scanner, *summary, error) {
 	history, err := a.history(b, key.timeline)
 	if err != nil {
@@ -21,8 +20,7 @@ func (a *Archive) scannerAt(b *branch, key segmentKey) (*xlog.Scanner, *summary,
 	return scan, sum, nil
 }
 
-// scanUpTo scans from the last record that ends before a segment to the
-// segment's start.
+// scanUpTo scans from the last record that ends before a segment to the start of the segment.
 func (a *Archive) scanUpTo(b *branch, key segmentKey, config xlog.ScannerConfig) (*xlog.Scanner, error) {
 	at, err := a.lastBefore(b, key, config)
 	if err != nil {
@@ -32,8 +30,8 @@ func (a *Archive) scanUpTo(b *branch, key segmentKey, config xlog.ScannerConfig)
 	return scan, a.scanTimeline(b, key.timeline, at, b.start(key), scan, func(*xlog.Record) {})
 }
 
-// lastBefore is the start of the last record that ends before a segment, or the
-// segment's start if the archive has nothing before it.
+// lastBefore returns the start of the last record that ends before a segment, or the segment's start if the archive
+// has no WAL before it.
 func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfig) (xlog.LSN, error) {
 	for before := key; ; {
 		before.n--
@@ -48,9 +46,8 @@ func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfi
 	}
 }
 
-// lastIn is the start of the last record that ends in a complete segment, 0 if
-// none does. Without a summary it scans this segment only: if many summaries
-// were missing, looking further back could read the whole archive.
+// lastIn returns the start of the last record that ends in a complete segment, or 0. Without a summary it scans only
+// this segment: if many summaries were missing, scanning further back could read the whole archive.
 func (a *Archive) lastIn(b *branch, key segmentKey, config xlog.ScannerConfig) (last xlog.LSN, err error) {
 	if sum, err := readSummary(b.path(key, summarySuffix), key, a.codec, false); err == nil {
 		return sum.last, nil
@@ -60,8 +57,7 @@ func (a *Archive) lastIn(b *branch, key segmentKey, config xlog.ScannerConfig) (
 	return last, err
 }
 
-// scanTimeline scans the WAL between two positions in the segments of one
-// timeline, without its ancestors.
+// scanTimeline scans the WAL between two positions in the segments of one timeline, excluding its ancestors.
 func (a *Archive) scanTimeline(b *branch, timeline uint32, from, to xlog.LSN, scan *xlog.Scanner, each func(*xlog.Record)) error {
 	return a.stream([]span{{b, timeline, 0, ^xlog.LSN(0)}}, from, to, func(_ xlog.LSN, piece []byte) error {
 		scan.Each(piece, each)

@@ -11,7 +11,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// identity is the cluster and timeline whose WAL a server writes.
+// identity describes the cluster and timeline of a server's WAL.
 type identity struct {
 	system      uint64
 	timeline    uint32
@@ -40,9 +40,8 @@ func identify(ctx context.Context, conn *pgx.Conn) (i identity, err error) {
 	return i, err
 }
 
-// ensureSlot returns the position from which a physical slot reserves WAL,
-// creating the slot if necessary. A slot that lost its WAL is replaced:
-// PostgreSQL 16 and 17 would accept it and reserve nothing.
+// ensureSlot returns the position from which a physical slot reserves WAL, creating the slot if necessary. It
+// replaces a slot that lost its WAL: PostgreSQL 16 and 17 would accept it and reserve nothing.
 func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
 	s, err := readSlot(ctx, conn, slot)
 	if err != nil || s.reserves() {
@@ -51,8 +50,7 @@ func ensureSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, err
 	return renewSlot(ctx, conn, slot)
 }
 
-// renewSlot drops the slot if it exists and creates one that reserves WAL from
-// now on.
+// renewSlot drops the slot if it exists and creates one that reserves WAL from now on.
 func renewSlot(ctx context.Context, conn *pgx.Conn, slot string) (xlog.LSN, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -106,14 +104,14 @@ func advanceSlot(ctx context.Context, conn *pgx.Conn, slot string, lsn xlog.LSN)
 	return nil
 }
 
-// walPosition is the server's position in the WAL at a time of its clock.
+// walPosition is the server's WAL position at a time of its clock.
 type walPosition struct {
 	at       time.Time // read before the positions
 	flushed  xlog.LSN
 	inserted xlog.LSN // WAL after flushed may not be in a file yet
 }
 
-// positionStatement is the name of a prepared statement.
+// positionStatement is the name of the prepared statement.
 const positionStatement = "wal_position"
 
 func preparePosition(ctx context.Context, conn *pgx.Conn) error {

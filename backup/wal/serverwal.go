@@ -11,21 +11,20 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// source reads the WAL files of a server, its pg_wal. Flushed WAL is in them
-// and does not change.
+// source reads the WAL files in a server's pg_wal. They contain all flushed WAL, which does not change.
 type source struct {
 	dir      string
 	timeline uint32
 	size     uint64 // of a segment
 
-	file *os.File // of segment n; nil before the first
+	file *os.File // file of segment n; nil before the first
 	n    uint64
 }
 
-// errLost is WAL that the server no longer has.
+// errLost means that the server no longer has the WAL.
 var errLost = errors.New("the server has removed WAL that the archive does not have")
 
-// read reads WAL from a position into buf, up to the end of a segment.
+// read reads WAL into buf, from a position up to the end of its segment.
 func (s *source) read(buf []byte, at xlog.LSN) (int, error) {
 	n, offset := uint64(at)/s.size, uint64(at)%s.size
 	if s.file == nil || s.n != n {

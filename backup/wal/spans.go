@@ -10,7 +10,7 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// ErrGap is archived WAL that is missing or damaged.
+// ErrGap means that archived WAL is missing or damaged.
 var ErrGap = errors.New("the archived WAL is not whole")
 
 // GapError names the segment that is missing or damaged.
@@ -27,16 +27,16 @@ func (e *GapError) Error() string {
 // Unwrap returns ErrGap and the cause.
 func (e *GapError) Unwrap() []error { return []error{ErrGap, e.Err} }
 
-// span is the part of a timeline of a generation that belongs to a history:
-// from where the timeline begins to where the next one forks off.
+// span is the part of a timeline of a generation that belongs to a history, from the start of the timeline to the
+// next fork.
 type span struct {
 	branch   *branch
 	timeline uint32
 	from, to xlog.LSN
 }
 
-// spans returns the history of a timeline of a generation, oldest span first;
-// the spans end at the forks. It acquires a.mu.
+// spans returns the history of a timeline of a generation, oldest span first; the spans end at the forks. It
+// acquires a.mu.
 func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,8 +60,8 @@ func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	}
 }
 
-// forkOf returns where a timeline of b forked from. The branch is nil if that
-// is not in this archive, or is damaged: that does not affect b's own WAL.
+// forkOf returns the fork of a timeline of b. The branch is nil if the parent is not in this archive or is damaged,
+// which does not affect b's own WAL.
 func (a *Archive) forkOf(b *branch, timeline uint32) (parent *branch, parentTimeline uint32, at xlog.LSN, err error) {
 	if h := b.histories[timeline]; len(h) > 0 && timeline != b.info().Timeline {
 		last := h[len(h)-1]
@@ -90,13 +90,13 @@ func (a *Archive) history(b *branch, timeline uint32) (xlog.History, error) {
 	return h, nil
 }
 
-// historyOf returns the history of the timeline that spans lead to.
+// historyOf returns the history of the last timeline of spans.
 func (a *Archive) historyOf(spans []span) xlog.History {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := spans[len(spans)-1]
 	if h, known := last.branch.histories[last.timeline]; known {
-		return h // includes what precedes this archive
+		return h // includes the ancestors before this archive
 	}
 	h := slices.Clone(spans[0].branch.histories[spans[0].timeline])
 	for _, s := range spans[:len(spans)-1] {
@@ -105,9 +105,8 @@ func (a *Archive) historyOf(spans []span) xlog.History {
 	return h
 }
 
-// pick returns the segment from which to read segment number n up to need: the
-// newest timeline's, as PostgreSQL does, since the segment in which a timeline
-// begins repeats the WAL before the fork.
+// pick returns the segment from which to read segment number n up to need. Like PostgreSQL, it prefers the newest
+// timeline, because the segment in which a timeline begins repeats the WAL before the fork.
 func (a *Archive) pick(spans []span, n uint64, need xlog.LSN) (*branch, *segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +137,7 @@ func gapError(spans []span, n uint64, err error) error {
 
 var errMissing = errors.New("it is missing, or ends too early")
 
-// stream calls each with the WAL between two positions, in pieces.
+// stream calls each with the WAL between two positions in pieces.
 func (a *Archive) stream(spans []span, from, to xlog.LSN, each func(at xlog.LSN, piece []byte) error) error {
 	size := segmentSizeOf(spans)
 	if size == 0 || from >= to {
@@ -185,14 +184,13 @@ func (a *Archive) streamSegment(b *branch, s *segment, from, to xlog.LSN, each f
 	})
 }
 
-// decompress calls each with the chunks of a segment from number skip on,
-// whether the segment is compressed or partial.
+// decompress calls each with the chunks of a compressed or partial segment, starting at number skip.
 func (a *Archive) decompress(b *branch, s *segment, skip int, each func([]byte) error) error {
 	if !s.compressed {
 		err := a.readPartial(b, s, skip, each)
 		if !notExist(err) {
 			return err
-		} // it was compressed meanwhile
+		} // compressed meanwhile
 	}
 	f, err := os.Open(b.path(s.segmentKey, compressedSuffix))
 	if notExist(err) {

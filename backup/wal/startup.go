@@ -9,7 +9,7 @@ import (
 	"holdfast/internal/durable"
 )
 
-// recoverFiles completes what a crash interrupted, in all generations.
+// recoverFiles completes interrupted operations in all generations.
 func (a *Archive) recoverFiles() error {
 	for _, b := range a.branches {
 		if err := a.resolveDuplicates(b); err != nil {
@@ -26,10 +26,9 @@ func (a *Archive) recoverFiles() error {
 	return nil
 }
 
-// resolveDuplicates handles segments that exist both compressed and partial: a
-// crash came after the compressed file was published and before the partial one
-// was removed. The compressed file is read completely before the partial one is
-// removed.
+// resolveDuplicates handles segments that exist both compressed and partial: a crash happened after the compressed
+// file was published and before the partial one was removed. It reads the compressed file completely before it
+// removes the partial one.
 func (a *Archive) resolveDuplicates(b *branch) error {
 	for key, s := range b.segments {
 		partial := b.path(key, partialSuffix)
@@ -56,8 +55,7 @@ func (a *Archive) resolveDuplicates(b *branch) error {
 	return nil
 }
 
-// recoverPartial finds the end of a partial segment, and compresses it if it is
-// full.
+// recoverPartial finds the end of a partial segment, and compresses the segment if it is full.
 func (a *Archive) recoverPartial(b *branch, s *segment) error {
 	if s.compressed {
 		return nil
@@ -84,9 +82,8 @@ func (a *Archive) scanPartials() error {
 	return nil
 }
 
-// findEnd scans a partial segment for its end: the end of its last complete
-// record, or of the segment if the next one exists. Then all of it was
-// received, and the last record continues there.
+// findEnd scans a partial segment for its end: the end of its last complete record, or of the segment if the next
+// segment exists. In that case all of it was received, and the last record continues there.
 func (a *Archive) findEnd(b *branch, s *segment) (*summary, error) {
 	scan, sum, err := a.scanPartial(b, s)
 	if err != nil {
@@ -100,9 +97,8 @@ func (a *Archive) findEnd(b *branch, s *segment) (*summary, error) {
 	return sum, nil
 }
 
-// scanPartial scans a partial segment as far as its records are correct,
-// starting at the last record before it. Callers that need more of it use
-// checkReached.
+// scanPartial scans a partial segment as far as its records are correct, starting at the last record before it.
+// Callers that require more use checkReached.
 func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, error) {
 	scan, sum, err := a.scannerAt(b, s.segmentKey)
 	if err != nil {
@@ -127,8 +123,7 @@ func (a *Archive) scanPartial(b *branch, s *segment) (*xlog.Scanner, *summary, e
 	return scan, sum, nil
 }
 
-// checkReached returns an error if the scan of a partial segment ended before
-// what the segment durably holds.
+// checkReached returns an error if the scan of a partial segment ended before the end of its durable content.
 func (b *branch) checkReached(s *segment, scan *xlog.Scanner) error {
 	if max(scan.End(), b.start(s.segmentKey)) >= s.end {
 		return nil
@@ -142,8 +137,7 @@ func (b *branch) checkReached(s *segment, scan *xlog.Scanner) error {
 	return nil // its last record continues in the next segment
 }
 
-// summarizePartial returns the summary of everything that a partial segment
-// durably holds.
+// summarizePartial returns the summary of the durable content of a partial segment.
 func (a *Archive) summarizePartial(b *branch, s *segment) (*summary, error) {
 	scan, sum, err := a.scanPartial(b, s)
 	if err != nil {
@@ -155,8 +149,7 @@ func (a *Archive) summarizePartial(b *branch, s *segment) (*summary, error) {
 	return sum, nil
 }
 
-// compressSegment publishes a full segment compressed, and its summary, then
-// removes its partial file.
+// compressSegment publishes the summary and the compressed file of a full segment, then removes its partial file.
 func (a *Archive) compressSegment(b *branch, key segmentKey, sum *summary) error {
 	partial := b.path(key, partialSuffix)
 	from, err := os.Open(partial)
@@ -177,7 +170,7 @@ func (a *Archive) compressSegment(b *branch, key segmentKey, sum *summary) error
 		return err
 	}
 	rest := *sum
-	rest.changes = nil // read from disk when needed
+	rest.changes = nil // reread from disk when needed
 	a.setSegment(b, &segment{segmentKey: key, compressed: true, end: b.limit(key), stored: stored, summary: &rest})
 	if err := a.fsys.Remove(partial); err != nil {
 		a.log.Warn("a partial WAL segment could not be removed; the next start removes it", "err", err)

@@ -7,29 +7,28 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// State is what a receiver is doing.
+// State is the state of a receiver.
 type State string
 
 // States of a receiver.
 const (
 	StateConnecting State = "connecting" // to the server, or waiting to try again
 	StateStreaming  State = "streaming"
-	StateFailed     State = "failed" // for good; Status.LastError says why
+	StateFailed     State = "failed" // permanently; Status.LastError has the reason
 	StateClosed     State = "closed"
 )
 
-// Status is the state of a receiver, from measurements.
+// Status is the measured status of a receiver.
 type Status struct {
 	State    State
 	Timeline uint32
 	Durable  xlog.LSN  // WAL before it is durable in the archive
 	At       time.Time // when Durable last advanced
 
-	// RestorableTo is the time, by the server's clock, up to which every commit
-	// is durable in the archive; zero = not known yet.
+	// RestorableTo is the time, by the server's clock, up to which every commit is durable in the archive; zero =
+	// not known yet.
 	RestorableTo time.Time
-	// Backlog is how many bytes of flushed WAL the archive lacked at the last
-	// poll.
+	// Backlog is the number of bytes of flushed WAL that the archive lacked at the last poll.
 	Backlog int64
 
 	// Lag is the time from the last commit to its durability in the archive.
@@ -43,13 +42,12 @@ type Status struct {
 	SlotState string // wal_status of the server's slot
 }
 
-// Healthy reports whether WAL is being archived and was since the last failure.
-// A connection that only comes back to break again is not healthy in between.
+// Healthy reports whether WAL is being archived and was archived since the last failure. A connection that keeps
+// breaking is not healthy in between.
 func (s Status) Healthy() bool { return s.State == StateStreaming && s.LastError == "" }
 
-// RPO is how much of the past would be lost with the server now: while the
-// receiver is healthy the lag of commits, otherwise the time since which
-// commits are not known to be archived.
+// RPO is the span of time whose commits would be lost if the server were lost now: while the receiver is healthy,
+// the lag of commits, otherwise the time since the last moment at which all commits are known to be archived.
 func (s Status) RPO(now time.Time) time.Duration {
 	if s.Healthy() && s.Backlog == 0 {
 		return s.Lag
@@ -60,8 +58,8 @@ func (s Status) RPO(now time.Time) time.Duration {
 	return max(s.Lag, now.Sub(s.RestorableTo))
 }
 
-// restorable notes a time by which all commits are archived. A time much
-// earlier than the last means that the server's clock was set back.
+// restorable records a time up to which all commits are archived. A time much earlier than the last means that the
+// server's clock was set back.
 func (s *Status) restorable(to time.Time) {
 	s.LastError = ""
 	if to.After(s.RestorableTo) || s.RestorableTo.Sub(to) > clockSlack {

@@ -12,9 +12,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// summary is what the records that end in a segment contain: with it, times and
-// changed pages are found without reading the WAL again. It can always be made
-// again from the WAL.
+// summary describes the records that end in a segment: it gives times and changed pages without reading the WAL
+// again. It can always be rebuilt from the WAL.
 type summary struct {
 	key       segmentKey
 	first     xlog.LSN // start of the first record that starts in the segment; 0 = none
@@ -80,8 +79,8 @@ func (s *summary) publish(fsys durable.FS, path string, c *codec) error {
 	return durable.Publish(fsys, path, 0o600, durable.Bytes(h, body))
 }
 
-// readSummary reads a summary, with changes if requested. It returns an error
-// for anything but a complete summary of that segment.
+// readSummary reads a summary, with changes if requested. It returns an error unless the file is a complete summary
+// of that segment.
 func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary, error) {
 	f, err := os.Open(path)
 	if err != nil {

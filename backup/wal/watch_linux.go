@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirWatch reports the next write to a file in a directory, once. While it is not
-// armed, writers pay nothing for it.
+// dirWatch reports the next write to a file in a directory, once. While it is not armed, it costs writers nothing.
 type dirWatch struct {
 	dir     string
 	written chan struct{}
@@ -19,7 +18,7 @@ type dirWatch struct {
 
 func newDirWatch(dir string) *dirWatch { return &dirWatch{dir: dir, written: make(chan struct{}, 1)} }
 
-// arm arms the watch. It returns true if the watch was not armed before.
+// arm arms the watch. It returns false if the watch was already armed.
 func (w *dirWatch) arm() (newly bool, err error) {
 	i, err := processWatcher()
 	if err != nil {
@@ -34,8 +33,7 @@ func (w *dirWatch) close() {
 	}
 }
 
-// processWatcher is shared by the process: the kernel allows a user only a few
-// inotify instances.
+// processWatcher is shared by the process: the kernel limits the number of inotify instances per user.
 var processWatcher = sync.OnceValues(newWatcher)
 
 // watcher is an inotify instance.
@@ -76,14 +74,14 @@ func (i *watcher) remove(w *dirWatch) {
 	defer i.mu.Unlock()
 	for descriptor, other := range i.armed {
 		if other == w {
-			_, _ = unix.InotifyRmWatch(i.fd, uint32(descriptor)) // it may be gone
+			_, _ = unix.InotifyRmWatch(i.fd, uint32(descriptor)) // the kernel may have removed it
 			delete(i.armed, descriptor)
 		}
 	}
 	w.armed = false
 }
 
-// run delivers events for as long as the process runs.
+// run delivers events for the lifetime of the process.
 func (i *watcher) run() {
 	buf := make([]byte, 4096)
 	for {
@@ -99,10 +97,9 @@ func (i *watcher) run() {
 	}
 }
 
-// fire disarms a watch and reports the write. The kernel removed the one-shot
-// watch with its first event. The event IN_IGNORED that follows finds it disarmed,
-// unless it was armed again in between; then it is reported once too often, which
-// is harmless. If the queue overflowed, all watches fire.
+// fire disarms a watch and reports the write. The kernel removes the one-shot watch with its first event. The
+// IN_IGNORED event that follows finds it disarmed, unless it was rearmed in between; then it reports a spurious
+// write, which is harmless. If the queue overflowed, all watches fire.
 func (i *watcher) fire(descriptor int32, mask uint32) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

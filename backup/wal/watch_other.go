@@ -4,7 +4,7 @@ package wal
 
 import "errors"
 
-// dirWatch is not available here: arm returns an error, and the receiver polls.
+// dirWatch is not available on this platform: arm returns an error, and the receiver polls.
 type dirWatch struct{ written chan struct{} }
 
 func newDirWatch(string) *dirWatch { return &dirWatch{} }

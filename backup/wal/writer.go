@@ -11,9 +11,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// ErrSync is a failed sync. The data may be lost although the kernel reports
-// success for a second attempt, so nothing is retried and the writer is
-// unusable. A new writer reads back what is there and writes it to a new file.
+// ErrSync means that a sync failed. The data may be lost although the kernel reports success for a second attempt,
+// so nothing is retried and the writer is unusable. A new writer reads back the existing data and writes it to a new
+// file.
 var ErrSync = errors.New("WAL could not be made durable")
 
 // Writer appends WAL to one generation. It is not safe for concurrent use.
@@ -27,17 +27,17 @@ type Writer struct {
 	sum      *summary
 	file     durable.File // the open segment; nil between segments
 	n        uint64
-	pos      xlog.LSN // end of the bytes received
+	pos      xlog.LSN // end of the received bytes
 
 	unsynced   bool
-	commits    []time.Time // of commits since the last Sync, at most maxCommits
+	commits    []time.Time // times of commits since the last Sync, at most maxCommits
 	compressor *compressor
 }
 
-// maxCommits bounds the commit times kept between two syncs.
+// maxCommits bounds the number of commit times kept between two syncs.
 const maxCommits = 4096
 
-// Writer returns the writer of a generation. There can be only one at a time.
+// Writer returns the writer of a generation. A generation can have only one at a time.
 func (a *Archive) Writer(generation int) (*Writer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *Archive) Writer(generation int) (*Writer, error) {
 	return w, nil
 }
 
-// Close closes the writer. What Sync did not confirm may be lost.
+// Close closes the writer. WAL that Sync did not confirm may be lost.
 func (w *Writer) Close() error {
 	w.compressor.close()
 	w.archive.mu.Lock()
@@ -74,8 +74,7 @@ func (w *Writer) closeFile() error {
 	return f.Close()
 }
 
-// Identify records the cluster that the WAL comes from the first time, and
-// refuses another one afterwards.
+// Identify records the cluster of the WAL the first time, and refuses another cluster afterwards.
 func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	known := *w.branch.info()
 	switch {
@@ -91,7 +90,7 @@ func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	return nil
 }
 
-// record changes what is known of the generation.
+// record changes the generation's metadata.
 func (w *Writer) record(change func(*Generation)) error {
 	a := w.archive
 	a.mu.Lock()
@@ -128,8 +127,7 @@ func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 	return nil
 }
 
-// Latest returns the timeline written last and its end; false if nothing was
-// written.
+// Latest returns the latest timeline written and its end. ok is false if nothing was written.
 func (w *Writer) Latest() (timeline uint32, end xlog.LSN, ok bool) {
 	w.archive.mu.Lock()
 	defer w.archive.mu.Unlock()
@@ -141,11 +139,9 @@ func (w *Writer) Latest() (timeline uint32, end xlog.LSN, ok bool) {
 	return timeline, w.branch.end(timeline), true
 }
 
-// Start begins to append to a timeline: at the end of its WAL in the archive
-// or, if there is none or from is in a later segment, at the start of from's
-// segment. It returns the position to continue at. A partial segment is written
-// again to a new file, because the state of bytes that were written but not
-// confirmed as synced is unknown.
+// Start begins to append to a timeline: at the end of its WAL in the archive or, if it has none or from is in a
+// later segment, at the start of from's segment. It returns the position to continue at. It copies a partial segment
+// to a new file, because it is unknown which of the unconfirmed bytes are on disk.
 func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 	if w.failed != nil {
 		return 0, w.failed

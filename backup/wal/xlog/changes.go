@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Changes is the set of pages of a data directory's relations that WAL changed.
-// Its zero value is empty.
+// Changes is the set of pages of a data directory's relations that WAL changed. The zero value is empty.
 type Changes struct {
 	everything bool // or unknown
 	databases  map[uint32]struct{}
@@ -24,23 +23,23 @@ func (c *Changes) MarkUnknown() { c.everything = true }
 // Unknown reports whether any page may have changed.
 func (c *Changes) Unknown() bool { return c.everything }
 
-// OIDs of the two tablespaces every cluster has.
+// OIDs of the two tablespaces that every cluster has.
 const (
 	defaultTablespace = 1663
 	globalTablespace  = 1664
 )
 
-// segmentPages is how many pages a file of a relation has: RELSEG_SIZE.
+// segmentPages is the maximum number of pages in a file of a relation (RELSEG_SIZE).
 const segmentPages = 1 << 17
 
 // Add adds the pages that r changes.
 func (c *Changes) Add(r *Record) {
 	if r.Resource >= firstCustomResource {
-		c.everything = true // an extension's; its effects are unknown
+		c.everything = true // an extension's record; its effects are unknown
 		return
 	}
 	if err := c.parts.Read(r); err != nil {
-		c.everything = true // its CRC is correct, so its form is unknown
+		c.everything = true // the CRC is correct, so the record's form is unknown
 		return
 	}
 	for _, b := range c.parts.Blocks {
@@ -54,7 +53,7 @@ func (c *Changes) Add(r *Record) {
 	}
 }
 
-// addWhole adds what a record changes without block references.
+// addWhole adds the changes that a record makes without block references.
 func (c *Changes) addWhole(r *Record, main []byte) {
 	switch info := r.Info & infoMask; r.Resource {
 	case ResourceStorage:
@@ -64,7 +63,7 @@ func (c *Changes) addWhole(r *Record, main []byte) {
 	case ResourceXact:
 		c.addDropped(r, main)
 	case ResourceXLOG:
-		// With wal_level = minimal (0), WAL does not have every change.
+		// With wal_level = minimal (0), WAL does not contain every change.
 		if info == xlogParameterChange && (len(main) < 24 || binary.LittleEndian.Uint32(main[20:]) == 0) {
 			c.everything = true
 		}
@@ -85,13 +84,12 @@ func (c *Changes) addStorage(info uint8, main []byte) {
 		return
 	}
 	if info == storageCreate && binary.LittleEndian.Uint32(main[12:]) != 0 {
-		return // another fork, which is always read
+		return // not the main fork; other forks are always read whole
 	}
 	c.addRelation(readRelation(main))
 }
 
-// addDatabase decodes xl_dbase_create_*_rec and xl_dbase_drop_rec; all begin
-// with the database.
+// addDatabase decodes xl_dbase_create_*_rec and xl_dbase_drop_rec, which all begin with the database.
 func (c *Changes) addDatabase(info uint8, main []byte) {
 	known := info == databaseCreateCopy || info == databaseCreateLog || info == databaseDrop
 	if !known || len(main) < 4 {
@@ -112,9 +110,8 @@ const (
 	transactionDropped = 12 // bytes of a relation
 )
 
-// addDropped adds the relations whose files are removed at the end of a
-// transaction. Their numbers can then be reused; a relation that reuses one has
-// a record of its own, so this is a precaution.
+// addDropped adds the relations whose files are removed at the end of a transaction. Their numbers can then be
+// reused; a relation that reuses one has its own record, so this is a precaution.
 func (c *Changes) addDropped(r *Record, main []byte) {
 	switch r.Info & xactMask {
 	case xactCommit, xactAbort, xactCommitPrepare, xactAbortPrepare:
@@ -139,12 +136,11 @@ func (c *Changes) addDropped(r *Record, main []byte) {
 		c.addRelation(readRelation(relations))
 	}
 	if c.parts.Cut {
-		c.everything = true // the list may go on
+		c.everything = true // the list may be longer
 	}
 }
 
-// counted decodes a count and that many items of size bytes, or those there
-// are.
+// counted decodes a count and that many items of size bytes, or as many as are present.
 func counted(in []byte, size int) (items, rest []byte) {
 	if len(in) < 4 {
 		return nil, nil
@@ -209,12 +205,11 @@ func (c *Changes) Merge(o *Changes) {
 	}
 }
 
-// Pages returns the changed page numbers, ascending, of the file at path,
-// relative to the data directory, with slashes; a relation's later segments
-// ("base/5/16384.1") count their own pages from 0. known is false if the file
-// must be read whole: it is not a relation's main fork, it was created,
-// truncated or copied as a whole, or the WAL does not tell. Unlogged relations
-// are not recognized; they have an init fork and change without WAL.
+// Pages returns the changed page numbers, ascending, of the file at path, which is slash-separated and relative to
+// the data directory; a relation's later segments ("base/5/16384.1") count their own pages from 0. known is false if
+// the file must be read whole: it is not a relation's main fork, it was created, truncated or copied as a whole, or
+// the changes are unknown. Pages does not recognize unlogged relations, which have an init fork and change without
+// WAL.
 func (c *Changes) Pages(path string) (pages []uint32, known bool) {
 	r, segment, ok := relationOf(path)
 	if !ok || c.everything {
@@ -256,7 +251,7 @@ func relationOf(path string) (r Relation, segment uint32, ok bool) {
 	}
 	name, later, cut := strings.Cut(parts[len(parts)-1], ".")
 	if cut {
-		// No file is the 32769th: page numbers have 32 bits.
+		// Page numbers have 32 bits, so a relation has at most 32768 files.
 		if segment, ok = oid(later); !ok || segment >= 1<<15 {
 			return r, 0, false
 		}
@@ -265,7 +260,7 @@ func relationOf(path string) (r Relation, segment uint32, ok bool) {
 	return r, segment, ok
 }
 
-// oid parses a number as PostgreSQL writes it in file names.
+// oid parses a number in PostgreSQL's form for file names.
 func oid(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	return uint32(n), err == nil && n > 0 && s[0] != '0'

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Encode encodes c as varints, each page as the difference to the one before.
+// Encode encodes c as varints, each page as the difference from the previous one.
 func (c *Changes) Encode() []byte {
 	out := binary.AppendUvarint(nil, 0)
 	if c.everything {
@@ -44,10 +44,10 @@ func (s *pageSet) encode(out []byte) []byte {
 	return out
 }
 
-// errChanges is an encoding that is not one of Encode's.
+// errChanges means that an encoding was not produced by Encode.
 var errChanges = errors.New("changed pages are not encoded as they should be")
 
-// DecodeChanges is the reverse of Changes.encode.
+// DecodeChanges decodes the output of Changes.Encode.
 func DecodeChanges(in []byte) (*Changes, error) {
 	ok := true
 	next := func() uint64 {

@@ -11,16 +11,16 @@ import (
 // History is the ancestors of a timeline, oldest first.
 type History []Fork
 
-// Fork is a timeline and where the next one forked off.
+// Fork is a timeline and the position at which the next one forked off.
 type Fork struct {
 	Timeline uint32
-	At       LSN // the first position that is no longer this timeline's
+	At       LSN // the first position that no longer belongs to this timeline
 }
 
-// HistoryName is PostgreSQL's name of a timeline's history file.
+// HistoryName returns PostgreSQL's name for a timeline's history file.
 func HistoryName(timeline uint32) string { return fmt.Sprintf("%08X.history", timeline) }
 
-// ParseHistoryName is the reverse of HistoryName.
+// ParseHistoryName is the inverse of HistoryName.
 func ParseHistoryName(name string) (timeline uint32, ok bool) {
 	digits, ok := strings.CutSuffix(name, ".history")
 	n, err := strconv.ParseUint(digits, 16, 32)
@@ -65,8 +65,7 @@ func parseFork(line string) (f Fork, err error) {
 	return f, err
 }
 
-// at returns the timeline that wrote the page at lsn, for the timeline with
-// history h.
+// at returns the timeline that wrote the page at lsn, where h is the history of timeline.
 func (h History) at(lsn LSN, timeline uint32) uint32 {
 	for _, fork := range h {
 		if lsn < fork.At {
@@ -76,9 +75,8 @@ func (h History) at(lsn LSN, timeline uint32) uint32 {
 	return timeline
 }
 
-// Successor returns where a timeline ends in the history h of the timeline
-// last, and which timeline continues there; last has no end. ok is false if
-// timeline is not an ancestor of last.
+// Successor returns the end of a timeline in the history h of the timeline last, and the timeline that continues
+// there. last has no end. ok is false if timeline is not an ancestor of last.
 func (h History) Successor(timeline, last uint32) (end LSN, next uint32, ok bool) {
 	if timeline == last {
 		return ^LSN(0), last, true

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// LSN is a position in the WAL: a number of bytes since its beginning.
+// LSN is a position in the WAL, in bytes since its beginning.
 type LSN uint64
 
-// ParseLSN reads PostgreSQL's form of an LSN, two hexadecimal numbers "X/Y".
+// ParseLSN parses PostgreSQL's form of an LSN, two hexadecimal numbers "X/Y".
 func ParseLSN(s string) (LSN, error) {
 	high, low, ok := strings.Cut(s, "/")
 	h, err := strconv.ParseUint(high, 16, 32)
@@ -20,15 +20,14 @@ func ParseLSN(s string) (LSN, error) {
 	return LSN(h<<32 | l), nil
 }
 
-// String is PostgreSQL's form.
+// String returns PostgreSQL's form.
 func (p LSN) String() string { return fmt.Sprintf("%X/%X", uint64(p)>>32, uint32(p)) }
 
-// page is the start of the page that contains p.
+// page returns the start of the page that contains p.
 func (p LSN) page() LSN { return p &^ (PageSize - 1) }
 
-// RecordEnd returns the start of the page if p is within or right after its
-// header. Both positions mean "everything before this page", and records end at
-// the former.
+// RecordEnd returns the start of the page if p is within or right after the page's header, otherwise p. Both
+// positions mean "everything before this page", and records end at the former.
 func (p LSN) RecordEnd(segmentSize uint64) LSN {
 	header := LSN(shortHeader)
 	if uint64(p.page())%segmentSize == 0 {
@@ -42,8 +41,8 @@ func (p LSN) RecordEnd(segmentSize uint64) LSN {
 
 func align8(p LSN) LSN { return (p + 7) &^ 7 }
 
-// AfterRecord returns where a record of length bytes ends that starts at p,
-// counting the headers of the pages it continues on.
+// AfterRecord returns the end of a record of length bytes that starts at p, counting the headers of the pages it
+// continues on.
 func (p LSN) AfterRecord(length, segmentSize uint64) LSN {
 	for {
 		left := uint64(PageSize - p%PageSize)

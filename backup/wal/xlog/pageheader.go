@@ -2,8 +2,8 @@ package xlog
 
 import "encoding/binary"
 
-// pageHeader consumes the header of a page, and what it says of the record that
-// continues on the page. It is PostgreSQL's XLogReaderValidatePageHeader.
+// pageHeader consumes a page header, and checks it against the record that continues on the page, like PostgreSQL's
+// XLogReaderValidatePageHeader.
 func (s *Scanner) pageHeader() {
 	at := s.pos - LSN(s.headLen)
 	size := shortHeader
@@ -45,8 +45,7 @@ func (s *Scanner) checkPage(at LSN, h []byte) bool {
 	return true
 }
 
-// checkSegment checks the fields of a segment's first page that concern the
-// segment.
+// checkSegment checks the fields that only a segment's first page has.
 func (s *Scanner) checkSegment(at LSN, h []byte) bool {
 	system := binary.LittleEndian.Uint64(h[24:])
 	size, block := binary.LittleEndian.Uint32(h[32:]), binary.LittleEndian.Uint32(h[36:])
@@ -60,14 +59,13 @@ func (s *Scanner) checkSegment(at LSN, h []byte) bool {
 	return true
 }
 
-// continued compares a page header with the record before it: rest bytes of
-// that record are on this page and the following ones.
+// continued compares a page header with the preceding record, of which rest bytes are on this page and the following
+// ones.
 func (s *Scanner) continued(at LSN, info uint16, rest int) {
 	continued := info&firstIsContinued != 0
 	switch {
 	case s.got > 0 && info&firstIsOverwritten != 0:
-		// The server crashed while it wrote a record, and continued here; the
-		// part that was written is void.
+		// The server crashed while it wrote a record, and continued here. The part that was written is void.
 		s.got = 0
 	case s.got > 0 && (!continued || rest != s.total-s.got):
 		s.failf(at, "a page continues %d bytes of a record, not %d", rest, s.total-s.got)
@@ -78,8 +76,7 @@ func (s *Scanner) continued(at LSN, info uint16, rest int) {
 	}
 }
 
-// passOver skips the end of a record whose start is unknown, as far as it is on
-// this page.
+// passOver skips the part of this page that belongs to a record whose start is unknown.
 func (s *Scanner) passOver(rest int) {
 	if rest > s.left() {
 		s.fill = s.pos + LSN(s.left())

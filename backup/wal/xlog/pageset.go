@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// pageSet is a set of page numbers: bits, in pieces of 4096 pages.
+// pageSet is a set of page numbers, stored as bitmaps of 4096 pages.
 type pageSet struct {
 	pieces map[uint32]*[64]uint64
 	at     uint32
@@ -35,7 +35,7 @@ func (s *pageSet) find(at uint32) {
 // all yields the numbers in the set, ascending.
 func (s *pageSet) all(yield func(uint32) bool) { s.from(0)(yield) }
 
-// from yields the numbers from first on, a multiple of 4096, ascending.
+// from yields the numbers from first on, ascending. first is a multiple of 4096.
 func (s *pageSet) from(first uint32) func(yield func(uint32) bool) {
 	return func(yield func(uint32) bool) {
 		for _, at := range slices.Sorted(maps.Keys(s.pieces)) {

@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// Parts are the contents of a record after its header. Parts can be reused for
-// many records.
+// Parts are the contents of a record after its header. A Parts can be reused for many records.
 type Parts struct {
 	Blocks []Block
 	Main   []byte // the resource manager's data; truncated if Cut
-	Cut    bool   // the record is longer than the kept part
+	Cut    bool   // the record is longer than its kept part
 }
 
 // Block is a page of a relation's fork that a record changes.
@@ -40,10 +39,10 @@ const (
 	imageCompressed = 0x04 | 0x08 | 0x10
 )
 
-// errRecord is a record whose parts do not match its length.
+// errRecord means that a record's parts do not match its length.
 var errRecord = errors.New("a record's parts do not match its length")
 
-// Read decodes r, like PostgreSQL's DecodeXLogRecord.
+// Read decodes r like PostgreSQL's DecodeXLogRecord.
 func (p *Parts) Read(r *Record) error {
 	p.Blocks, p.Main, p.Cut = p.Blocks[:0], nil, r.length > len(r.data)
 	c := partCursor{in: r.data[recordHeader:], left: r.length - recordHeader}
@@ -61,15 +60,15 @@ func (p *Parts) Read(r *Record) error {
 
 // partCursor iterates over the headers of a record's parts.
 type partCursor struct {
-	in   []byte // what is kept from here on
-	left int    // of the record from here on
-	body int    // how much of it belongs to the headers so far
-	main int    // and how much of that is the main data, which comes last
+	in   []byte // the kept bytes from here on
+	left int    // bytes of the record from here on
+	body int    // how many of them belong to the headers so far
+	main int    // how many of those are main data, which comes last
 	last bool
 	bad  bool
 }
 
-// take returns the next n bytes; zeros if there are not that many.
+// take returns the next n bytes, or zeros if there are fewer.
 func (c *partCursor) take(n int) []byte {
 	if n > len(c.in) || n > c.left-c.body {
 		c.bad, c.last = true, true
@@ -125,9 +124,9 @@ func (p *Parts) block(c *partCursor) {
 	p.Blocks = append(p.Blocks, b)
 }
 
-// imageLength takes the header of a full-page image.
+// imageLength consumes the header of a full-page image, and returns the image's length.
 func imageLength(c *partCursor) int {
-	head := c.take(5) // length, where the hole is, flags
+	head := c.take(5) // length, offset of the hole, flags
 	if head[4]&imageHasHole != 0 && head[4]&imageCompressed != 0 {
 		c.take(2) // length of the hole
 	}

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Record is a record of the WAL.
+// Record is a WAL record.
 type Record struct {
-	// Start is the position of its first byte. End is where the next record may
-	// start: the next multiple of 8, or the next segment after a switch. It is
-	// PostgreSQL's replay position after the record.
+	// Start is the position of the first byte. End is where the next record may start: the next multiple of 8, or
+	// the next segment after a switch. It is PostgreSQL's replay position after the record.
 	Start, End LSN
 	XID        uint32
 	Resource   uint8 // resource manager
@@ -19,11 +18,10 @@ type Record struct {
 	length int    // of the complete record
 }
 
-// Length is the record's length in bytes, its header included.
+// Length returns the record's length in bytes, including its header.
 func (r *Record) Length() int { return r.length }
 
-// Resource managers, of PostgreSQL's rmgrlist.h, which has not changed from
-// 15 to 18.
+// Resource managers from PostgreSQL's rmgrlist.h, unchanged from version 15 to 18.
 const (
 	ResourceXLOG     = 0
 	ResourceXact     = 1
@@ -37,7 +35,7 @@ const (
 // infoMask is the part of Record.Info that belongs to the resource manager.
 const infoMask = 0xF0
 
-// Records of the resource managers, by Info.
+// Record types of the resource managers, by Info.
 const (
 	xlogSwitch          = 0x40
 	xlogParameterChange = 0x60
@@ -60,16 +58,15 @@ const (
 // Outcome is how a transaction ended.
 type Outcome int
 
-// Outcomes; those of prepared transactions (PREPARE TRANSACTION) are the same.
+// Outcomes. They include those of prepared transactions (PREPARE TRANSACTION).
 const (
 	NoOutcome Outcome = iota
 	Committed
 	Aborted
 )
 
-// Outcome returns how r ended a transaction, if it did, and when by the
-// server's clock. Records are not ordered by these times: a transaction takes
-// its time before its place in the WAL, and clocks may be set.
+// Outcome reports whether and how r ended a transaction, and its time by the server's clock. Records are not ordered
+// by these times: a transaction takes its timestamp before its WAL position, and clocks may be set.
 func (r *Record) Outcome() (Outcome, time.Time) {
 	if r.Resource != ResourceXact {
 		return NoOutcome, time.Time{}
@@ -88,10 +85,10 @@ func (r *Record) Outcome() (Outcome, time.Time) {
 	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(parts.Main)))
 }
 
-// epoch is PostgreSQL's, 2000-01-01, in Unix microseconds.
+// epoch is PostgreSQL's epoch, 2000-01-01, in Unix microseconds.
 const epoch = 946_684_800_000_000
 
-// FromTimestamp makes a time of PostgreSQL's TimestampTz.
+// FromTimestamp converts a PostgreSQL TimestampTz.
 func FromTimestamp(t int64) time.Time { return time.UnixMicro(t + epoch).UTC() }
 
 func ToTimestamp(t time.Time) int64 { return t.UnixMicro() - epoch }

@@ -7,10 +7,9 @@ import (
 	"hash/crc32"
 )
 
-// Scanner finds the records in a stream of WAL and checks them: each page's
-// magic number, address, timeline and system, that pages continue each other's
-// records, and each record's xl_prev and CRC-32C. It takes the stream in pieces
-// of any size:
+// Scanner finds the records in a stream of WAL and checks them: each page's magic number, address, timeline and
+// system, the continuation of records across pages, and each record's xl_prev and CRC-32C. It takes the stream in
+// pieces of any size:
 //
 //	s.Feed(piece)
 //	for s.Next() {
@@ -18,38 +17,37 @@ import (
 //	}
 //	if err := s.Err(); err != nil { … }
 //
-// A Scanner allocates nothing for a record within one page and piece; other
-// records are assembled in a buffer that it keeps.
+// A Scanner allocates nothing for a record within one page and piece; it assembles other records in a reused buffer.
 type Scanner struct {
 	config ScannerConfig
-	in     []byte // fed and not consumed
+	in     []byte // fed and not yet consumed
 	pos    LSN    // of in[0]
 	err    error
 
 	lost bool // the record that continues on the first page is unknown
 	fill LSN  // bytes before it are ignored: padding, or the rest after a switch
-	end  LSN  // of the last whole record
-	prev LSN  // start of the last whole record; 0 = unknown
+	end  LSN  // end of the last complete record
+	prev LSN  // start of the last complete record; 0 = unknown
 
-	head    [longHeader]byte // a page header in pieces
+	head    [longHeader]byte // a page header being assembled
 	headLen int
 
-	start LSN    // of the record in pieces
-	got   int    // its bytes so far; 0 = there is none
-	total int    // its length, once 4 bytes of it are there
-	crc   uint32 // of what follows its header
+	start LSN    // start of the record being assembled
+	got   int    // its bytes so far; 0 = no such record
+	total int    // its length, once its first 4 bytes are there
+	crc   uint32 // of the bytes after its header
 	kept  []byte // its first maxKept bytes
 
 	record Record
 }
 
-// ScannerConfig is what a Scanner expects.
+// ScannerConfig is the expected identity of the WAL.
 type ScannerConfig struct {
 	SegmentSize uint64 // in bytes
 	Timeline    uint32
 	History     History // of Timeline
-	System      uint64  // system identifier; 0 = take the first there is
-	Magic       uint16  // page magic; 0 = any PostgreSQL this package knows
+	System      uint64  // system identifier; 0 = accept the first one found
+	Magic       uint16  // page magic; 0 = any known PostgreSQL version
 }
 
 const (
@@ -58,15 +56,14 @@ const (
 	longHeader  = 40   // of a segment's first page
 
 	recordHeader = 24
-	// maxRecord is PostgreSQL's XLogRecordMaxSize; version 15 allows slightly more,
-	// in theory.
+	// maxRecord is PostgreSQL's XLogRecordMaxSize; in theory, version 15 allows slightly more.
 	maxRecord = 1 << 30
-	// maxKept bounds the memory for one record: a message of pg_logical_emit_message,
-	// which any tenant can call, may have 1 GB. All of it is checked.
+	// maxKept bounds the memory for one record: a message of pg_logical_emit_message, which any tenant can call, may
+	// have 1 GB. All of it is checked.
 	maxKept = 1 << 20
 )
 
-// Flags of a page, xlp_info.
+// Page flags, xlp_info.
 const (
 	firstIsContinued   = 0x01 // XLP_FIRST_IS_CONTRECORD
 	hasLongHeader      = 0x02 // XLP_LONG_HEADER
@@ -89,13 +86,13 @@ func majorOf(magic uint16) (major int, known bool) {
 	return 0, false
 }
 
-// castagnoli is the table of CRC-32C, which hash/crc32 never changes.
+// castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errZero is a record of length 0, at the end of WAL that is followed by zeros.
+// errZero means that a record has length 0, as at the end of WAL that is followed by zeros.
 var errZero = errors.New("there is no record: its length is 0")
 
-// PageError is invalid WAL at a position.
+// PageError means that the WAL at a position is invalid.
 type PageError struct {
 	At  LSN
 	Err error
@@ -105,15 +102,14 @@ func (e *PageError) Error() string { return fmt.Sprintf("WAL at %v: %v", e.At, e
 
 func (e *PageError) Unwrap() error { return e.Err }
 
-// NewScanner returns a Scanner for the stream that begins at start: the start
-// of a page or of a record. At the start of a page, the rest of a record from
-// an earlier page is skipped.
+// NewScanner returns a Scanner for the stream that begins at start, the start of a page or of a record. At the start
+// of a page, it skips the rest of a record from an earlier page.
 func NewScanner(config ScannerConfig, start LSN) *Scanner {
 	return &Scanner{config: config, pos: start, end: start, lost: true}
 }
 
-// Feed gives the scanner the next piece of the stream. The previous piece must
-// be consumed: Next returned false. The piece must not change until then.
+// Feed gives the scanner the next piece of the stream. The previous piece must be consumed, that is, Next returned
+// false. The piece must not change until it is consumed.
 func (s *Scanner) Feed(piece []byte) {
 	if len(s.in) > 0 && s.err == nil {
 		s.err = errors.New("a piece of WAL was fed before the last was consumed")
@@ -121,8 +117,7 @@ func (s *Scanner) Feed(piece []byte) {
 	s.in = piece
 }
 
-// Each feeds the scanner a piece and calls visit for each record that is whole.
-// The caller checks Err.
+// Each feeds the scanner a piece and calls visit with each complete record. The caller must check Err.
 func (s *Scanner) Each(piece []byte, visit func(*Record)) {
 	s.Feed(piece)
 	for s.Next() {
@@ -133,7 +128,7 @@ func (s *Scanner) Each(piece []byte, visit func(*Record)) {
 // Record returns the record that Next found, valid until Next is called again.
 func (s *Scanner) Record() *Record { return &s.record }
 
-// Err returns why the scan cannot continue: a *PageError.
+// Err returns the *PageError that stopped the scan, or nil.
 func (s *Scanner) Err() error { return s.err }
 
 // End returns the end of the last complete record.
@@ -184,11 +179,10 @@ func (s *Scanner) failf(at LSN, format string, args ...any) bool {
 	return s.fail(at, fmt.Errorf(format, args...))
 }
 
-// left returns how many bytes of the page are left.
+// left returns the number of bytes left in the page.
 func (s *Scanner) left() int { return PageSize - int(s.pos%PageSize) }
 
-// wholeHere reports whether the record that starts here ends in this page and
-// piece.
+// wholeHere reports whether the record that starts here ends in this page and piece.
 func (s *Scanner) wholeHere() bool {
 	if len(s.in) < recordHeader || s.left() < recordHeader {
 		return false
@@ -261,7 +255,7 @@ func (s *Scanner) takeLength() bool {
 	return false
 }
 
-// checkHeader is PostgreSQL's ValidXLogRecordHeader.
+// checkHeader is the equivalent of PostgreSQL's ValidXLogRecordHeader.
 func (s *Scanner) checkHeader(data []byte) bool {
 	prev := LSN(binary.LittleEndian.Uint64(data[8:]))
 	switch {
@@ -273,7 +267,7 @@ func (s *Scanner) checkHeader(data []byte) bool {
 	return true
 }
 
-// checkSum is PostgreSQL's ValidXLogRecord: the CRC covers the header last.
+// checkSum is the equivalent of PostgreSQL's ValidXLogRecord: the CRC covers the header last.
 func (s *Scanner) checkSum(data []byte, crc uint32) bool {
 	crc = crc32.Update(crc, castagnoli, data[:20])
 	if want := binary.LittleEndian.Uint32(data[20:]); crc != want {
@@ -282,8 +276,7 @@ func (s *Scanner) checkSum(data []byte, crc uint32) bool {
 	return true
 }
 
-// found makes data, all of a record or its first maxKept bytes, the current
-// record.
+// found makes data, a whole record or its first maxKept bytes, the current record.
 func (s *Scanner) found(data []byte) {
 	r := &s.record
 	r.Start, r.End = s.start, align8(s.pos)

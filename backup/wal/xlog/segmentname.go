@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// DefaultSegmentSize is the size of a WAL segment unless initdb was told
-// otherwise (--wal-segsize), in bytes.
+// DefaultSegmentSize is the default size of a WAL segment in bytes (initdb --wal-segsize).
 const DefaultSegmentSize = 16 << 20
 
 // The limits of wal_segment_size, in bytes.
@@ -16,7 +15,7 @@ const (
 	maxSegmentSize = 1 << 30
 )
 
-// segmentNameLength is the length of PostgreSQL's names of segments.
+// segmentNameLength is the length of a PostgreSQL segment name.
 const segmentNameLength = 24
 
 // ValidSegmentSize reports whether PostgreSQL supports segments of size bytes.
@@ -24,14 +23,13 @@ func ValidSegmentSize(size uint64) bool {
 	return size >= minSegmentSize && size <= maxSegmentSize && bits.OnesCount64(size) == 1
 }
 
-// SegmentName is PostgreSQL's name of segment number n, with segments of size
-// bytes (XLogFileName).
+// SegmentName returns PostgreSQL's name for segment number n, with segments of size bytes (XLogFileName).
 func SegmentName(timeline uint32, n, size uint64) string {
 	perID := (1 << 32) / size
 	return fmt.Sprintf("%08X%08X%08X", timeline, n/perID, n%perID)
 }
 
-// ParseSegmentName is the reverse of SegmentName.
+// ParseSegmentName is the inverse of SegmentName.
 func ParseSegmentName(name string, size uint64) (timeline uint32, n uint64, ok bool) {
 	if len(name) != segmentNameLength || !ValidSegmentSize(size) {
 		return 0, 0, false
@@ -45,7 +43,6 @@ func ParseSegmentName(name string, size uint64) (timeline uint32, n uint64, ok b
 		parts[i] = part
 	}
 	n = parts[1]*((1<<32)/size) + parts[2]
-	// Other spellings (lower case, a third part that is too large) are not
-	// PostgreSQL's.
+	// PostgreSQL does not use other spellings (lower case, a third part that is too large).
 	return uint32(parts[0]), n, parts[0] > 0 && name == SegmentName(uint32(parts[0]), n, size)
 }

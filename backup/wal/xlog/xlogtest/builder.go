@@ -9,14 +9,13 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// SegmentSize is the size of segments that a Builder writes.
+// SegmentSize is the size of a Builder's segments.
 const SegmentSize = 1 << 20
 
 // System is the system identifier in a Builder's WAL.
 const System = 77
 
-// Builder writes WAL of PostgreSQL 18 on timeline 1: records, and pages around
-// them.
+// Builder writes WAL of PostgreSQL 18 on timeline 1: records, and the page headers they need.
 type Builder struct {
 	bytes.Buffer
 	Start xlog.LSN // where the WAL begins
@@ -37,8 +36,7 @@ const (
 	idMainLong  = 254
 )
 
-// InfoSwitch is the Info of a record that switches to the next segment, with
-// resource manager XLOG.
+// InfoSwitch is the Info of an XLOG record that switches to the next segment.
 const InfoSwitch = 0x40
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -76,7 +74,7 @@ func (b *Builder) write(data []byte) {
 	}
 }
 
-// Record writes a record. body is what follows its header.
+// Record writes a record. body is its content after the header.
 func (b *Builder) Record(resource, info uint8, body []byte) {
 	if b.Pos()%xlog.PageSize == 0 {
 		b.page(0)
@@ -95,14 +93,13 @@ func (b *Builder) Record(resource, info uint8, body []byte) {
 	b.Prev = at
 }
 
-// Commit writes the commit of a transaction at a time, in PostgreSQL's
-// microseconds.
+// Commit writes the commit of a transaction. The time is in PostgreSQL's microseconds.
 func (b *Builder) Commit(micros int64) {
 	body := binary.LittleEndian.AppendUint64([]byte{idMainShort, 8}, uint64(micros))
 	b.Record(xlog.ResourceXact, 0, body)
 }
 
-// MainData returns the part of a record that holds its main data.
+// MainData returns data encoded as the main data of a record.
 func MainData(data []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte{idMainLong}, uint32(len(data))), data...)
 }
