@@ -9,7 +9,7 @@ import (
 	"holdfast/internal/durable"
 )
 
-// A file of a blob ends with the CRC-32C of each of its blocks and a footer:
+// A blob's file ends with the CRC-32C of each of its blocks and a footer:
 //
 //	content
 //	CRC-32C of each block of 256 KiB, 4 bytes each
@@ -22,12 +22,11 @@ const (
 	footerLength = 20
 )
 
-// blockSums computes the checksums of a blob's blocks, and that of all of it, as
-// it is written.
+// blockSums computes the checksums of a blob's blocks and of its whole content during writing.
 type blockSums struct {
 	sums  []byte // of complete blocks
 	total uint32 // of everything written
-	crc   uint32 // of the block that is not yet complete
+	crc   uint32 // of the incomplete block
 	fill  int    // bytes in that block
 }
 
@@ -49,7 +48,7 @@ func (b *blockSums) close() {
 	b.crc, b.fill = 0, 0
 }
 
-// trailer returns what follows a content of size bytes.
+// trailer returns the bytes that follow a content of size bytes.
 func (b *blockSums) trailer(size int64) []byte {
 	if b.fill > 0 {
 		b.close()
@@ -66,23 +65,22 @@ func footer(size int64) []byte {
 	return f
 }
 
-// Occupied returns how many bytes of the disk the file of a blob with size bytes
-// of content occupies.
+// Occupied returns the disk usage in bytes of the file of a blob with size bytes of content.
 func Occupied(size int64) int64 { return durable.Occupied(fileSize(size)) }
 
-// fileSize returns the size of the file of a content of size bytes.
+// fileSize returns the size of the file for a content of size bytes.
 func fileSize(size int64) int64 {
 	return size + 4*((size+blockSize-1)/blockSize) + footerLength
 }
 
-// contentSize returns the size of the content of a file of that size.
+// contentSize returns the size of the content of a file of the given size.
 func contentSize(file int64) int64 {
 	file -= footerLength
 	blocks := (file + blockSize + 3) / (blockSize + 4)
 	return max(0, file-4*blocks)
 }
 
-// checkFooter checks that the file ends with the footer of its size.
+// checkFooter checks that the file ends with the footer for its size.
 func checkFooter(r io.ReaderAt, fileSize int64) error {
 	got, want := make([]byte, footerLength), footer(contentSize(fileSize))
 	if _, err := r.ReadAt(got, fileSize-footerLength); err != nil || string(got) != string(want) {
@@ -91,7 +89,7 @@ func checkFooter(r io.ReaderAt, fileSize int64) error {
 	return nil
 }
 
-// verifyBlock compares a block of a content of size bytes with its checksum.
+// verifyBlock verifies a block of a content of size bytes against its checksum.
 func verifyBlock(r io.ReaderAt, size, number int64, block []byte) error {
 	var sum [4]byte
 	if _, err := r.ReadAt(sum[:], size+4*number); err != nil {

@@ -9,12 +9,12 @@ import (
 	"holdfast/internal/durable"
 )
 
-// formatVersion is what this program writes, and the newest it reads.
+// formatVersion is the version that this program writes, and the newest that it reads.
 const formatVersion = 1
 
 const formatFile = "format"
 
-// castagnoli is CRC-32C's table, which the hash/crc32 package never changes.
+// castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func formatLine(version int) string {
@@ -22,8 +22,7 @@ func formatLine(version int) string {
 	return fmt.Sprintf("%s %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
 }
 
-// checkFormat reads the format file of the store in dir. It returns an error
-// matching fs.ErrNotExist when there is none.
+// checkFormat checks the format file of the store in dir. The error matches fs.ErrNotExist if there is none.
 func checkFormat(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, formatFile))
 	if err != nil {
@@ -43,7 +42,7 @@ func checkFormat(dir string) error {
 	return nil
 }
 
-// writeFormat makes dir, which must hold nothing else, a blob store.
+// writeFormat makes dir, which must be empty, a blob store.
 func writeFormat(fsys durable.FS, dir string) error {
 	if err := mustBeEmpty(dir); err != nil {
 		return err
@@ -51,8 +50,7 @@ func writeFormat(fsys durable.FS, dir string) error {
 	return durable.Publish(fsys, filepath.Join(dir, formatFile), 0o600, durable.Bytes([]byte(formatLine(formatVersion))))
 }
 
-// mustBeEmpty refuses a directory that is used for something else, before Open
-// removes anything in it.
+// mustBeEmpty refuses a directory with other content, before Open removes anything in it.
 func mustBeEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

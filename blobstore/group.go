@@ -2,28 +2,27 @@ package blobstore
 
 import "sync"
 
-// group lets concurrent callers share a piece of work that covers everything
-// requested before it began: a sync. A caller that arrives while one runs waits
-// for the next, which serves all that wait. There is no timer: a lone caller is
-// served at once. The zero value is not ready for use.
+// group lets concurrent callers share one run of some work, such as a sync, that covers everything requested before
+// it began. A caller that arrives during a run waits for the next, which serves all waiting callers. There is no
+// timer: a lone caller is served immediately. Use newGroup; the zero value is not ready for use.
 type group[T any] struct {
-	running chan struct{} // full while work runs
+	running chan struct{} // full during a run
 
 	mu   sync.Mutex
-	next *round[T] // the round that has not begun; nil if no caller waits for it
+	next *round[T] // the round that has not begun; nil if no caller is waiting
 }
 
 func newGroup[T any]() *group[T] { return &group[T]{running: make(chan struct{}, 1)} }
 
-// round is one run of the work, with the requests it serves.
+// round is one run of the work and the requests that it serves.
 type round[T any] struct {
 	asked []T
 	done  chan struct{}
 	err   error // set before done is closed
 }
 
-// do returns the error of a run of work that began after the call and got the
-// requests of all callers that share it.
+// do waits for a run of work that begins after the call, and returns its error. The run receives the requests of all
+// callers that share it.
 func (g *group[T]) do(work func([]T) error, asked ...T) error {
 	r, leader := g.join(asked)
 	if !leader {
@@ -45,7 +44,7 @@ func (g *group[T]) alone(work func() error) error {
 	return work()
 }
 
-// join enters the next round. The first caller leads it.
+// join joins the next round. The first caller leads it.
 func (g *group[T]) join(asked []T) (r *round[T], leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

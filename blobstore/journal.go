@@ -10,9 +10,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// journal is the log of small blobs and notes. Records that wait for a sync
-// share the next one. A segment is only appended to by the process that created
-// it, up to a size; any error ends a segment.
+// journal is the log of small blobs and notes. Records that wait for a sync share the next one. Only the process
+// that created a segment appends to it, up to a size; any error ends the segment.
 type journal struct {
 	store   *Store
 	dir     string
@@ -25,13 +24,13 @@ type journal struct {
 
 	// Owned by the leader of the group's round:
 	current *segment
-	last    uint32          // number of the newest segment there ever was
+	last    uint32          // number of the newest segment that ever existed
 	buffer  *durable.Buffer // of current
 
 	numbers segmentNumbers
 }
 
-// segment is the file that is appended to.
+// segment is the file that the journal appends to.
 type segment struct {
 	number uint32
 	mark   mark
@@ -42,11 +41,10 @@ type segment struct {
 // writeSize is the maximum size of a write, in bytes.
 const writeSize = 1 << 20
 
-// append makes records durable, in order and without others between them, and
-// delivers them.
+// append makes records durable, in order and without others between them, and delivers them.
 func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
 
-// write writes and syncs a batch. If it fails, nothing of it is delivered.
+// write writes and syncs a batch. If it fails, it delivers none of the batch.
 func (j *journal) write(records []*record) error {
 	if j.current == nil || j.current.offset() >= j.size {
 		if err := j.roll(); err != nil {
@@ -79,15 +77,15 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 	return s.flush()
 }
 
-// end gives up the current segment and truncates it to what was acknowledged:
-// what failed must not reappear at the next start.
+// end abandons the current segment and truncates it to its acknowledged records: failed ones must not reappear at
+// the next start.
 func (j *journal) end(size int64) error {
 	s := j.current
 	j.current = nil
 	return errors.Join(s.file.Close(), j.store.fs.Truncate(j.path(s.number), size))
 }
 
-// roll begins a segment.
+// roll starts a new segment.
 func (j *journal) roll() error {
 	if err := j.seal(); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (j *journal) roll() error {
 	return nil
 }
 
-// start makes a new segment, and its name, durable.
+// start makes a new segment and its name durable.
 func (j *journal) start(s *segment) error {
 	line := []byte(segmentLine(s.number, s.mark))
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
@@ -122,7 +120,7 @@ func (j *journal) path(number uint32) string {
 	return filepath.Join(j.dir, directoryName(number))
 }
 
-// seal ends the current segment; zeros fill its last page.
+// seal ends the current segment. Zeros fill its last page.
 func (j *journal) seal() error {
 	s := j.current
 	if s == nil {
@@ -171,8 +169,7 @@ func (n *segmentNumbers) list() []uint32 {
 	return slices.Clone(n.all)
 }
 
-// sealed returns the numbers of the segments that are complete: all but the
-// newest.
+// sealed returns the numbers of the complete segments: all but the newest.
 func (n *segmentNumbers) sealed() []uint32 {
 	all := n.list()
 	return all[:max(0, len(all)-1)]

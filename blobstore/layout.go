@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// layout spreads blobs over directories of limited size, because syncing and
-// listing a directory slow down as it grows. New blobs go to the newest one.
+// layout distributes blobs over directories of limited size, because syncing and listing a directory slow down as it
+// grows. New blobs go to the newest directory.
 type layout struct {
 	store *Store
 	size  int
@@ -21,7 +21,7 @@ type layout struct {
 	current *directory
 }
 
-// directory is one of the layout's.
+// directory is a directory of the layout.
 type directory struct {
 	number uint32
 	path   string
@@ -30,7 +30,7 @@ type directory struct {
 	used int // blobs ever placed here; guarded by layout.mu
 }
 
-// openLayout removes directories that became empty and goes on with the newest.
+// openLayout removes directories that became empty and continues with the newest.
 func openLayout(s *Store, size int) (*layout, error) {
 	l := &layout{store: s, size: size}
 	numbers, err := listNumbered(s.blobs)
@@ -50,7 +50,7 @@ func openLayout(s *Store, size int) (*layout, error) {
 	return l, l.roll(newest)
 }
 
-// listNumbered returns the numbers that are names in a directory, ascending.
+// listNumbered returns the numbers among the names in a directory, ascending.
 func listNumbered(dir string) ([]uint32, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,8 +66,7 @@ func listNumbered(dir string) ([]uint32, error) {
 	return numbers, nil
 }
 
-// roll makes directory number n the current one. It creates the directory if
-// it is missing.
+// roll makes directory number n the current one, creating it if it is missing.
 func (l *layout) roll(n uint32) error {
 	s, path := l.store, filepath.Join(l.store.blobs, directoryName(n))
 	if err := s.fs.Mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -87,7 +86,7 @@ func (l *layout) roll(n uint32) error {
 	return nil
 }
 
-// place returns the directory for one more blob.
+// place returns the directory for the next blob.
 func (l *layout) place() (*directory, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

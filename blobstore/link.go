@@ -10,10 +10,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Link makes dir a copy of the store out of hard links. dir must not exist and
-// must be on the same file system. The copy has everything acknowledged, no part
-// of the journal that may still change, and nothing of blobs being written. The
-// caller ensures that nothing is removed meanwhile.
+// Link copies the store to dir with hard links. dir must not exist and must be on the same file system. The copy has
+// everything acknowledged, no part of the journal that may still change, and no unfinished blobs. The caller must
+// ensure that nothing is removed meanwhile.
 func (s *Store) Link(dir string) error {
 	if err := s.link(dir); err != nil {
 		return fmt.Errorf("link blob store: %w", err)

@@ -12,10 +12,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Part is a blob that is written over a longer time, across restarts, before it
-// is published. A power cut leaves what Sync has confirmed: the caller stores what
-// Sync returned with the Part's id, and passes it to ResumePart. A Part is not
-// safe for concurrent use, and can be open only once at a time.
+// Part is a blob that is written over a longer time, across restarts, before it is published. After a power cut, the
+// bytes that Sync confirmed remain: the caller stores the results of Sync with the Part's id, and passes them to
+// ResumePart. A Part is not safe for concurrent use, and must be open only once at a time.
 type Part struct {
 	store *Store
 	file  durable.File
@@ -46,7 +45,7 @@ func (s *Store) CreatePart(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// partPath accepts only ids of CreatePart; any other leads to no file.
+// partPath returns the path of a Part. An id that CreatePart did not make leads to no file.
 func (s *Store) partPath(id string) string {
 	if !idForm.MatchString(id) {
 		id = "none"
@@ -54,9 +53,8 @@ func (s *Store) partPath(id string) string {
 	return filepath.Join(s.parts, id)
 }
 
-// ResumePart opens a Part after its first size bytes, whose CRC-32C is crc; what
-// follows is overwritten. It returns ErrNotFound if the Part does not exist. The
-// caller closes the Part.
+// ResumePart opens a Part after its first size bytes, whose CRC-32C is crc, and overwrites the bytes after them. It
+// returns ErrNotFound if the Part does not exist. The caller must close the Part.
 func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	path := s.partPath(id)
 	info, err := os.Stat(path)
@@ -87,8 +85,7 @@ func (p *Part) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Sync makes what was written durable. It returns the number of bytes and their
-// CRC-32C.
+// Sync makes the written bytes durable. It returns their number and their CRC-32C.
 func (p *Part) Sync() (size int64, crc uint32, err error) {
 	if err := p.store.sync(p.file); err != nil {
 		return 0, 0, fmt.Errorf("sync part: %w", err)
@@ -96,7 +93,7 @@ func (p *Part) Sync() (size int64, crc uint32, err error) {
 	return p.size, p.crc, nil
 }
 
-// Close closes the Part. It stays until it is published or removed.
+// Close closes the Part, which remains until it is published or removed.
 func (p *Part) Close() error {
 	if err := p.file.Close(); err != nil {
 		return fmt.Errorf("close part: %w", err)
@@ -104,10 +101,9 @@ func (p *Part) Close() error {
 	return nil
 }
 
-// FinishPart returns a Writer with the content of a Part, of size bytes with the
-// CRC-32C crc. Publishing it removes the Part. If the bytes are not what was
-// written, FinishPart removes the Part and returns ErrDamaged. Any other failure (a
-// full disk, a closed store, Abort) leaves the Part as it is.
+// FinishPart returns a Writer with the content of a Part, of size bytes with the CRC-32C crc. Publishing it removes
+// the Part. If the bytes differ from what was written, FinishPart removes the Part and returns ErrDamaged. Any other
+// failure (a full disk, a closed store, Abort) leaves the Part as it is.
 func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("finish part: %w", err)
@@ -118,7 +114,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 		return nil, err
 	}
 	w := &Writer{ctx: ctx, store: s, id: newID(), temp: s.partPath(id), large: true, part: id, file: part.file, size: size}
-	err = s.fs.Truncate(w.temp, size) // an attempt to finish it may have left more
+	err = s.fs.Truncate(w.temp, size) // an earlier attempt to finish the Part may have left more
 	if err == nil {
 		err = w.readBack()
 	}
@@ -131,7 +127,7 @@ func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint3
 	return w, nil
 }
 
-// readBack computes the checksums of what the file contains.
+// readBack computes the checksums of the file's content.
 func (w *Writer) readBack() error {
 	f, err := os.Open(w.temp)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// Secure makes the bytes of a large blob durable before Publish, which takes the
-// most time, and returns its Ref, so that the note can name it. For a small blob
-// it does nothing and returns "". After an error the blob does not exist.
+// Secure makes the bytes of a large blob durable before Publish, which takes most of the time, and returns its Ref,
+// so that the note can contain it. For a small blob it does nothing and returns "". After an error the blob does not
+// exist.
 func (w *Writer) Secure() (Ref, error) {
 	if w.err != nil || !w.large || w.secured != "" {
 		return w.secured, w.err
@@ -21,9 +21,9 @@ func (w *Writer) Secure() (Ref, error) {
 	return ref, nil
 }
 
-// Publish makes the blob and its note durable together, delivers both with value,
-// and returns the blob's Ref. A small blob takes one sync, shared with others, and
-// is replayed with its note. After an error the blob does not exist.
+// Publish makes the blob and its note durable together, delivers both with value, and returns the blob's Ref. A
+// small blob takes one sync, shared with other callers, and is replayed with its note. After an error the blob does
+// not exist.
 func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	if _, err := w.Secure(); err != nil {
 		return "", err
@@ -48,14 +48,13 @@ func (s *Store) Log(ctx context.Context, note []byte, value any) error {
 	return s.log(ctx, &record{note: note, value: value})
 }
 
-// Copy is a blob of the journal that is appended to it again.
+// Copy is a blob of the journal to be appended again.
 type Copy struct {
 	Note []byte
 	Blob []byte
 }
 
-// Copy appends blobs of the journal to it again, each with its note, so that
-// the segments they came from can be dropped.
+// Copy appends blobs of the journal again, each with its note, so that their old segments can be dropped.
 func (s *Store) Copy(ctx context.Context, copies []Copy) error {
 	records := make([]*record, len(copies))
 	for i, c := range copies {

@@ -14,21 +14,20 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Reader reads one blob, even if the blob is removed or the store closed
-// meanwhile. Read and ReadAt return ErrDamaged instead of bytes that are not what
-// was written. ReadAt and Verify are safe for concurrent use, Read and Seek are
-// not. The caller closes it.
+// Reader reads one blob, even if the blob is removed or the store is closed meanwhile. Read and ReadAt return
+// ErrDamaged instead of bytes that differ from what was written. ReadAt and Verify are safe for concurrent use, Read
+// and Seek are not. The caller must close the Reader.
 type Reader struct {
 	size    int64
 	modTime time.Time
-	small   *bytes.Reader // nil when the blob is a file
-	whole   []byte        // what small reads from
-	record  *[]byte       // of which that is a part
+	small   *bytes.Reader // nil if the blob is a file
+	whole   []byte        // the bytes that small reads
+	record  *[]byte       // the pooled buffer that contains whole
 	file    *os.File
 
 	offset int64           // of the next Read
-	block  *durable.Buffer // the verified block Read is in
-	number int64           // of that block
+	block  *durable.Buffer // the verified block that contains offset
+	number int64           // number of that block
 }
 
 var (
@@ -36,8 +35,8 @@ var (
 	_ io.ReaderAt       = (*Reader)(nil)
 )
 
-// Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or
-// ErrDamaged for a small blob that is not what was written.
+// Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose
+// bytes differ from what was written.
 func (s *Store) Open(ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
@@ -74,13 +73,13 @@ func newFileReader(f *os.File) (*Reader, error) {
 	return &Reader{file: f, size: contentSize(info.Size()), modTime: info.ModTime(), number: -1}, nil
 }
 
-// openSmall reads all of a blob of the journal.
+// openSmall reads a whole blob of the journal.
 func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 	var h header
 	var blob []byte
 	buf := records.Get().(*[]byte)
 	err := s.journal.reads.read(at.Segment(), s.journal.path(at.Segment()), func(f *os.File) (err error) {
-		// The position is known to be a record's, so its own mark is the right one.
+		// The position is known to be that of a record, so its own mark is correct.
 		h, _, blob, err = readRecord(f, mark{}, at, buf)
 		return err
 	})
@@ -97,13 +96,13 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 // Size returns the blob's size in bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-// ModTime returns when a blob that is a file was written.
+// ModTime returns the modification time of a blob that is a file.
 func (r *Reader) ModTime() time.Time { return r.modTime }
 
-// records holds buffers for records.
+// records is a pool of buffers for records.
 var records = sync.Pool{New: func() any { b := make([]byte, firstRead); return &b }}
 
-// blocks holds buffers for blocks that are verified or written.
+// blocks is a pool of buffers for blocks to verify or write.
 var blocks = sync.Pool{New: func() any { return durable.NewBuffer(blockSize) }}
 
 // Read implements io.Reader.
@@ -130,7 +129,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readBlock reads a block into buf, of blockSize, and verifies it.
+// readBlock reads a block into buf, which has blockSize bytes, and verifies it.
 func (r *Reader) readBlock(number int64, buf []byte) error {
 	buf = buf[:min(blockSize, r.size-number*blockSize)]
 	if _, err := r.file.ReadAt(buf, number*blockSize); err != nil {
@@ -159,8 +158,7 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Verify returns ErrDamaged if any of the n bytes from off on is not what was
-// written.
+// Verify returns ErrDamaged if any of the n bytes starting at off differs from what was written.
 func (r *Reader) Verify(off, n int64) error {
 	if r.small != nil {
 		return nil // Open verified it
@@ -168,7 +166,7 @@ func (r *Reader) Verify(off, n int64) error {
 	return r.eachBlock(off, n, func(int64, []byte) {})
 }
 
-// eachBlock calls fn with the verified blocks that hold the n bytes from off.
+// eachBlock calls fn with the verified blocks that contain the n bytes starting at off.
 func (r *Reader) eachBlock(off, n int64, fn func(number int64, block []byte)) error {
 	buf := blocks.Get().(*durable.Buffer)
 	defer blocks.Put(buf)
@@ -199,18 +197,17 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Small returns the bytes of a small blob, nil for a file. They are valid until
-// Close.
+// Small returns the bytes of a small blob, or nil for a file. They are valid until Close.
 func (r *Reader) Small() []byte { return r.whole }
 
-// Close closes the Reader and its File.
+// Close closes the Reader and its file.
 func (r *Reader) Close() error {
 	if r.block != nil {
 		blocks.Put(r.block)
 		r.block, r.number = nil, -1
 	}
 	if r.small != nil {
-		r.small.Reset(nil) // its buffer is used again
+		r.small.Reset(nil) // its buffer is reused
 		r.whole = nil
 		if r.record != nil {
 			records.Put(r.record)

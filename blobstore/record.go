@@ -13,14 +13,14 @@ import (
 // numbers are little-endian.
 //
 //	 0  mark of its segment, 8 bytes
-//	 8  position of the record, 8 bytes: a stale or misplaced one is refused
+//	 8  position of the record, 8 bytes: detects stale and misplaced records
 //	16  number of its batch within the segment, 4 bytes
 //	20  flags, 4 bytes: flagBlob, and flagFirst for the first of its batch
 //	24  length of the note, 4 bytes
 //	28  length of the blob, 4 bytes
 //	32  CRC-32C of the note
 //	36  CRC-32C of the blob
-//	40  CRC-32C of what precedes
+//	40  CRC-32C of the preceding 40 bytes
 const (
 	recordHeader = 44
 	headerSum    = recordHeader - 4
@@ -28,21 +28,21 @@ const (
 	flagFirst    = 2
 )
 
-// Position is the place of a record in the journal, whose order is the order
-// of the records: the number of its segment, and the offset in it.
+// Position is the position of a record in the journal: the number of its segment and the offset in it. Positions are
+// ordered like the records.
 type Position uint64
 
 func positionOf(segment uint32, offset int64) Position {
 	return Position(segment)<<32 | Position(offset)
 }
 
-// Segment is the number of the segment that contains the position.
+// Segment returns the number of the segment that contains the position.
 func (p Position) Segment() uint32 { return uint32(p >> 32) }
 
 func (p Position) offset() int64 { return int64(p & 0xffffffff) }
 
-// mark begins every record of one segment. It is random and secret, so that no
-// content of a blob can be taken for a record.
+// mark begins every record of one segment. It is random and secret, so that no blob content can be mistaken for a
+// record.
 type mark [8]byte
 
 func newMark() (m mark) {
@@ -64,8 +64,7 @@ type record struct {
 
 func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
 
-// header returns what the record begins with in a segment with mark m. Note and
-// blob follow.
+// header returns the record's header in a segment with mark m. Note and blob follow it.
 func (r *record) header(m mark) (h [recordHeader]byte) {
 	copy(h[:], m[:])
 	binary.LittleEndian.PutUint64(h[8:], uint64(r.position))
@@ -89,7 +88,7 @@ func (r *record) flags() (flags uint32) {
 	return flags
 }
 
-// header is a record's header as it was read.
+// header is a parsed record header.
 type header struct {
 	batch            uint32
 	flags            uint32
@@ -97,7 +96,7 @@ type header struct {
 	noteCRC, blobCRC uint32
 }
 
-// parseHeader reads the header of the record at position.
+// parseHeader parses the header of the record at position at.
 func parseHeader(h []byte, m mark, at Position) (header, bool) {
 	if len(h) < recordHeader || mark(h) != m ||
 		binary.LittleEndian.Uint32(h[headerSum:]) != crc32.Checksum(h[:headerSum], castagnoli) ||
@@ -116,13 +115,12 @@ func parseHeader(h []byte, m mark, at Position) (header, bool) {
 
 func (h header) size() int64 { return recordHeader + h.noteLen + h.blobLen }
 
-// firstRead is how much of a record is read at first: all of it, mostly.
+// firstRead is the size of the first read of a record, which usually covers all of it.
 const firstRead = 4096
 
-// readRecord reads the record at a position into *into, which has at least
-// firstRead bytes and is replaced by a larger buffer if that is not enough. The
-// zero mark stands for the mark the record has. A record that is not what was
-// written is ErrDamaged.
+// readRecord reads the record at a position into *into, which has at least firstRead bytes and is replaced by a
+// larger buffer if that is not enough. The zero mark accepts the mark in the record. It returns ErrDamaged if the
+// record differs from what was written.
 func readRecord(r io.ReaderAt, m mark, at Position, into *[]byte) (h header, note, blob []byte, err error) {
 	buf := (*into)[:firstRead]
 	n, err := r.ReadAt(buf, at.offset())
@@ -147,7 +145,7 @@ func readRecord(r io.ReaderAt, m mark, at Position, into *[]byte) (h header, not
 	return h, note, blob, h.check(at, note, blob)
 }
 
-// check compares what was read with its checksums.
+// check verifies the note and the blob against their checksums.
 func (h header) check(at Position, note, blob []byte) error {
 	if crc32.Checksum(note, castagnoli) != h.noteCRC || crc32.Checksum(blob, castagnoli) != h.blobCRC {
 		return fmt.Errorf("journal record %x: %w", uint64(at), ErrDamaged)

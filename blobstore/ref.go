@@ -11,13 +11,11 @@ import (
 	"strconv"
 )
 
-// Ref names a blob within its store. It is opaque: chosen by the store, kept
-// by the caller, and meaningless anywhere else. It is ASCII letters, digits
-// and hyphens, at most 64 bytes.
+// Ref names a blob within its store. It is opaque: the store chooses it, the caller keeps it, and it is meaningless
+// elsewhere. It consists of ASCII letters, digits and hyphens, at most 64 bytes.
 type Ref string
 
-// ErrBadRef means that a Ref was not made by this package: the row it came from is
-// damaged. The disk is not read.
+// ErrBadRef means that this package did not make the Ref: the row it came from is damaged. The disk is not read.
 var ErrBadRef = errors.New("malformed blob reference")
 
 var (
@@ -27,7 +25,7 @@ var (
 	idForm        = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// newID returns 128 random bits as the last part of a Ref.
+// newID returns 128 random bits in hexadecimal, the last part of a Ref.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
@@ -38,7 +36,7 @@ func makeRef(directory uint32, id string) Ref {
 	return Ref(directoryName(directory) + "-" + id)
 }
 
-// journalRef names the blob of the record at position.
+// journalRef returns the Ref of the blob in the record at position at.
 func journalRef(at Position) Ref {
 	number := binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(at))
 	text := [18]byte{0: 'j', 9: '-'}
@@ -47,7 +45,7 @@ func journalRef(at Position) Ref {
 	return Ref(text[:])
 }
 
-// position returns the position of a blob in the journal; false if it is a file.
+// position returns the position of a blob in the journal, or false if the blob is a file.
 func (r Ref) position() (Position, bool) {
 	if !journalForm.MatchString(string(r)) {
 		return 0, false
@@ -57,8 +55,7 @@ func (r Ref) position() (Position, bool) {
 	return positionOf(uint32(segment), int64(offset)), true
 }
 
-// Segment returns the number of the journal's segment the blob lies in, 0 when
-// it is a file of its own.
+// Segment returns the number of the journal segment that contains the blob, or 0 if the blob is a file.
 func (r Ref) Segment() uint32 {
 	at, _ := r.position()
 	return at.Segment()
@@ -74,8 +71,8 @@ func parseDirectoryName(name string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// path returns where the blob lies under blobs. A Ref in any other form than
-// the store's own is refused, so none can name a file elsewhere.
+// path returns the path of the blob below blobs. It refuses a Ref in any form but the store's, so no Ref can name a
+// file elsewhere.
 func (r Ref) path(blobs string) (string, error) {
 	if !refForm.MatchString(string(r)) {
 		return "", fmt.Errorf("%w: %.80q", ErrBadRef, string(r))

@@ -7,13 +7,11 @@ import (
 	"io/fs"
 )
 
-// Remove removes blobs. It is idempotent, continues after a blob that it cannot
-// remove, and returns all errors. The space of a file is free once its last
-// Reader is closed. Removing a blob of the journal does nothing: its space is free
-// once its segment is dropped.
+// Remove removes blobs. It is idempotent, continues after a blob that it cannot remove, and returns all errors. The
+// space of a file is free once its last Reader is closed. Removing a blob of the journal does nothing: its space is
+// free once its segment is dropped.
 //
-// A removal is not synced: a removed blob may exist again after a power cut, and
-// Walk shows it.
+// Remove does not sync: a removed blob may exist again after a power cut, and Walk reports it.
 func (s *Store) Remove(refs ...Ref) error {
 	if err := s.enter(context.Background()); err != nil {
 		return fmt.Errorf("remove blobs: %w", err)
@@ -26,7 +24,7 @@ func (s *Store) Remove(refs ...Ref) error {
 	return errors.Join(errs...)
 }
 
-// Quarantine moves a blob out of the store, to path on the same file system.
+// Quarantine moves a blob that is a file out of the store, to path on the same file system.
 func (s *Store) Quarantine(ref Ref, path string) error {
 	if err := s.enter(context.Background()); err != nil {
 		return fmt.Errorf("quarantine blob: %w", err)

@@ -11,16 +11,15 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Entry is a record of the journal: a note and, where there is one, the small
-// blob it was published with.
+// Entry is a record of the journal: a note and, if there is one, the small blob published with it.
 type Entry struct {
 	Position Position
 	Note     []byte
-	// Ref names the blob, "" where there is none in the record: the note came
-	// alone, or with a blob that is a file. Size is in bytes.
+	// Ref names the blob, or is "" if the record has none: the note was logged alone, or with a blob that is a file.
+	// Size is in bytes.
 	Ref  Ref
 	Size int64
-	// Value is what came along with the note, nil when it is read back.
+	// Value is the value passed with the note, or nil on replay.
 	Value any
 }
 
@@ -35,11 +34,11 @@ func entriesOf(records []*record) []Entry {
 	return entries
 }
 
-// replayBatch is how many entries are delivered at a time.
+// replayBatch is the number of entries delivered at a time.
 const replayBatch = 256
 
-// openJournal opens the journal and delivers what it holds after the position
-// after. Nothing is ever appended to what another process wrote.
+// openJournal opens the journal and delivers its entries after opts.After. It never appends to a segment that
+// another process wrote.
 func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	j := &journal{
 		store: s, dir: dir, size: opts.SegmentSize, deliver: opts.Deliver, reads: &segmentFiles{open: map[uint32]*os.File{}}, group: newGroup[*record](), last: opts.After.Segment(), buffer: durable.NewBuffer(writeSize),
@@ -63,9 +62,8 @@ func (s *Store) openJournal(dir string, opts Options) (*journal, error) {
 	return j, nil
 }
 
-// replay delivers a segment's entries after those the caller has. They are synced
-// first: the caller may make them durable elsewhere, and a process that was killed
-// may have left them in the kernel only.
+// replay delivers a segment's entries after those that the caller has. It syncs them first: the caller may make them
+// durable elsewhere, and a process that was killed may have left them only in the kernel.
 func (j *journal) replay(number uint32, opts Options) error {
 	h, err := j.store.fs.OpenFile(j.path(number))
 	if err != nil {
@@ -100,13 +98,12 @@ func (j *journal) replay(number uint32, opts Options) error {
 	return err
 }
 
-// scan calls fn for each complete record of a segment, with its blob, and damaged
-// for each record, or several in a row, that was acknowledged and is damaged.
+// scan calls fn for each complete record of a segment, with its blob, and damaged for each run of one or more
+// records that were acknowledged and are damaged.
 //
-// What a crash left incomplete at the end of a segment was never acknowledged and
-// is ignored; any part of the last batch may have reached the disk. A damaged
-// record that precedes the first record of a batch was acknowledged: that batch
-// began after the sync of the one before it.
+// Incomplete data that a crash left at the end of a segment was never acknowledged and is ignored; any part of the
+// last batch may have reached the disk. A damaged record before the first record of a batch was acknowledged: that
+// batch began after the sync of the previous one.
 func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damaged func(Position, error)) error {
 	file, err := openSegment(j.path(number))
 	if err != nil {
@@ -127,7 +124,7 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damag
 	batch := int64(-1) // of the last complete record
 	for offset := int64(segmentHeader); offset < end; {
 		at := positionOf(number, offset)
-		buf := make([]byte, firstRead) // fn may keep what it gets
+		buf := make([]byte, firstRead) // fn may keep its arguments
 		h, note, blob, err := readRecord(f, f.mark, at, &buf)
 		if errors.Is(err, ErrDamaged) {
 			next := afterDamage(f, offset+1, end, batch)
@@ -157,9 +154,8 @@ func entryOf(h header, at Position, note []byte) Entry {
 	return e
 }
 
-// afterDamage returns the offset of the first header from offset on, after a
-// damaged record; -1 if that record was never acknowledged. batch is that of the
-// last complete record.
+// afterDamage returns the offset of the first header from offset on, after a damaged record, or -1 if that record
+// was never acknowledged. batch is the batch of the last complete record.
 func afterDamage(f *segmentFile, offset, end, batch int64) int64 {
 	next := findHeader(f, offset, end, func(h header) bool { return int64(h.batch) >= batch })
 	if next < 0 {
@@ -174,8 +170,7 @@ func afterDamage(f *segmentFile, offset, end, batch int64) int64 {
 	return next
 }
 
-// findHeader returns the offset of the first valid header from offset on for
-// which wanted returns true, -1 if there is none.
+// findHeader returns the offset of the first valid header from offset on for which wanted returns true, or -1.
 func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int64 {
 	buf := make([]byte, 1<<20)
 	for offset+recordHeader <= end {
@@ -202,8 +197,8 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int
 // Segments returns the numbers of the journal's complete segments, oldest first.
 func (s *Store) Segments() []uint32 { return s.journal.numbers.sealed() }
 
-// ReadSegment calls fn for each complete record of a segment, in order, with its
-// blob. If others are damaged it returns ErrDamaged at the end.
+// ReadSegment calls fn for each complete record of a segment, in order, with its blob. If other records are damaged
+// it returns ErrDamaged at the end.
 func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) error {
 	var damage error
 	err := s.journal.scan(number, fn, func(_ Position, err error) { damage = err })
@@ -213,8 +208,8 @@ func (s *Store) ReadSegment(number uint32, fn func(e Entry, blob []byte) error) 
 	return damage
 }
 
-// DropSegment removes a complete segment that is no longer needed. Open Readers
-// are not affected. It is idempotent.
+// DropSegment removes a complete segment that is no longer needed. It does not affect open Readers, and is
+// idempotent.
 func (s *Store) DropSegment(number uint32) error {
 	if !slices.Contains(s.journal.numbers.sealed(), number) {
 		return nil

@@ -18,19 +18,19 @@ const (
 	segmentHeader = segmentMark + 2*len(mark{}) + 1 + 8 + 1 // the length of every segmentLine
 )
 
-// segmentLine is the first line of a segment.
+// segmentLine returns the first line of a segment.
 func segmentLine(number uint32, m mark) string {
 	text := fmt.Sprintf("%s%08x %x", segmentText, number, m)
 	return fmt.Sprintf("%s %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
 }
 
-// maxOpenSegments is how many segments are held open for reading.
+// maxOpenSegments is the maximum number of segments kept open for reading.
 const maxOpenSegments = 128
 
-// segmentFiles are segments held open to read single records: to open one takes
-// four times as long as to read a small record.
+// segmentFiles are segments kept open to read single records: opening one takes four times as long as reading a
+// small record.
 type segmentFiles struct {
-	mu   sync.RWMutex // held shared while a file is read
+	mu   sync.RWMutex // held shared during a read
 	open map[uint32]*os.File
 }
 
@@ -62,7 +62,7 @@ func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error)
 	return err
 }
 
-// forget closes the segments. Those in use are opened again by the next reader.
+// forget closes the segments. The next reader reopens those in use.
 func (s *segmentFiles) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,10 +81,10 @@ type segmentFile struct {
 	*os.File
 	number  uint32
 	mark    mark
-	damaged error // an ErrDamaged if the first line is not what was written
+	damaged error // an ErrDamaged if the first line differs from what was written
 }
 
-// openSegment opens a segment; ErrNotFound if it does not exist.
+// openSegment opens a segment. It returns ErrNotFound if the segment does not exist.
 func openSegment(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +96,7 @@ func openSegment(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readMark reads the segment's mark. If the first line is damaged, the first
-// record has it as well.
+// readMark reads the segment's mark. If the first line is damaged, it takes the mark from the first record.
 func (f *segmentFile) readMark() error {
 	head := make([]byte, segmentHeader+len(mark{}))
 	_, err := f.ReadAt(head, 0)
@@ -117,8 +116,8 @@ func (f *segmentFile) readMark() error {
 	return err
 }
 
-// hasRecords reports whether anything follows the first line. If not, the
-// creation of the segment was interrupted.
+// hasRecords reports whether there is data after the first line. If not, the creation of the segment was
+// interrupted.
 func (f *segmentFile) hasRecords() (bool, error) {
 	buf := make([]byte, 64<<10)
 	for offset := int64(segmentHeader); ; {

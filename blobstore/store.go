@@ -17,10 +17,10 @@ import (
 var (
 	// ErrNotFound means that the blob does not exist.
 	ErrNotFound = errors.New("blob not found")
-	// ErrReadOnly means that a sync has failed. Blobs can be read and removed;
-	// nothing is accepted until the store is opened again. Do not retry.
+	// ErrReadOnly means that a sync has failed. Blobs can be read and removed, but the store accepts nothing until
+	// it is opened again. Do not retry.
 	ErrReadOnly = errors.New("blob store is read-only")
-	// ErrDamaged means that bytes on the disk are not what was written.
+	// ErrDamaged means that bytes on the disk differ from what was written.
 	ErrDamaged = errors.New("damaged on the disk")
 	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("blob store is closed")
@@ -39,22 +39,20 @@ type Options struct {
 	// SegmentSize is the approximate size of a segment of the journal, in bytes;
 	// 0 means 64 MiB.
 	SegmentSize int64
-	// Deliver is called with the durable entries of the journal, in order, one call
-	// at a time, before the calls that wrote them return. It must not call the
-	// store. nil means that nothing is published.
+	// Deliver is called with the durable entries of the journal, in order and one call at a time, before the calls
+	// that wrote them return. It must not call the store. It may be nil if nothing is published.
 	Deliver func([]Entry)
-	// Damaged is called by Open, in order with Deliver, for each record after After
-	// that was acknowledged and is damaged, with an ErrDamaged. It may be nil.
+	// Damaged is called by Open with an ErrDamaged for each record after After that was acknowledged and is damaged,
+	// in order with Deliver. It may be nil.
 	Damaged func(at Position, err error)
-	// After is the position of the last entry that the caller has made durable
-	// itself. Open delivers what follows.
+	// After is the position of the last entry that the caller has made durable itself. Open delivers the later
+	// entries.
 	After Position
 
-	fs durable.FS // nil means disk
+	fs durable.FS // nil means the operating system's
 }
 
-// Store is a directory of blobs. It is safe for concurrent use. Only one process
-// can have it open.
+// Store is a directory of blobs. It is safe for concurrent use. Only one process can have it open.
 type Store struct {
 	fs       durable.FS
 	incoming string
@@ -65,17 +63,15 @@ type Store struct {
 	layout   *layout
 	journal  *journal
 
-	life   sync.RWMutex // read-held while something changes the disk; Close waits
+	life   sync.RWMutex // held shared during disk changes, so that Close waits
 	closed bool         // guarded by life
 
-	broken atomic.Pointer[error] // why the store is read-only
+	broken atomic.Pointer[error] // the reason for being read-only
 }
 
-// Open opens the store in dir. It creates the directory, whose parent must exist,
-// and an empty store if there is none, and removes the files of unfinished
-// writers. It refuses, and leaves unchanged, a directory with other content, a
-// store of a newer format and a store that is open elsewhere. The caller closes
-// the Store.
+// Open opens the store in dir. It creates the directory, whose parent must exist, and an empty store if there is
+// none, and removes the files of unfinished writers. It refuses, and leaves unchanged, a directory with other
+// content, a store of a newer format and a store that is open elsewhere. The caller must close the Store.
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
 	if s.fs == nil {
@@ -125,7 +121,7 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	return err
 }
 
-// prepare checks the format, or writes it, and makes the directories.
+// prepare checks or writes the format, and creates the directories.
 func (s *Store) prepare(dir string) error {
 	err := checkFormat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +138,7 @@ func (s *Store) prepare(dir string) error {
 	return s.sweep()
 }
 
-// sweep removes what writers of an earlier process did not commit.
+// sweep removes the uncommitted files of an earlier process.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.incoming)
 	if err != nil {
@@ -156,9 +152,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// Close waits for running commits and closes the store. Open Writers can no longer
-// commit; their files are removed by Abort or the next Open. Readers stay valid.
-// Close is idempotent.
+// Close waits for running commits and closes the store. Open Writers can no longer commit; Abort or the next Open
+// removes their files. Readers stay valid. Close is idempotent.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -177,8 +172,8 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Release())
 }
 
-// enter begins a change of the disk, for which Close waits. If it returns nil, the
-// caller ends the change with s.life.RUnlock.
+// enter begins a change of the disk, for which Close waits. If it returns nil, the caller must end the change with
+// s.life.RUnlock.
 func (s *Store) enter(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -191,9 +186,8 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// sync syncs a file or a directory. A failure makes the store read-only: another
-// sync would succeed and mean nothing. A full disk only concerns what the caller
-// has just written, which it gives up.
+// sync syncs a file or a directory. A failure makes the store read-only, because the success of another sync would
+// mean nothing. A full disk affects only the data that the caller has just written and then discards.
 func (s *Store) sync(h durable.Handle) error {
 	if err := s.writable(); err != nil {
 		return err
@@ -205,7 +199,7 @@ func (s *Store) sync(h durable.Handle) error {
 	return err
 }
 
-// syncDir makes the names in the directory path durable.
+// syncDir makes the names in a directory durable.
 func (s *Store) syncDir(path string) error {
 	d, err := s.fs.OpenDir(path)
 	if err != nil {

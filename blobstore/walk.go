@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// walkBatch is how many names Walk reads at a time.
+// walkBatch is the number of names that Walk reads at a time.
 const walkBatch = 512
 
-// Walk calls fn for every committed blob that is a file, in no order, until fn
-// fails, and returns that error unchanged. size is in bytes; modTime is when the
-// blob was written. Blobs committed or removed meanwhile may be left out; fn may
-// remove blobs.
+// Walk calls fn for every committed blob that is a file, in no particular order, until fn fails, and returns that
+// error unchanged. size is in bytes; modTime is the time of writing. Walk may omit blobs committed or removed
+// meanwhile; fn may remove blobs.
 //
-// At start, before anything is created, blobs without a row may be removed.
+// At start, before it creates any blob, the caller may remove blobs without a row.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
 	numbers, err := listNumbered(s.blobs)
 	if err != nil {
@@ -54,7 +53,7 @@ func (s *Store) walkDirectory(n uint32, fn func(Ref, int64, time.Time) error) er
 	}
 }
 
-// visit calls fn for an entry that is a blob.
+// visit calls fn for an entry if it is a blob.
 func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error {
 	if !idForm.MatchString(e.Name()) || !e.Type().IsRegular() {
 		return nil

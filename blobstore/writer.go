@@ -12,29 +12,29 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Writer writes one blob. It is not safe for concurrent use. Commit, Publish or
-// Abort ends it; Abort is usually deferred right after Create.
+// Writer writes one blob. It is not safe for concurrent use. Commit, Publish or Abort ends it; Abort is usually
+// deferred right after Create.
 type Writer struct {
 	ctx   context.Context
 	store *Store
-	small []byte       // the bytes, as long as there is no file
+	small []byte       // the bytes while there is no file
 	large bool         // there is a file
 	id    string       // of the file
 	temp  string       // its path until it is published
-	part  string       // the id of the Part it is of, which remains until it is published; "" for none
-	file  durable.File // nil while there is none, and once it is closed
+	part  string       // id of the Part it was made from, which remains until it is published; "" for none
+	file  durable.File // nil before it exists and after it is closed
 	mode  durable.WriteMode
 	sums  blockSums
 	size  int64
 	// secured is the Ref of the file once its bytes and name are durable.
 	secured Ref
-	err     error // what ended it; errEnded after Commit, Publish or Abort
+	err     error // the reason it ended; errEnded after Commit, Publish or Abort
 }
 
 var errEnded = errors.New("blob writer has ended")
 
-// Create begins a blob, which is not visible before Commit or Publish. When ctx
-// ends, these and Write fail with its cause. The caller ends the Writer.
+// Create begins a blob, which is not visible before Commit or Publish. When ctx ends, these and Write fail with its
+// cause. The caller must end the Writer.
 func (s *Store) Create(ctx context.Context) (*Writer, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("create blob: %w", err)
@@ -67,7 +67,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// write keeps the blob in memory while it is small.
+// write keeps a small blob in memory.
 func (w *Writer) write(p []byte) (int, error) {
 	if !w.large && len(w.small)+len(p) <= w.store.inline {
 		w.small = append(w.small, p...)
@@ -79,14 +79,13 @@ func (w *Writer) write(p []byte) (int, error) {
 	return w.mode.Write(w.file, p, w.size)
 }
 
-// beginnings holds the buffers that show whether a blob is small. With this pool
-// and those of records and signatures, uploads of 1 KiB by 32 clients are 1.16
-// to 1.69 times as fast (docs/decisions/0010-tricks.md).
+// beginnings is a pool of buffers for the first bytes, which show whether a blob is small. With this pool and those
+// of records and signatures, uploads of 1 KiB by 32 clients are 1.16 to 1.69 times as fast
+// (docs/decisions/0010-tricks.md).
 var beginnings = sync.Pool{New: func() any { return new([defaultInline + 1]byte) }}
 
-// ReadFrom implements io.ReaderFrom. It reads a block before it writes, so that
-// larger blobs are written past the page cache, where they would displace what is
-// read again. Small blobs need no block. An error of r does not end the Writer.
+// ReadFrom implements io.ReaderFrom. It reads whole blocks, so that larger blobs are written with direct I/O and do
+// not evict pages that are read again. Small blobs need no block. An error of r does not end the Writer.
 func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 	beginning := beginnings.Get().(*[defaultInline + 1]byte)
 	n, readErr := fill(beginning[:], r)
@@ -109,7 +108,7 @@ func (w *Writer) ReadFrom(r io.Reader) (size int64, err error) {
 	}
 }
 
-// writeRead writes what was read unless reading failed.
+// writeRead writes p, unless err says that reading it failed.
 func (w *Writer) writeRead(p []byte, err error) (int64, error) {
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -118,7 +117,7 @@ func (w *Writer) writeRead(p []byte, err error) (int64, error) {
 	return int64(n), err
 }
 
-// fill reads until b is full or an error occurs, which is io.EOF at the end.
+// fill reads until b is full or an error occurs, which is io.EOF at the end of r.
 func fill(b []byte, r io.Reader) (n int, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -128,7 +127,7 @@ func fill(b []byte, r io.Reader) (n int, err error) {
 	return n, err
 }
 
-// spill turns the blob into a file.
+// spill moves the blob from memory to a file.
 func (w *Writer) spill() (err error) {
 	if w.large {
 		return nil
@@ -147,11 +146,11 @@ func (w *Writer) spill() (err error) {
 // CRC32C returns the CRC-32C (Castagnoli) of the bytes written so far.
 func (w *Writer) CRC32C() uint32 { return w.sums.total }
 
-// Size returns how many bytes were written so far.
+// Size returns the number of bytes written so far.
 func (w *Writer) Size() int64 { return w.size }
 
-// Commit makes the blob a durable file and returns its Ref and its size in bytes.
-// After an error the blob does not exist, and Commit must not be called again.
+// Commit makes the blob a durable file and returns its Ref and its size in bytes. After an error the blob does not
+// exist, and Commit must not be called again.
 func (w *Writer) Commit() (Ref, int64, error) {
 	if w.err != nil {
 		return "", 0, w.err
@@ -167,11 +166,11 @@ func (w *Writer) Commit() (Ref, int64, error) {
 	return ref, w.size, nil
 }
 
-// end ends a Writer whose blob exists, and removes the Part that it was.
+// end ends a Writer whose blob exists, and removes the Part it was made from.
 func (w *Writer) end() {
 	w.err = errEnded
 	if w.part != "" {
-		_ = w.store.RemovePart(w.part) // the blob exists in any case; Parts lists what stays
+		_ = w.store.RemovePart(w.part) // the blob exists regardless; Parts lists a remaining Part
 	}
 }
 
@@ -186,7 +185,7 @@ func (w *Writer) commit() (Ref, error) {
 	return w.publish()
 }
 
-// syncBytes adds the checksums to the file, and syncs and closes it.
+// syncBytes appends the checksums to the file, then syncs and closes it.
 func (w *Writer) syncBytes() error {
 	if err := w.mode.Buffered(w.file); err != nil {
 		return fmt.Errorf("write blob: %w", err)
@@ -205,8 +204,7 @@ func (w *Writer) syncBytes() error {
 	return nil
 }
 
-// publish gives the synced file its name among the blobs, durably. A Part also
-// keeps its own name.
+// publish durably gives the synced file its final name. A Part also keeps its own name.
 func (w *Writer) publish() (Ref, error) {
 	s, name := w.store, w.store.fs.Rename
 	if w.part != "" {
@@ -226,8 +224,8 @@ func (w *Writer) publish() (Ref, error) {
 	return makeRef(d.number, w.id), nil
 }
 
-// Abort ends the Writer without a blob. After Commit or another Abort it does
-// nothing. The next Open removes what Abort cannot.
+// Abort ends the Writer without a blob. After Commit or another Abort it does nothing. The next Open removes files
+// that Abort cannot remove.
 func (w *Writer) Abort() error {
 	if w.err != nil {
 		return nil
@@ -242,7 +240,7 @@ func (w *Writer) abandon(err error) error {
 	return errors.Join(err, w.discard())
 }
 
-// discard closes and removes the file, if there is one.
+// discard closes and removes the file, if any.
 func (w *Writer) discard() error {
 	w.small = nil
 	if w.secured != "" {
