@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// Align is the alignment in bytes of the position, the length and the address of
-// a direct write. A device that needs a larger one refuses with EINVAL.
+// Align is the required alignment in bytes of the offset, the length and the address of a direct write. A device
+// that needs a larger one returns EINVAL.
 const Align = 4096
 
-// fits reports whether p can be written directly to position at.
+// fits reports whether p can be written directly at offset at.
 func fits(p []byte, at int64) bool {
 	return len(p) > 0 && len(p)%Align == 0 && at%Align == 0 && uintptr(unsafe.Pointer(unsafe.SliceData(p)))%Align == 0
 }
@@ -19,7 +19,7 @@ func fits(p []byte, at int64) bool {
 // DirectWriter is a file that is written sequentially.
 type DirectWriter interface {
 	io.Writer
-	SetDirect(direct bool) error // as the function SetDirect
+	SetDirect(direct bool) error // like the function SetDirect
 }
 
 // WriteMode tracks whether writes to one [DirectWriter] bypass the page cache. The
@@ -65,7 +65,7 @@ func (m *WriteMode) write(f DirectWriter, p []byte, at int64, writeAt func([]byt
 	return n, err
 }
 
-// Buffered makes writes to f that do not go through m use the page cache.
+// Buffered makes writes to f that bypass m use the page cache.
 func (m *WriteMode) Buffered(f DirectWriter) error { return m.set(f, false) }
 
 func (m *WriteMode) set(f DirectWriter, want bool) error {

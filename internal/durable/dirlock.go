@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// ErrLocked means that another process, or another DirLock of this process, holds
-// the directory.
+// ErrLocked means that another process, or another DirLock of this process, holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
 // DirLock is an exclusive lock on a directory. The kernel releases it when the
 // process ends.
 type DirLock struct{ dir *os.File }
 
-// LockDir locks an existing directory without waiting. If it is locked already,
-// the error wraps ErrLocked and names the directory.
+// LockDir locks an existing directory without waiting. If it is already locked, the error wraps ErrLocked and names
+// the directory.
 func LockDir(dir string) (*DirLock, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -33,9 +32,8 @@ func LockDir(dir string) (*DirLock, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// Release unlocks the directory. Closing the file is not enough: the lock belongs
-// to the open file description, and a child forked at this moment holds that open
-// until it executes its program.
+// Release unlocks the directory. Closing the file is not enough: the lock belongs to the open file description,
+// which a concurrently forked child holds open until it calls exec.
 func (l *DirLock) Release() error {
 	err := syscall.Flock(int(l.dir.Fd()), syscall.LOCK_UN)
 	if err := errors.Join(err, l.dir.Close()); err != nil {

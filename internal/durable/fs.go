@@ -1,12 +1,10 @@
-// Package durable changes files so that they survive a crash. It publishes a file
-// whole (a temporary file, sync, rename, sync of the directory), which is how
-// holdfast writes every file other than those of its stores; locks a directory for
-// one process; writes large files past the page cache, so that they do not displace
-// what is read again soon; and measures the space that files occupy.
+// Package durable changes files so that they survive a crash. It publishes whole files (temporary file, sync,
+// rename, sync of the directory), which is how holdfast writes every file except those of its stores; locks a
+// directory for one process; writes large files with direct I/O, so that they do not evict pages that are read again
+// soon; and measures the disk usage of files.
 //
-// FS is the file system of the stores, so that tests can replace it: one interface
-// for every call that changes the disk, with the operating system's implementation
-// OS. Package faultfs has one that injects faults.
+// FS is the file system of the stores, which tests can replace: one interface for every call that changes the disk.
+// OS implements it on the operating system; package faultfs injects faults.
 package durable
 
 import (
@@ -18,9 +16,8 @@ import (
 	"path/filepath"
 )
 
-// FS is every call by which a store changes the disk, and opens files for
-// reading where reads can fail in tests. Tests replace it to fail or kill the
-// process at the n-th call, to count syncs, and to lose what was not synced.
+// FS has every call by which a store changes the disk, and Open for reads that can fail in tests. Tests replace it
+// to fail or kill the process at the n-th call, to count syncs, and to lose unsynced data.
 type FS interface {
 	Open(path string) (Reader, error)
 	Mkdir(path string) error
@@ -42,8 +39,7 @@ type Reader interface {
 	Close() error
 }
 
-// Handle is an open file or directory. Sync makes durable its content and the
-// metadata needed to read it back.
+// Handle is an open file or directory. Sync makes its content durable, with the metadata needed to read it back.
 type Handle interface {
 	Sync() error
 	Close() error
@@ -52,11 +48,11 @@ type Handle interface {
 // File is a file open for writing.
 type File interface {
 	DirectWriterAt
-	io.ReaderAt // for a file that was created, not reopened
-	// Allocate sets the size of the file and reserves its blocks where the file
-	// system supports that, so that a full disk is reported before any write.
+	io.ReaderAt // only for a file from Create, not Reopen
+	// Allocate sets the size of the file and reserves its blocks if the file system supports that, so that a full
+	// disk is reported before any write.
 	Allocate(size int64) error
-	Chmod(mode fs.FileMode) error // sets the mode, whatever the umask is
+	Chmod(mode fs.FileMode) error // sets the mode regardless of the umask
 	Handle
 }
 
@@ -111,11 +107,11 @@ func (f osFile) SetDirect(direct bool) error { return SetDirect(f.File, direct) 
 
 func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
 
-// ErrSync is a failed sync. What was to be synced may be lost, although the kernel
-// reports success for another attempt.
+// ErrSync means that a sync failed. The unsynced data may be lost, although the kernel reports success for another
+// attempt.
 var ErrSync = errors.New("sync failed")
 
-// SyncDir makes the names in the directory path durable.
+// SyncDir makes the names in a directory durable.
 func SyncDir(fsys FS, path string) error {
 	d, err := fsys.OpenDir(path)
 	if err != nil {
@@ -135,9 +131,8 @@ func syncHandle(h Handle) error {
 	return nil
 }
 
-// EnsureDir creates the directory path where it is missing, and makes its name
-// durable. It syncs the parent in either case: an earlier attempt may have
-// ended between creating the directory and syncing its parent.
+// EnsureDir creates a directory if it is missing, and makes its name durable. It syncs the parent in either case: an
+// earlier attempt may have ended between creating the directory and syncing its parent.
 func EnsureDir(fsys FS, path string) error {
 	if err := fsys.Mkdir(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

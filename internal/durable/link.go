@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 )
 
-// LinkTree makes to a copy of from, a file or a directory with what is below it,
-// out of hard links. to must not exist, and its parent must. Files that disappear
-// meanwhile are left out, and so are sockets and links: a caller that needs every
-// file must keep others from removing any. LinkTree syncs nothing.
+// LinkTree copies from, a file or a directory tree, to to with hard links. to must not exist, but its parent must.
+// It omits sockets, links and files that disappear meanwhile: a caller that needs every file must keep others from
+// removing any. LinkTree syncs nothing.
 func LinkTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path != from {

@@ -7,17 +7,16 @@ import (
 	"path/filepath"
 )
 
-// occupiedBlock is the unit in which file systems give space to files, in bytes.
+// occupiedBlock is the unit in bytes in which file systems allocate space.
 const occupiedBlock = 4096
 
-// Occupied returns how many bytes of the disk a file of size bytes occupies.
+// Occupied returns the disk usage in bytes of a file of size bytes.
 func Occupied(size int64) int64 {
 	return (size + occupiedBlock - 1) / occupiedBlock * occupiedBlock
 }
 
-// MeasureOccupied returns how many bytes the files below dir occupy on disk,
-// without the directories themselves. A directory that does not exist occupies
-// nothing. Files that disappear meanwhile are left out.
+// MeasureOccupied returns the disk usage in bytes of the files below dir, without the directories themselves. A
+// directory that does not exist occupies nothing. Files that disappear meanwhile are ignored.
 func MeasureOccupied(dir string) (occupied int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -10,15 +10,13 @@ import (
 	"path/filepath"
 )
 
-// NewSuffix ends the temporary name of a file that is being published. A file
-// with such a name is incomplete.
+// NewSuffix ends the temporary name of a file that is being published. A file with this suffix is incomplete.
 const NewSuffix = ".new"
 
-// Publish makes path hold what write writes, durably and all of it or none: it
-// writes a temporary file beside path, syncs it, renames it and syncs the
-// directory. The caller ensures that only one goroutine at a time publishes a
-// path. After an error path holds what it held before, or, if only the sync of
-// the directory failed, perhaps the new content.
+// Publish atomically and durably replaces the content of path with what write writes: it writes a temporary file
+// beside path, syncs it, renames it and syncs the directory. The caller must ensure that only one goroutine at a
+// time publishes a path. After an error path has its old content or, if only the sync of the directory failed,
+// possibly the new one.
 func Publish(fsys FS, path string, mode fs.FileMode, write func(File) error) error {
 	if err := stage(fsys, path, mode, write); err != nil {
 		return err
@@ -30,7 +28,7 @@ func Publish(fsys FS, path string, mode fs.FileMode, write func(File) error) err
 	return nil
 }
 
-// Bytes returns a function for Publish that writes parts.
+// Bytes returns a function for Publish that writes the given parts.
 func Bytes(parts ...[]byte) func(File) error {
 	return func(f File) error {
 		for _, part := range parts {
@@ -47,13 +45,13 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return Publish(OS{}, path, mode, Bytes(data))
 }
 
-// WriteStream is WriteFile for the data that write writes.
+// WriteStream is WriteFile for data that write writes.
 func WriteStream(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	return Publish(OS{}, path, mode, func(f File) error { return write(f) })
 }
 
-// WriteFileIfChanged is WriteFile, except that it leaves a file that already holds
-// data with that mode unchanged. It reports whether it wrote.
+// WriteFileIfChanged is WriteFile, but leaves a file that already has this data and mode unchanged. It reports
+// whether it wrote.
 func WriteFileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode() == mode {
@@ -64,14 +62,14 @@ func WriteFileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error
 	return true, WriteFile(path, data, mode)
 }
 
-// Stage writes data, durably, to the temporary name of path.
+// Stage writes data durably to the temporary name of path.
 func Stage(path string, data []byte, mode fs.FileMode) error {
 	return stage(OS{}, path, mode, Bytes(data))
 }
 
 func stage(fsys FS, path string, mode fs.FileMode, write func(File) error) error {
 	temp := path + NewSuffix
-	// A leftover may be another user's, or a link to somewhere else.
+	// A leftover may belong to another user, or be a link to somewhere else.
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("publish %s: %w", filepath.Base(path), err)
 	}
@@ -93,8 +91,8 @@ func stage(fsys FS, path string, mode fs.FileMode, write func(File) error) error
 	return nil
 }
 
-// Commit renames what Stage wrote to its final names, one after the other, and
-// makes the names durable. The paths, at least one, are in one directory.
+// Commit renames the files that Stage wrote to their final names, one after the other, and makes the names durable.
+// There must be at least one path, and all must be in one directory.
 func Commit(paths ...string) error { return commit(OS{}, paths...) }
 
 func commit(fsys FS, paths ...string) error {
@@ -115,6 +113,6 @@ func SyncTree(dir string) error {
 		if !d.IsDir() && !d.Type().IsRegular() {
 			return nil
 		}
-		return SyncDir(OS{}, path) // syncs a file too
+		return SyncDir(OS{}, path) // also syncs files
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetDirect makes writes to f bypass the page cache (O_DIRECT), or not. It fails
-// if the file system does not support that.
+// SetDirect makes writes to f bypass the page cache (O_DIRECT), or not. It fails if the file system does not support
+// this.
 func SetDirect(f *os.File, direct bool) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil {
@@ -23,8 +23,7 @@ func SetDirect(f *os.File, direct bool) error {
 	return err
 }
 
-// syncData makes durable f's content and the metadata needed to read it, such as
-// its size, but not its times.
+// syncData makes f's content durable, with the metadata needed to read it, such as its size, but not its times.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
@@ -38,8 +37,7 @@ func syncData(f *os.File) error {
 	}
 }
 
-// SyncfsReports reports whether syncfs(2) returns an error if data could not be
-// written, as Linux does since 5.8.
+// SyncfsReports reports whether syncfs(2) returns an error if data could not be written, as on Linux since 5.8.
 func SyncfsReports() bool {
 	var name unix.Utsname
 	return unix.Uname(&name) == nil && syncfsReports(unix.ByteSliceToString(name.Release[:]))

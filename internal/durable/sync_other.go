@@ -13,5 +13,5 @@ func SetDirect(*os.File, bool) error { return errors.ErrUnsupported }
 // syncData makes f durable.
 func syncData(f *os.File) error { return f.Sync() }
 
-// SyncfsReports: syncfs(2) is Linux's.
+// SyncfsReports returns false, because syncfs(2) exists only on Linux.
 func SyncfsReports() bool { return false }

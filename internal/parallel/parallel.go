@@ -1,4 +1,4 @@
-// Package parallel divides work among goroutines.
+// Package parallel distributes work among goroutines.
 package parallel
 
 import (
@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// Do runs n workers, to which it hands out items, and returns when all have ended.
-// The first error of a worker ends the context of the others and is returned, and
-// so is the cause of the end of ctx.
+// Do runs n workers, hands items out to them, and returns when all have ended. The first error of a worker ends the
+// context of the others. Do returns that error, or the cause if ctx ended.
 func Do[T any](ctx context.Context, n int, items iter.Seq[T], work func(context.Context, <-chan T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,14 +1,11 @@
 // Package rounds compares programs on a machine whose speed varies.
 //
-// Noise on a shared machine lasts for seconds to minutes, so two measurements
-// that are far apart in time cannot be compared. Every arm is therefore measured once
-// in each round, in an order drawn anew for each round, and the ratios are
-// taken within rounds. A comparison reports the median of these ratios with
-// the lowest and the highest.
+// Noise on a shared machine lasts for seconds to minutes, so two measurements that are far apart in time cannot be
+// compared. Every arm is therefore measured once in each round, in a new random order, and the ratios are taken
+// within rounds. A comparison reports the median of these ratios with the lowest and the highest.
 //
-// One arm is the first arm measured a second time (Itself). Its ratios would all
-// be 1 on a quiet machine; how far they deviate is the spread of the benchmark,
-// and no difference smaller than that means anything.
+// One arm is the first arm measured a second time (Itself). Its ratios would all be 1 on a quiet machine; their
+// deviation is the spread of the benchmark, and no smaller difference is significant.
 package rounds
 
 import (
@@ -21,21 +18,21 @@ import (
 	"testing"
 )
 
-// Least is the number of rounds in one iteration of a benchmark. With fewer,
-// the lowest and highest ratio say little.
+// Least is the number of rounds in one iteration of a benchmark. With fewer rounds, the lowest and highest ratio say
+// little.
 const Least = 7
 
 // Itself is the name of the arm that measures the first arm a second time.
 const Itself = "itself"
 
-// An Arm is one of the programs that are compared. Measure returns a rate or a
-// time; all arms of a comparison return the same.
+// An Arm is one of the compared programs. Measure returns a rate or a time, the same kind for all arms of a
+// comparison.
 type Arm struct {
 	Name    string
 	Measure func() float64
 }
 
-// A Comparison collects what its arms measure, round by round.
+// A Comparison collects the measurements of its arms by round.
 type Comparison struct {
 	names  []string
 	values [][]float64 // of each arm, by round
@@ -50,7 +47,7 @@ func Compare(names ...string) *Comparison {
 	return &Comparison{names: names, values: make([][]float64, len(names))}
 }
 
-// Round measures every arm once, in random order. The arms are those of Compare.
+// Round measures every arm once, in random order. The arms must have the names passed to Compare.
 func (c *Comparison) Round(arms ...Arm) {
 	for _, n := range rand.Perm(len(c.names)) {
 		if arms[n].Name != c.names[n] {
@@ -71,9 +68,9 @@ func (c *Comparison) Report(b *testing.B, what string) {
 // tableVariable names a file to which Ratios appends rows of a Markdown table.
 const tableVariable = "HOLDFAST_BENCH_TABLE"
 
-// Ratios adds ratios of ours to a peer's to b's figures, as "ratio:", "lowest:" and
-// "highest:" followed by what and the peer: "ratio:full-time/pgBackRest". A
-// single ratio, such as one of sizes, does not vary and has no range.
+// Ratios reports ratios of our figures to a peer's as metrics of b, as "ratio:", "lowest:" and "highest:" followed
+// by what and the peer: "ratio:full-time/pgBackRest". A single ratio, such as one of sizes, does not vary and has no
+// range.
 func Ratios(b *testing.B, what, peer string, ratios ...float64) {
 	b.Helper()
 	ratio, lowest, highest := Median(ratios), slices.Min(ratios), slices.Max(ratios)
@@ -85,7 +82,7 @@ func Ratios(b *testing.B, what, peer string, ratios ...float64) {
 		spread = fmt.Sprintf("%.2f to %.2f", lowest, highest)
 	}
 	if peer == Itself && (lowest > 1 || highest < 1) {
-		spread += ", not reliable" // something other than the program was measured
+		spread += ", not reliable" // the measurement includes something other than the program
 	}
 	if strings.HasSuffix(what, "rate") {
 		better = "more"
@@ -105,7 +102,7 @@ func Ratios(b *testing.B, what, peer string, ratios ...float64) {
 	}
 }
 
-// ratios are those of the first arm to arm n, by round.
+// ratios returns the ratios of the first arm to arm n, by round.
 func (c *Comparison) ratios(n int) []float64 {
 	ratios := make([]float64, len(c.values[n]))
 	for round, value := range c.values[n] {
@@ -114,15 +111,15 @@ func (c *Comparison) ratios(n int) []float64 {
 	return ratios
 }
 
-// Names are those of the arms, as Compare was given them.
+// Names returns the names of the arms in the order passed to Compare.
 func (c *Comparison) Names() []string { return c.names }
 
-// Values are what an arm has measured, by round.
+// Values returns the measurements of an arm by round.
 func (c *Comparison) Values(name string) []float64 {
 	return c.values[slices.Index(c.names, name)]
 }
 
-// Median returns the median of values, of which there must be one.
+// Median returns the median of values, which must not be empty.
 func Median(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2

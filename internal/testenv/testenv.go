@@ -1,5 +1,4 @@
-// Package testenv has what tests of all packages need: which of them run, and how
-// to wait.
+// Package testenv has what the tests of all packages need: the selection of long tests, and waiting.
 package testenv
 
 import (
@@ -10,8 +9,7 @@ import (
 
 const longVariable = "HOLDFAST_LONG"
 
-// Long skips a test that takes long (crash loops, power cuts, soaks) unless
-// HOLDFAST_LONG is set, as .ci/run sets it.
+// Long skips a long test (crash loops, power cuts, soaks) unless HOLDFAST_LONG is set, as in .ci/run.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv(longVariable) == "" {
@@ -25,7 +23,7 @@ func Eventually(t testing.TB, what string, done func() bool) {
 	Within(t, time.Minute, what, done)
 }
 
-// Within is Eventually with another limit. It returns how long it took.
+// Within is Eventually with another limit. It returns the time waited.
 func Within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -1,6 +1,5 @@
-// Package faultfs injects faults into a store's file system, for tests: it fails
-// chosen operations as a broken or full disk does, kills the process at one,
-// makes a byte unreadable, and counts operations.
+// Package faultfs injects faults into a store's file system, for tests: it fails chosen operations like a broken or
+// full disk, kills the process at an operation, makes a byte unreadable, and counts operations.
 package faultfs
 
 import (
@@ -12,21 +11,19 @@ import (
 	"holdfast/internal/durable"
 )
 
-// FS is the operating system's file system with faults. Its zero value injects
-// none and only counts. The verbs are mkdir, create, reopen, opendir,
-// openfile, rename, link, truncate, remove, write, allocate, syncfile, syncdir,
-// closefile and closedir; a rename or link has the path of the old name. Opening
-// a file for reading does not count.
+// FS is the operating system's file system with faults. The zero value injects none and only counts. The verbs are
+// mkdir, create, reopen, opendir, openfile, rename, link, truncate, remove, write, allocate, syncfile, syncdir,
+// closefile and closedir; a rename or link has the path of the old name. Opening a file for reading does not count.
 type FS struct {
 	durable.OS
-	Err    error // what a failed operation returns, wrapped
+	Err    error // wrapped by the error of a failed operation
 	Kill   bool  // kill the process with SIGKILL instead of failing
-	NoSync bool  // do not really sync, where no power is cut
-	// Hit selects the operations that fail, with their number counted from 0.
-	// Set it before the first operation; Arm replaces it later.
+	NoSync bool  // skip real syncs, for tests without power cuts
+	// Hit selects the operations that fail. Operations are numbered from 0. Set Hit before the first operation; Arm
+	// replaces it later.
 	Hit func(n int, verb, path string) bool
-	// Unreadable returns a position of the file that cannot be read and the error
-	// of reading it, which is nil if all of the file can be read.
+	// Unreadable returns an offset in the file that cannot be read and the error of reading it, which is nil if the
+	// whole file can be read.
 	Unreadable func(path string) (at int64, err error)
 
 	mu    sync.Mutex
@@ -45,34 +42,33 @@ func nth(n int) func(int, string, string) bool {
 	return func(i int, _, _ string) bool { return i == n }
 }
 
-// FailVerb fails every operation of that name while *on.
+// FailVerb fails every operation with that verb while *on is true.
 func FailVerb(verb string, on *bool, err error) *FS {
 	return &FS{Err: err, Hit: func(_ int, v, _ string) bool { return *on && v == verb }}
 }
 
-// Arm selects other operations to fail, none if hit is nil, and numbers the
-// operations from 0 again.
+// Arm selects other operations to fail, or none if hit is nil, and restarts the numbering from 0.
 func (f *FS) Arm(hit func(n int, verb, path string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.n, f.Hit = 0, hit
 }
 
-// Fired returns the last operation that failed as "verb path", "" before one did.
+// Fired returns the last operation that failed as "verb path", or "".
 func (f *FS) Fired() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fired
 }
 
-// Operations returns how many operations there were since the last Arm.
+// Operations returns the number of operations since the last Arm.
 func (f *FS) Operations() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.n
 }
 
-// Syncs returns how many syncs of files and directories there were.
+// Syncs returns the total number of syncs of files and directories.
 func (f *FS) Syncs() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

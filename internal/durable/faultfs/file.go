@@ -22,7 +22,7 @@ func (h *handle) Sync() error {
 	return h.inner.Sync()
 }
 
-// Close closes even when it fails, as close(2) does.
+// Close closes the file even if it fails, like close(2).
 func (h *handle) Close() error {
 	err := h.fs.try("close"+h.kind, h.path)
 	if closeErr := h.inner.Close(); err == nil {
@@ -31,7 +31,7 @@ func (h *handle) Close() error {
 	return err
 }
 
-// file is a file whose writes may fail too.
+// file is a file whose writes may also fail.
 type file struct {
 	durable.File
 	handle handle
@@ -40,12 +40,12 @@ type file struct {
 func (f *file) Sync() error  { return f.handle.Sync() }
 func (f *file) Close() error { return f.handle.Close() }
 
-// Write writes half when it fails, as a full disk does.
+// Write writes half of p if it fails, like a full disk.
 func (f *file) Write(p []byte) (int, error) {
 	return f.write(p, f.File.Write)
 }
 
-// WriteAt writes half when it fails, as Write.
+// WriteAt writes half of p if it fails, like Write.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	return f.write(p, func(p []byte) (int, error) { return f.File.WriteAt(p, off) })
 }
@@ -58,7 +58,7 @@ func (f *file) write(p []byte, write func([]byte) (int, error)) (int, error) {
 	return write(p)
 }
 
-// Allocate fails without a change.
+// Allocate changes nothing if it fails.
 func (f *file) Allocate(size int64) error {
 	if err := f.handle.fs.try("allocate", f.handle.path); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadAt reads up to what cannot be read, as pread(2) does.
+// ReadAt reads up to the unreadable byte, like pread(2).
 func (r *reader) ReadAt(p []byte, off int64) (int, error) {
 	at, err := r.fs.Unreadable(r.path)
 	if err == nil || at < off || at >= off+int64(len(p)) {
