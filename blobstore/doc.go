@@ -22,7 +22,7 @@
 // A crash between two steps leaves a file without a row, never a row without a blob. Walk finds such files at start.
 //
 // The caller reclaims space in the journal by segments. It counts the records it needs in each segment, appends the
-// remaining ones again with Copy, and drops the segment when its rows no longer refer to it durably. Until then
+// remaining ones again with Copy, and drops the segment once the rows durably no longer refer to it. Until then
 // replaced and removed blobs keep their space.
 //
 // # On disk (format 1)
