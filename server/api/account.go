@@ -9,7 +9,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// NewUsage returns the wire form of a usage at a time.
+// NewUsage returns the wire form of a usage at the time now.
 func NewUsage(u insight.Usage, now time.Time) wire.Usage {
 	now = now.UTC()
 	metric := func(m model.Metric) wire.Metric { return wire.Metric{Used: u.Used(m), Limit: limitOf(u.Limits, m)} }
@@ -85,7 +85,7 @@ func (h *handlers) billingGet(_ context.Context, call *model.Call, _ *nothingInp
 	return billing, nil
 }
 
-// organization is the resource of operations on an account as a whole.
+// organization returns the resource of operations on an account as a whole.
 func organization(call *model.Call) model.Resource {
 	return model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 }

@@ -19,7 +19,7 @@ func NewProject(p model.Project) wire.Project {
 	return wire.Project{ID: p.ID, Name: p.Name, CreatedAt: utc(p.CreatedAt)}
 }
 
-// statusRecommendations is how many recommendations the status shows.
+// statusRecommendations is the maximum number of recommendations in the status.
 const statusRecommendations = 5
 
 // NewStatus returns the wire form of an account's status.

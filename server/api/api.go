@@ -10,26 +10,24 @@ import (
 	"holdfast/server/gate"
 )
 
-// Prefix begins every path of the API. It is the version.
+// Prefix begins every path of the API. It contains the version.
 const Prefix = "/v1"
 
-// maxBody is the size of the largest JSON body, in bytes, and bodyTimeout how
-// long one may take to arrive. Uploads of objects are bounded by the engine.
+// maxBody is the maximum size of a JSON body in bytes, and bodyTimeout the maximum time for its arrival. The engine
+// bounds uploads of objects.
 const (
 	maxBody     = 1 << 20
 	bodyTimeout = 30 * time.Second
 )
 
-// Options of the API.
+// Options are the options of the API.
 type Options struct {
-	// BaseURL is how clients reach the appliance, without a slash at its end:
-	// "http://127.0.0.1:8432".
+	// BaseURL is the URL by which clients reach the appliance, without a trailing slash: "http://127.0.0.1:8432".
 	BaseURL string
-	// ObjectsURL is what the URLs of objects begin with, where they have an
-	// origin of their own; "" means BaseURL.
+	// ObjectsURL begins the URLs of objects if they have their own origin; "" means BaseURL.
 	ObjectsURL string
 	Log        *slog.Logger
-	// Answered is told of every request when it was answered; nil for nobody.
+	// Answered is called after the response to every request; it may be nil.
 	Answered func(operation model.Action, status int, took time.Duration)
 	// Known is called for every request with a valid key; it may be nil.
 	Known func(r *http.Request)
@@ -38,14 +36,12 @@ type Options struct {
 // API is the handler of every path under Prefix.
 type API struct {
 	http.Handler
-	// Description is the OpenAPI 3.1 document that it answers with.
+	// Description is the OpenAPI 3.1 document that it serves.
 	Description []byte
 }
 
-// New returns the API. It must see paths as
-// the client sent them: http.ServeMux in front of it would clean them by
-// redirects. The engine stays the caller's to close, once no request is under
-// way any more.
+// New returns the API. It must receive paths as the client sent them: http.ServeMux in front of it would clean them
+// by redirects. The caller closes the engine after the last request has ended.
 func New(e *engine.Engine, opts Options) (*API, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -64,7 +60,7 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 	return &API{router, v31}, nil
 }
 
-// newGate returns the gate of the API.
+// newGate returns the API's gate.
 func newGate(e *engine.Engine, opts Options) *gate.Gate {
 	return &gate.Gate{
 		Engine: e, Log: opts.Log, Header: header(), WriteError: writeError,
@@ -73,7 +69,7 @@ func newGate(e *engine.Engine, opts Options) *gate.Gate {
 	}
 }
 
-// header is what every answer has.
+// header returns the headers of every response.
 func header() http.Header {
 	return http.Header{
 		"Content-Type":           {"application/json"},
@@ -82,7 +78,7 @@ func header() http.Header {
 	}
 }
 
-// handlers decode a request, make one call of the engine, and encode.
+// handlers decode a request, make one call of the engine, and encode the result.
 type handlers struct {
 	engine     *engine.Engine
 	baseURL    string

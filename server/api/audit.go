@@ -16,7 +16,7 @@ func NewActor(a model.Actor) wire.Actor {
 	return wire.Actor{Type: wire.ActorType(a.Type), ID: orAbsent(a.ID), Name: orAbsent(a.Name)}
 }
 
-// NewResource returns the wire form of a resource, nil for none.
+// NewResource returns the wire form of a resource, or nil for none.
 func NewResource(r model.Resource) *wire.Resource {
 	if r.Type == model.ResourceNone {
 		return nil
@@ -58,8 +58,7 @@ func (in *auditInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// filter refuses an end that is not after the beginning, so no end that was given
-// is the zero time, which means that there is none.
+// filter rejects an end that is not after the beginning, so a given end is never the zero time, which means no end.
 func (in *auditInput) filter() (core.AuditFilter, error) {
 	if in.hasUntil && !in.Until.After(in.Since) {
 		return core.AuditFilter{}, model.Invalid("until", "must be after since")

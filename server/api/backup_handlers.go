@@ -47,8 +47,8 @@ func (h *handlers) backupPin(_ context.Context, call *model.Call, in *pinInput) 
 	return NewBackup(b), err
 }
 
-// restoreInto returns the name of the new database that is asked for, nil for
-// none, and checks that a name is given for nothing else.
+// restoreInto returns the name of the requested new database, or nil for a restore in place, and rejects a name
+// without mode new.
 func restoreInto(mode *wire.RestoreMode, name *string) (*string, error) {
 	if mode != nil && *mode == wire.RestoreNew {
 		return new(text(name)), nil

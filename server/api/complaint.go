@@ -12,12 +12,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// maxComplaints is how many faults of a request are told at a time.
+// maxComplaints is the maximum number of faults that an error lists.
 const maxComplaints = 5
 
-// complaint makes one error of what huma found wrong with a request. It names
-// fields and says what would be right; the values huma puts into its details
-// are left out, they may be passwords.
+// complaint makes one error of huma's validation errors. It names fields and says what is expected; it omits huma's
+// values, which may be passwords.
 func (f *form) complaint(message string, errs []error) error {
 	var texts []string
 	for _, err := range errs {
@@ -31,7 +30,7 @@ func (f *form) complaint(message string, errs []error) error {
 	if len(texts) == 0 {
 		return model.Invalid("body", "%s", message)
 	}
-	slices.Sort(texts) // huma finds some faults in a map's order
+	slices.Sort(texts) // huma reports some faults in map order
 	texts = slices.Compact(texts)
 	return model.Errorf(model.CodeValidation, "%s", strings.Join(texts[:min(len(texts), maxComplaints)], "; "))
 }
@@ -50,8 +49,8 @@ func (f *form) explain(detail *huma.ErrorDetail) string {
 	return field + ": " + f.remedyOf(detail)
 }
 
-// remedy says in a client's words what huma's validation expected. Messages that
-// are not known here are left out: they could hold the value.
+// remedy translates huma's validation messages into what the client should send. It omits unknown messages, which
+// could contain the value.
 func remedy(message string) (string, bool) {
 	for _, known := range []struct{ template, remedy string }{
 		{validation.MsgExpectedRFC3339DateTime, aTime},
@@ -80,9 +79,8 @@ const (
 	aWholeNumber = "must be a whole number"
 )
 
-// remedyOf says what is wrong with a parameter that huma has not come to validate:
-// it is missing, or cannot be read. huma has no words for that that could be
-// told from others, so the parameter's description says it.
+// remedyOf describes the fault of a parameter that is missing or cannot be parsed. huma does not validate it and has
+// no specific message for these cases, so the text comes from the parameter's description.
 func (f *form) remedyOf(detail *huma.ErrorDetail) string {
 	i := slices.IndexFunc(f.parameters, func(p *huma.Param) bool { return p.In+"."+p.Name == detail.Location })
 	switch {
@@ -99,8 +97,8 @@ func (f *form) remedyOf(detail *huma.ErrorDetail) string {
 	}
 }
 
-// argument returns what package fmt has put into a template with one verb of
-// two characters, or with none, to make the message.
+// argument returns the text that package fmt put into a template to make the message. The template has at most one
+// verb, of two characters.
 func argument(template, message string) (string, bool) {
 	before, after, verb := strings.Cut(template, "%")
 	if !verb {
@@ -117,8 +115,7 @@ func between(text, before, after string) (string, bool) {
 	return strings.CutSuffix(rest, after)
 }
 
-// fieldName turns huma's "body.name" and "query.limit" into what the client
-// calls it.
+// fieldName turns huma's "body.name" and "query.limit" into the client's name of the field.
 func fieldName(location string) string {
 	for _, place := range []string{"body.", "query.", "path.", "header."} {
 		if name, ok := strings.CutPrefix(location, place); ok {
@@ -131,8 +128,7 @@ func fieldName(location string) string {
 	return location
 }
 
-// showName makes a name the client chose fit for a message: short, and quoted
-// unless it is plain.
+// showName makes a name from the client safe for a message: short, and quoted unless it is plain.
 func showName(name string) string {
 	const longest = 64
 	plain := name != "" && !strings.ContainsFunc(name, func(r rune) bool {

@@ -8,9 +8,8 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// NewConnection returns the wire form of a connection, which is one of the
-// two places where a password leaves the appliance. Its client keeps the
-// authority's certificate in caFile.
+// NewConnection returns the wire form of a connection, which is one of two places where a password leaves the
+// appliance. The client keeps the authority's certificate in caFile.
 func NewConnection(c databases.Connection, caFile string) wire.Connection {
 	var password, message *string
 	if c.PasswordChanged {
@@ -27,9 +26,8 @@ func NewConnection(c databases.Connection, caFile string) wire.Connection {
 	}
 }
 
-// newEnvironment has no PGSSLMODE for loopback, as the URL has no sslmode:
-// node-postgres would take each of its values but `disable` and `allow` to mean
-// verify-full.
+// newEnvironment omits PGSSLMODE for loopback, as the URL omits sslmode: node-postgres treats every value except
+// `disable` and `allow` as verify-full.
 func newEnvironment(c databases.Connection) wire.Environment {
 	e := wire.Environment{
 		DatabaseURL: c.URL(), Host: c.Host, Port: strconv.Itoa(c.Port), Database: c.Database,
@@ -41,8 +39,8 @@ func newEnvironment(c databases.Connection) wire.Environment {
 	return e
 }
 
-// NewCredentials returns the wire form of a new database's connection, the
-// other place where a password leaves the appliance.
+// NewCredentials returns the wire form of a new database's connection, the other place where a password leaves the
+// appliance.
 func NewCredentials(c databases.Connection) wire.Credentials {
 	return wire.Credentials{Username: c.User, Password: c.Password.Reveal(), ConnectionURL: c.URL()}
 }

@@ -10,7 +10,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// register puts the routes into the router and returns their description.
+// register adds the routes to the router and returns their description.
 func (r *router) register(opts Options, routes []route) *huma.OpenAPI {
 	setErrors()
 	config := huma.Config{
@@ -38,7 +38,7 @@ func (r route) operation() huma.Operation {
 		Tags:        []string{tag(op.Action)},
 		Errors:      []int{400, 403, 422, 429},
 		Metadata:    map[string]any{operationKey: op},
-		// The gate has read and bounded the body when huma comes to it.
+		// The gate has already read and bounded the body.
 		MaxBodyBytes:    -1,
 		BodyReadTimeout: -1,
 	}
@@ -49,7 +49,7 @@ func (r route) operation() huma.Operation {
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(model.MaxIdempotencyKey), Pattern: `^[ -~]*$`},
 		})
 	}
-	described.Security = []map[string][]string{} // none is needed
+	described.Security = []map[string][]string{} // no key is needed
 	if op.Scope != "" {
 		described.Errors = []int{401, 403, 404, 409, 422, 429}
 		described.Security = []map[string][]string{{securityScheme: {string(op.Scope)}}}
@@ -57,7 +57,7 @@ func (r route) operation() huma.Operation {
 	return described
 }
 
-// needs says what the operation asks of the key.
+// needs describes what the operation requires of the key.
 func needs(op model.Operation) string {
 	if op.Scope == "" {
 		return "Needs no key."
@@ -77,7 +77,7 @@ func needs(op model.Operation) string {
 	return text
 }
 
-// alsoNeeds says what an act asks of the key besides a scope.
+// alsoNeeds describes what an operation requires of the key besides a scope.
 func alsoNeeds(act model.Operation) (text string) {
 	if act.Destructive {
 		text += " Deletes data: the key's dangerous-operations toggle must be on."
@@ -88,8 +88,7 @@ func alsoNeeds(act model.Operation) (text string) {
 	return text
 }
 
-// summary turns an operation's name into words: "listDatabases" into "List
-// databases".
+// summary turns an operation's name into words: "listDatabases" into "List databases".
 func summary(name string) string {
 	var words []string
 	start := 0
@@ -108,7 +107,7 @@ func summary(name string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// tag groups operations by the specification's capability areas.
+// tag returns the specification's capability area of an operation.
 func tag(action model.Action) string {
 	area, rest, _ := strings.Cut(string(action), ".")
 	switch {

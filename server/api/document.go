@@ -7,8 +7,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// documents writes the description for clients: in OpenAPI 3.1, and in 3.0 for
-// generators that read no more. Both say the same, as far as 3.0 can.
+// documents writes the description for clients in OpenAPI 3.1, and in 3.0 for generators that do not support 3.1.
+// Both are equivalent, as far as 3.0 allows.
 func documents(description *huma.OpenAPI) (v31, v30 []byte, err error) {
 	v31, err = rewrite(description.MarshalJSON, nullableReference)
 	if err == nil {
@@ -20,8 +20,7 @@ func documents(description *huma.OpenAPI) (v31, v30 []byte, err error) {
 	return v31, v30, nil
 }
 
-// rewrite applies the changes to every object of a document, the innermost
-// first.
+// rewrite applies the changes to every object of a document, innermost first.
 func rewrite(source func() ([]byte, error), changes ...func(map[string]any)) ([]byte, error) {
 	text, err := source()
 	if err != nil {
@@ -53,7 +52,7 @@ func eachObject(tree any, change func(map[string]any)) {
 	}
 }
 
-// nullableReference writes a reference that may be null.
+// nullableReference writes a nullable reference.
 func nullableReference(object map[string]any) {
 	if object[nullableKey] == nil {
 		return
@@ -63,8 +62,7 @@ func nullableReference(object map[string]any) {
 	delete(object, nullableKey)
 }
 
-// references30 writes references for OpenAPI 3.0, which knows no type null, and
-// no word beside a reference.
+// references30 writes references for OpenAPI 3.0, which has no type null and allows no keyword beside a reference.
 func references30(schemas huma.Registry) func(map[string]any) {
 	return func(object map[string]any) {
 		ref, ok := object["$ref"].(string)
@@ -80,11 +78,11 @@ func references30(schemas huma.Registry) func(map[string]any) {
 	}
 }
 
-// keywords30 takes out, or replaces, the keywords that OpenAPI 3.0 does not know.
-// It cannot say which fields go together.
+// keywords30 removes or replaces the keywords that OpenAPI 3.0 does not support. It cannot express which fields go
+// together.
 func keywords30(object map[string]any) {
 	if _, ok := object[securityScheme].([]any); ok {
-		object[securityScheme] = []any{} // only OAuth has scopes there
+		object[securityScheme] = []any{} // in 3.0 only OAuth has scopes
 	}
 	for _, keyword := range []string{"if", "then", "else", "dependentSchemas", "contentMediaType"} {
 		delete(object, keyword)

@@ -8,15 +8,14 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// enumeration is a type of which the description lists the values, as a
-// component that every field of the type refers to.
+// enumeration is a type whose values the description lists, in a component that every field of the type refers to.
 type enumeration struct {
 	name, about string
 	of          reflect.Type
 	values      []any
 }
 
-// listed is the enumeration of T, named as T is.
+// listed returns the enumeration of T with T's name.
 func listed[T ~string](about string, values ...T) enumeration {
 	of := reflect.TypeFor[T]()
 	e := enumeration{name: of.Name(), about: about, of: of}
@@ -32,7 +31,7 @@ func (e enumeration) schema() *huma.Schema {
 	return s
 }
 
-// enumerations returns every type of which the description lists the values.
+// enumerations returns every type whose values the description lists.
 func enumerations() []enumeration {
 	return []enumeration{
 		listed("What kind of actor it is.", wire.ActorKey, wire.ActorUser, wire.ActorOperator, wire.ActorSystem),

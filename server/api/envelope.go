@@ -13,7 +13,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// answer is how huma wants an Envelope.
+// answer is an Envelope in the form that huma requires.
 type answer[T, M any] struct {
 	Body wire.Envelope[T, M]
 }
@@ -21,7 +21,7 @@ type answer[T, M any] struct {
 // registrar adds a handler to a route.
 type registrar func(*router, huma.Operation)
 
-// one registers a handler that answers a single record.
+// one registers a handler that returns a single record.
 func one[I, T any](do func(context.Context, *model.Call, *I) (T, error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) (T, wire.Meta, error) {
 		data, err := do(ctx, call, in)
@@ -29,7 +29,7 @@ func one[I, T any](do func(context.Context, *model.Call, *I) (T, error)) registr
 	})
 }
 
-// list registers a handler that answers a page of records.
+// list registers a handler that returns a page of records.
 func list[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, wire.ListMeta, error) {
 		page, err := do(ctx, call, in)
@@ -41,7 +41,7 @@ func list[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], err
 	})
 }
 
-// folder registers a handler that answers a page of records and folders.
+// folder registers a handler that returns a page of records and folders.
 func folder[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], []string, error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, wire.FolderMeta, error) {
 		page, prefixes, err := do(ctx, call, in)
@@ -53,8 +53,7 @@ func folder[I, T any](do func(context.Context, *model.Call, *I) (core.List[T], [
 	})
 }
 
-// numbered registers a handler that answers a numbered page, and whether there is
-// a next one.
+// numbered registers a handler that returns a numbered page, and whether there is a next one.
 func numbered[I, T any](do func(context.Context, *model.Call, *I) ([]T, bool, error)) registrar {
 	return respond(func(ctx context.Context, call *model.Call, in *I) ([]T, wire.LogMeta, error) {
 		entries, more, err := do(ctx, call, in)
@@ -82,8 +81,8 @@ func respond[I, T, M any](do func(context.Context, *model.Call, *I) (T, M, error
 	}
 }
 
-// streamed registers a handler that reads the request's body itself: huma, which
-// would read it into memory, knows of none. body describes it.
+// streamed registers a handler that reads the request body itself. It hides the body from huma, which would read it
+// into memory. body describes it.
 func streamed(register registrar, body func(huma.Registry) *huma.RequestBody) registrar {
 	return func(r *router, op huma.Operation) {
 		register(r, op)
@@ -94,8 +93,7 @@ func streamed(register registrar, body func(huma.Registry) *huma.RequestBody) re
 
 func metaOf(call *model.Call) wire.Meta { return wire.Meta{RequestID: call.RequestID} }
 
-// convert makes the wire form of every item; the result is never nil, since
-// arrays are never null.
+// convert returns the wire form of every item. The result is never nil, since arrays are never null.
 func convert[T, V any](items []T, view func(T) V) []V {
 	views := make([]V, len(items))
 	for i, item := range items {

@@ -11,8 +11,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// StatusOf is the one map from an error's code to its HTTP status, for the
-// pages too.
+// StatusOf is the only map from an error's code to its HTTP status. The console's pages use it too.
 func StatusOf(code model.Code) int {
 	switch code {
 	case model.CodeAuthorizationPending, model.CodeSlowDown, model.CodeAccessDenied, model.CodeExpiredToken:
@@ -34,7 +33,7 @@ func StatusOf(code model.Code) int {
 	}
 }
 
-// Failure wraps every error that is answered. It implements huma.StatusError.
+// Failure wraps every error response. It implements huma.StatusError.
 type Failure struct {
 	Problem wire.Problem `json:"error"`
 	Meta    wire.Meta    `json:"meta"`
@@ -46,28 +45,27 @@ func (f *Failure) GetStatus() int { return StatusOf(model.Code(f.Problem.Code)) 
 // Error implements error.
 func (f *Failure) Error() string { return f.Problem.Message }
 
-// newFailure returns how an error is answered.
+// newFailure returns the response to an error.
 func newFailure(x *gate.Exchange, public *model.Error) *Failure {
 	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(x.Call)}
 }
 
-// fail makes err the outcome of the request, and returns how it is answered.
+// fail makes err the outcome of the request, and returns the response.
 func fail(x *gate.Exchange, err error) *Failure { return newFailure(x, x.Fail(err)) }
 
-// writeError answers an error where huma does not.
+// writeError writes an error response outside huma.
 func writeError(x *gate.Exchange, public *model.Error) {
 	x.WriteHeader(StatusOf(public.Code))
 	_ = writeJSON(x, newFailure(x, public)) // a Failure can always be encoded
 }
 
-// setErrors makes huma's own complaints Failures. They are all about the form
-// of a request, whatever status huma has for them, since nothing else of huma
-// can go wrong. huma keeps these settings in variables of its package, so they
-// are set here for the whole process, once.
+// setErrors turns huma's own errors into Failures. They all concern the form of a request, regardless of huma's
+// status, since nothing else in huma can fail. huma keeps these settings in package variables, so they are set once
+// for the whole process.
 var setErrors = sync.OnceFunc(func() {
-	// {"NAME": …} is an unknown field, not another way to write "name".
+	// {"NAME": …} is an unknown field, not another spelling of "name".
 	huma.ValidateStrictCasing = true
-	// Arrays are never null, neither in nor out.
+	// Arrays are never null in requests or responses.
 	huma.DefaultArrayNullable = false
 	huma.NewError = func(int, string, ...error) huma.StatusError { return &Failure{} }
 	huma.NewErrorWithContext = func(ctx huma.Context, _ int, message string, errs ...error) huma.StatusError {

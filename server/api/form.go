@@ -15,13 +15,13 @@ import (
 	"holdfast/server/gate"
 )
 
-// form is what an operation's requests look like from outside.
+// form describes the form of an operation's requests.
 type form struct {
 	parameters []*huma.Param
-	query      []string // the names of those in the query
-	booleans   []string // among those
-	json       bool     // it takes a JSON body
-	required   bool     // and needs one
+	query      []string // names of the query parameters
+	booleans   []string // the boolean ones among them
+	json       bool     // it accepts a JSON body
+	required   bool     // and requires one
 	fields     []string // of the body
 }
 
@@ -47,8 +47,8 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 	return f
 }
 
-// check checks the headers, the query, and that the body is JSON, as far as huma
-// leaves that open. huma then checks fields and types.
+// check checks the headers, the query, and that the body is JSON, as far as huma does not. huma then checks fields
+// and types.
 func (f *form) check(x *gate.Exchange) error {
 	if err := checkHeaders(x.Request.Header); err != nil {
 		return err
@@ -62,10 +62,9 @@ func (f *form) check(x *gate.Exchange) error {
 	return nil
 }
 
-// checkHeaders refuses what no operation supports, conditions and encodings of the
-// body: to ignore one would be to do what the client has forbidden (RFC 9110,
-// 13.1.1 and 13.1.4), or to store something else. And it refuses headers of
-// which only the first value would be read.
+// checkHeaders rejects conditions and content encodings, which no operation supports: ignoring a condition would
+// violate RFC 9110 (13.1.1 and 13.1.4), and ignoring an encoding would store the wrong content. It also rejects
+// repeated headers of which only the first value would be read.
 func checkHeaders(header http.Header) error {
 	if header.Get("Content-Encoding") != "identity" {
 		if err := refuseHeaders(header, "is not supported here, so nothing was done: send the body as it is", "Content-Encoding"); err != nil {
@@ -83,7 +82,7 @@ func checkHeaders(header http.Header) error {
 	return refuseHeaders(header, "is not supported here, so nothing was done: leave it out", "If-Match", "If-Unmodified-Since")
 }
 
-// refuseHeaders refuses the headers of these names, in canonical form.
+// refuseHeaders rejects the headers with these names, in canonical form.
 func refuseHeaders(header http.Header, why string, names ...string) error {
 	for _, name := range names {
 		if header[name] != nil {
@@ -93,10 +92,9 @@ func refuseHeaders(header http.Header, why string, names ...string) error {
 	return nil
 }
 
-// checkQuery refuses queries that readers could understand differently: ill-
-// formed escapes, and parameters that are unknown or given twice. It writes the
-// query anew in the one form that huma reads as everybody does: huma takes "?key"
-// for "?key=true".
+// checkQuery rejects queries that parsers could interpret differently: malformed escapes, and parameters that are
+// unknown or repeated. It rewrites the query in a form that huma parses like any other parser: huma takes "?key" for
+// "?key=true".
 func (f *form) checkQuery(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -130,8 +128,8 @@ func known(what string, names []string) string {
 	return "the " + what + " are " + strings.Join(names, ", ")
 }
 
-// fields returns what gives the texts of a JSON body's fields. Of a body that is
-// malformed it gives any or none: the form refuses that.
+// fields returns a function that gives the text of a JSON body's field. For a malformed body the result is
+// arbitrary: the form rejects that body.
 func fields(x *gate.Exchange) func(name string) string {
 	body, _ := x.ReadBody()
 	var fields map[string]json.RawMessage
@@ -142,7 +140,7 @@ func fields(x *gate.Exchange) func(name string) string {
 	}
 }
 
-// checkBody checks the JSON body, which huma then reads.
+// checkBody checks the JSON body, which huma then decodes.
 func (f *form) checkBody(x *gate.Exchange) error {
 	body, err := x.ReadBody()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/core"
 )
 
-// PageInput is the query of lists. (It and its like are exported for huma,
-// which leaves out what is embedded and not exported.)
+// PageInput is the query of lists. (It and similar types are exported because huma ignores embedded types that are
+// not.)
 type PageInput struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
 	Cursor string `query:"cursor" maxLength:"256" doc:"meta.next_cursor of the page before."`
@@ -17,7 +17,7 @@ type PageInput struct {
 
 func (p PageInput) page() core.Page { return core.Page{Limit: p.Limit, Cursor: p.Cursor} }
 
-// nothingInput is a request that is all in its path and method.
+// nothingInput is a request with nothing but its path and method.
 type nothingInput struct{}
 
 // DatabaseInput names a database.
@@ -25,7 +25,7 @@ type DatabaseInput struct {
 	ID string `path:"id" doc:"Id of the database." example:"db_01k6zv7r9pxa3c5n8m2q4t6w8y"`
 }
 
-// databaseActInput is an act on a database that has no fields.
+// databaseActInput is an operation on a database without fields.
 type databaseActInput struct {
 	DatabaseInput
 	Body *NoFields
@@ -42,15 +42,15 @@ type BucketInput struct {
 	ID string `path:"id" doc:"Id of the bucket." example:"bucket_01k6zv7r9pxa3c5n8m2q4t6w8y"`
 }
 
-// NoFields is a body without fields, which may be left out.
+// NoFields is an optional body without fields.
 type NoFields struct{}
 
-// Schema implements huma.SchemaProvider: there is nothing to name.
+// Schema implements huma.SchemaProvider. It makes no component.
 func (NoFields) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}
 }
 
-// text returns what p points to, "" for nil.
+// text returns what p points to, or "" for nil.
 func text[T ~string](p *T) T {
 	if p == nil {
 		return ""
@@ -58,7 +58,7 @@ func text[T ~string](p *T) T {
 	return *p
 }
 
-// orAbsent returns nil for the zero value, which is null on the wire.
+// orAbsent returns nil, which is null on the wire, for the zero value.
 func orAbsent[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -67,11 +67,11 @@ func orAbsent[T comparable](value T) *T {
 	return &value
 }
 
-// utc returns a time as it is written: in UTC, to the microsecond, which is
-// what PostgreSQL stamps commits with. A time that was answered can be restored.
+// utc returns a time in wire form: in UTC, to the microsecond, the resolution of PostgreSQL's commit timestamps. So
+// every returned time can be restored.
 func utc(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// utcOrAbsent is utc for a time there may not be.
+// utcOrAbsent is utc for an optional time.
 func utcOrAbsent(t *time.Time) *time.Time {
 	if t == nil || t.IsZero() {
 		return nil

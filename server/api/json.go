@@ -16,28 +16,27 @@ import (
 	"holdfast/engine/model"
 )
 
-// maxDepth is how deep a body may nest; no body of the API needs more than 2.
+// maxDepth is the maximum nesting of a body; no body of the API needs more than 2.
 const maxDepth = 16
 
-// jsonFormat is how huma reads and writes bodies. What it reads has passed
-// checkJSON.
+// jsonFormat is the format in which huma reads and writes bodies. huma reads only bodies that passed checkJSON.
 func jsonFormat() huma.Format {
 	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
 }
 
-// writeJSON encodes v and writes it in one piece. A client that went away needs
-// no answer, so that there is no error for it.
+// writeJSON encodes v and writes it in one piece. It ignores write errors, because a client that has gone needs no
+// response.
 func writeJSON(w io.Writer, v any) error {
 	text, err := encodeJSON(v)
 	if err == nil {
-		answer := w.(http.ResponseWriter) // huma is given the gate's
+		answer := w.(http.ResponseWriter) // huma writes to the gate's
 		answer.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
 		_, _ = answer.Write(text)
 	}
 	return err
 }
 
-// encodeJSON leaves <, > and & as they are: nothing here is embedded in HTML.
+// encodeJSON does not escape <, > and &: the output is never embedded in HTML.
 func encodeJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -48,9 +47,8 @@ func encodeJSON(v any) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// checkJSON sees to it that body is one JSON text that all readers understand
-// alike (RFC 8259 leaves duplicate names and broken Unicode open; I-JSON, RFC
-// 7493, forbids them), without NUL, which PostgreSQL cannot store.
+// checkJSON checks that body is one JSON text that all parsers interpret alike (RFC 8259 permits duplicate names and
+// broken Unicode; I-JSON, RFC 7493, forbids them), without NUL, which PostgreSQL cannot store.
 func checkJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return model.Invalid("body", "must be UTF-8")
@@ -70,8 +68,7 @@ func checkJSON(body []byte) error {
 	return checkNames(decoder, 0)
 }
 
-// checkNames walks a valid JSON text and refuses duplicate names and deep
-// nesting.
+// checkNames walks a valid JSON text and rejects duplicate names and deep nesting.
 func checkNames(decoder *json.Decoder, depth int) error {
 	token, err := decoder.Token()
 	if err != nil {
@@ -98,12 +95,12 @@ func checkNames(decoder *json.Decoder, depth int) error {
 			return err
 		}
 	}
-	_, err = decoder.Token() // the closing one
+	_, err = decoder.Token() // the closing delimiter
 	return err
 }
 
-// checkEscapes refuses \u0000 and halves of surrogate pairs, in a valid JSON
-// text, where backslashes are in strings only.
+// checkEscapes rejects \u0000 and halves of surrogate pairs in a valid JSON text, in which only strings contain
+// backslashes.
 func checkEscapes(body []byte) error {
 	for i := 0; i < len(body); i++ {
 		if body[i] != '\\' {
@@ -128,8 +125,7 @@ func checkEscapes(body []byte) error {
 	return nil
 }
 
-// escaped returns the code unit of text, which begins with u and four
-// hexadecimal digits, or -1.
+// escaped returns the code unit of text, which begins with u and four hexadecimal digits, or -1.
 func escaped(text []byte) rune {
 	if len(text) < 5 || text[0] != 'u' {
 		return -1

@@ -8,7 +8,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// NewSSL returns the wire form of a database's encryption.
+// NewSSL returns the wire form of a database's TLS settings.
 func NewSSL(ssl databases.SSL) wire.SSL {
 	c := ssl.Certificate
 	view := wire.SSL{

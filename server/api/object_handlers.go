@@ -40,7 +40,7 @@ func (h *handlers) objectDelete(ctx context.Context, call *model.Call, in *objec
 	return h.objectDeleteByQuery(ctx, call, &ObjectQueryInput{in.BucketInput, in.Key})
 }
 
-// ObjectQueryInput names an object in the query.
+// ObjectQueryInput names an object in the query string.
 type ObjectQueryInput struct {
 	BucketInput
 	Key string `query:"key" required:"true" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" patternDescription:"a key without control characters" doc:"Key of the object: at most 1024 bytes of UTF-8 without control characters, and no segment \".\" or \"..\" between its slashes."`

@@ -9,14 +9,13 @@ import (
 	"holdfast/server/gate"
 )
 
-// takesOnce says which operations take an Idempotency-Key: every POST with a
-// key.
+// takesOnce reports whether an operation accepts an Idempotency-Key: every POST that needs a key does.
 func takesOnce(method string, op model.Operation) bool {
 	return method == http.MethodPost && op.Scope != ""
 }
 
-// repeated is the answer to a request that was answered before. A handler returns
-// it as an error, because it is not of the handler's type.
+// repeated is the repeated response to an earlier request. A handler returns it as an error, because it does not
+// have the handler's type.
 type repeated struct {
 	wire.Envelope[json.RawMessage, wire.Meta]
 }
@@ -27,9 +26,8 @@ func (*repeated) GetStatus() int { return http.StatusOK }
 // Error implements error.
 func (*repeated) Error() string { return "answered before" }
 
-// content is what two requests with the same key must share: the query and the
-// body. Of a body that is streamed it is what is known before that, but for the
-// Content-Type, which may name another boundary each time.
+// content returns what two requests with the same key must share: the query and the body. For a streamed body it is
+// what is known in advance, except the Content-Type, whose boundary may change each time.
 func (f *form) content(x *gate.Exchange) ([]byte, error) {
 	shared := []byte(x.Request.URL.RawQuery + "\n")
 	if f.json {

@@ -11,7 +11,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// version is that of the API's description.
+// version is the version of the API's description.
 const version = "1.0.0"
 
 // securityScheme is the name of the bearer key in the description.
@@ -27,8 +27,7 @@ func newDescription(opts Options) *huma.OpenAPI {
 				"Keys are made in the console at " + opts.BaseURL + " or with `holdfast admin key create`.",
 			License: &huma.License{Name: "Apache-2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"},
 		},
-		// Relative to the document's own address, so that it is right behind a
-		// proxy as well.
+		// Relative to the document's URL, so that it is also correct behind a proxy.
 		Servers: []*huma.Server{{URL: Prefix}},
 		Components: &huma.Components{
 			Schemas:   newSchemas(),
@@ -41,7 +40,7 @@ func newDescription(opts Options) *huma.OpenAPI {
 	}
 }
 
-// finishDescription adds what huma cannot know.
+// finishDescription adds what huma does not know.
 func finishDescription(doc *huma.OpenAPI) {
 	requests := map[string]bool{}
 	for _, path := range doc.Paths {
@@ -49,19 +48,19 @@ func finishDescription(doc *huma.OpenAPI) {
 			if *described == nil {
 				continue
 			}
-			op := new(**described) // huma reads its own at each request
+			op := new(**described) // huma reads the original at each request
 			*described = op
 			if name := describeBody(op); name != "" {
 				requests[name] = true
 			}
 			describeResponses(doc, op)
 			for _, p := range op.Parameters {
-				p.Schema.PatternDescription = "" // is in huma's message by now, and no word of JSON Schema
+				p.Schema.PatternDescription = "" // huma's message already has it, and it is not a JSON Schema keyword
 			}
 		}
 	}
 	for name, schema := range doc.Components.Schemas.Map() {
-		// A later version may add fields to answers; requests are closed.
+		// A later version may add fields to responses; requests are closed.
 		if schema.Type == huma.TypeObject && !requests[name] {
 			schema.AdditionalProperties = nil
 		}
@@ -71,9 +70,8 @@ func finishDescription(doc *huma.OpenAPI) {
 	}
 }
 
-// describeBody finishes an operation's body and returns the name of its schema,
-// "" where there is none. A body without fields is not described: clients need
-// not send it.
+// describeBody finishes the description of an operation's body and returns the name of its schema, or "". It omits a
+// body without fields: clients need not send it.
 func describeBody(op *huma.Operation) string {
 	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
 		return ""
@@ -83,12 +81,11 @@ func describeBody(op *huma.Operation) string {
 		op.RequestBody = nil
 		return ""
 	}
-	schema.Extensions = nil // a body that may be left out is not null
+	schema.Extensions = nil // an optional body is not null
 	return strings.TrimPrefix(schema.Ref, schemaPrefix)
 }
 
-// errorResponses are the answers to what is refused, by status. Operations
-// refer to them.
+// errorResponses are the error responses by status. Operations refer to them.
 var errorResponses = map[int]struct{ name, description string }{
 	http.StatusBadRequest:          {"DevicePending", "The device has no key yet, or gets none: `error.code` says which, as in RFC 8628."},
 	http.StatusUnauthorized:        {"Unauthorized", "The request has no valid key."},
@@ -100,8 +97,7 @@ var errorResponses = map[int]struct{ name, description string }{
 	http.StatusInternalServerError: {"InternalError", "The appliance failed; its log has the cause, by the request's id."},
 }
 
-// describeResponses adds the headers of every answer, and makes errors
-// components.
+// describeResponses adds the headers of every response, and makes error responses components.
 func describeResponses(doc *huma.OpenAPI, op *huma.Operation) {
 	for key, response := range op.Responses {
 		status, _ := strconv.Atoi(key)

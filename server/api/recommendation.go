@@ -21,8 +21,7 @@ func NewRecommendation(r model.Recommendation) wire.Recommendation {
 	return view
 }
 
-// newEvidence returns the figures with their times as the API writes them. It is
-// never nil.
+// newEvidence returns the figures with their times in wire form. The result is never nil.
 func newEvidence(figures map[string]any) map[string]any {
 	view := make(map[string]any, len(figures))
 	for name, figure := range figures {

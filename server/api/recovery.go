@@ -65,7 +65,7 @@ type requestRestoreInput struct {
 	Body wire.RequestRestore
 }
 
-// RequestedRestore is the operation that was begun or, with dry_run, the plan.
+// RequestedRestore is the started operation or, with dry_run, the plan.
 type RequestedRestore struct {
 	operation *wire.Operation
 	plan      *wire.RestorePlan

@@ -42,7 +42,7 @@ func rlsWarning(t postgres.Table) *wire.RLSWarning {
 	return &warning
 }
 
-// NewRLS returns the wire form of a database's tables.
+// NewRLS returns the wire form of the row-level security of a database's tables.
 func NewRLS(tables []postgres.Table) wire.RLS {
 	view := wire.RLS{Tables: convert(tables, NewRLSTable), Summary: wire.RLSSummary{Total: len(tables)}}
 	for _, t := range tables {

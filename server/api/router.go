@@ -13,15 +13,15 @@ import (
 	"holdfast/server/gate"
 )
 
-// operationKey and formKey are where a huma operation carries its row of the
-// operations table, and the form of its requests.
+// operationKey and formKey are the metadata keys under which a huma operation carries its row of the operations
+// table and the form of its requests.
 const (
 	operationKey = "holdfast.operation"
 	formKey      = "holdfast.form"
 )
 
-// router finds the row of the route table for a request, and has huma serve it
-// behind the gate: it is huma's adapter.
+// router is huma's adapter. It finds the row of the route table for a request, and has huma serve the request after
+// the gate.
 type router struct {
 	*httprouter.Router
 	gate *gate.Gate
@@ -29,8 +29,8 @@ type router struct {
 	api huma.API
 }
 
-// newRouter returns a router that never redirects: a cleaned path can turn
-// the delete of an object into the delete of a bucket.
+// newRouter returns a router that never redirects: a cleaned path could turn the deletion of an object into the
+// deletion of a bucket.
 func newRouter(g *gate.Gate) *router {
 	r := &router{Router: httprouter.New(), gate: g}
 	r.RedirectTrailingSlash = false
@@ -41,8 +41,7 @@ func newRouter(g *gate.Gate) *router {
 	return r
 }
 
-// Handle implements huma.Adapter: the gate, the form of the request, its
-// Idempotency-Key, and huma.
+// Handle implements huma.Adapter. A request passes the gate, the form, the check of its Idempotency-Key, and huma.
 func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
 	row := op.Metadata[operationKey].(model.Operation)
 	form := newForm(op, r.api.OpenAPI().Components.Schemas)
@@ -68,20 +67,17 @@ func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
 // formOf returns the form of an operation's requests.
 func formOf(op *huma.Operation) *form { return op.Metadata[formKey].(*form) }
 
-// routerPath turns {names} into the router's :names, and the key of an object
-// into a catch-all: keys hold slashes, and a parameter would end at the first.
+// routerPath turns {names} into the router's :names, and the key of an object into a catch-all: keys contain
+// slashes, and a parameter would end at the first.
 func routerPath(path string) string {
 	return strings.NewReplacer("{key}", "*key", "{", ":", "}", "").Replace(path)
 }
 
-// maxID is longer than any id. More than that is neither looked up nor written
-// to the audit log.
+// maxID is longer than any id. Longer values are neither looked up nor written to the audit log.
 const maxID = 64
 
-// pathValue returns the value of a parameter of a path. The router gives the
-// rest of a path with the slash before it, of which exactly one is taken off:
-// the key of the object at …/objects//a is "/a". Ids are cut off where none is
-// that long.
+// pathValue returns the value of a path parameter. The router includes the slash before a catch-all, and pathValue
+// removes exactly one: the key of the object at …/objects//a is "/a". Ids are truncated to a length that no id has.
 func pathValue(p httprouter.Param) string {
 	if p.Key == "key" {
 		return strings.TrimPrefix(p.Value, "/")
@@ -89,11 +85,10 @@ func pathValue(p httprouter.Param) string {
 	return p.Value[:min(len(p.Value), maxID)]
 }
 
-// maxNote bounds, in bytes, what of an unknown request's own words the audit
-// log keeps.
+// maxNote bounds the text of an unknown request that the audit log keeps, in bytes.
 const maxNote = 256
 
-// unknown answers every path and method that is not in the route table.
+// unknown responds to every path and method that is not in the route table.
 func (r *router) unknown(x *gate.Exchange) error {
 	req := x.Request
 	x.Call.Note("method", model.CleanText(req.Method, maxNote))
@@ -101,8 +96,7 @@ func (r *router) unknown(x *gate.Exchange) error {
 	refusal := fail(x, model.Errorf(model.CodeNotFound, "there is nothing at this method and path; %s/openapi.json lists what there is", Prefix))
 	status := refusal.GetStatus()
 	if req.Method == http.MethodTrace || req.Method == http.MethodConnect {
-		// No resource can have these: what is wrong is the method alone (RFC 9110,
-		// 15.5.6).
+		// No resource supports these methods, so only the method is wrong (RFC 9110, 15.5.6).
 		status = http.StatusMethodNotAllowed
 		x.Header().Set("Allow", strings.Join(r.methodsAt(req.URL.Path), ", "))
 	}
@@ -110,7 +104,7 @@ func (r *router) unknown(x *gate.Exchange) error {
 	return writeJSON(x, refusal)
 }
 
-// methodsAt returns the methods that a path has, sorted.
+// methodsAt returns the methods that a path supports, sorted.
 func (r *router) methodsAt(path string) []string {
 	var methods []string
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
@@ -121,8 +115,8 @@ func (r *router) methodsAt(path string) []string {
 	return methods
 }
 
-// actionDescription is the audit action of reading the API's description,
-// which needs no key and is no operation of the specification.
+// actionDescription is the audit action of reading the API's description. It needs no key and is not an operation of
+// the specification.
 const actionDescription model.Action = "openapi.get"
 
 // document serves the OpenAPI document.

@@ -4,18 +4,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// route is a row of the table: what is asked for at a method and path, and
-// who answers. Everything else about it, its scope, budget and audit action,
-// stands in the operations table of engine/model.
+// route is a row of the table: a method and path, their operation, and its handler. The operations table of
+// engine/model has the rest: scope, budget and audit action.
 type route struct {
 	method, path string
 	action       model.Action
 	handler      registrar
-	// variant is added to the operation's name on its second path.
+	// variant is a suffix of the operation's name for its second path.
 	variant string
 }
 
-// routes is the API, in the order of the specification.
+// routes returns the routes of the API in the order of the specification.
 func (h *handlers) routes() []route {
 	return []route{
 		{"POST", "/device/authorize", model.ActionDeviceAuthorize, one(h.deviceAuthorize), ""},

@@ -10,12 +10,11 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// rule is a keyword of JSON Schema, or more than one, for what the engine or a
-// handler checks. huma does not: their messages say what would be right.
+// rule is one or more keywords of JSON Schema that describe what the engine or a handler checks. huma does not check
+// them, because the engine's messages say what is expected.
 type rule map[string]any
 
-// describe adds a rule to a property, or to the schema itself where property is
-// "".
+// describe adds a rule to a property, or to the schema itself if property is "".
 func describe(s *huma.Schema, property string, r rule) {
 	if property != "" {
 		s = s.Properties[property]
@@ -26,12 +25,12 @@ func describe(s *huma.Schema, property string, r rule) {
 	maps.Copy(s.Extensions, r)
 }
 
-// noText is a rule that no text may match.
+// noText returns a rule for `not`, to exclude texts that match the pattern.
 func noText(pattern string) rule {
 	return rule{"type": huma.TypeString, "pattern": pattern}
 }
 
-// The rules of names: see the functions of package model that validate them.
+// The rules of names. The functions of package model validate them.
 var (
 	databaseName = rule{
 		"pattern": model.DatabaseNamePattern,
@@ -47,17 +46,16 @@ var (
 	}
 )
 
-// The rules of fields that depend on each other are conditions (if, then, else),
-// which generators ignore: from oneOf and not they make unusable types. A field
-// that is null counts as left out.
+// Rules for fields that depend on each other are conditions (if, then, else), which generators ignore: from oneOf
+// and not they generate unusable types. A null field counts as absent.
 
-// properties is a schema of some properties.
+// properties returns a schema of some properties.
 func properties(of map[string]rule) rule { return rule{"properties": of} }
 
-// absent is the schema of an object without the properties.
+// absent returns the schema of an object without the properties.
 func absent(names ...string) rule { return properties(each(rule{"type": "null"}, names)) }
 
-// given is the schema of an object with the properties, as text.
+// given returns the schema of an object with the properties as text.
 func given(names ...string) rule {
 	return rule{"required": names, "properties": each(rule{"type": huma.TypeString}, names)}
 }
@@ -70,13 +68,12 @@ func each(r rule, names []string) map[string]rule {
 	return all
 }
 
-// exactlyOne is the rule that one of two properties is given.
+// exactlyOne returns the rule that exactly one of two properties is given.
 func exactlyOne(one, other string) rule {
 	return rule{"if": given(one), "then": absent(other), "else": given(other)}
 }
 
-// restoreName is the rule that a name goes with the mode new, and that with a
-// name.
+// restoreName returns the rule that mode new requires a name, and a name requires mode new.
 func restoreName() rule {
 	isNew := properties(map[string]rule{"mode": {"const": wire.RestoreNew}})
 	return rule{"dependentSchemas": map[string]rule{
@@ -85,7 +82,7 @@ func restoreName() rule {
 	}}
 }
 
-// constraints are the rules of wire's types that their tags cannot express.
+// constraints returns the rules of wire's types that their tags cannot express.
 func constraints() map[reflect.Type]func(*huma.Schema) {
 	return map[reflect.Type]func(*huma.Schema){
 		reflect.TypeFor[wire.CreateDatabase](): func(s *huma.Schema) {

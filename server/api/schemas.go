@@ -10,20 +10,19 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// schemaPrefix begins the references to schemas in the description.
+// schemaPrefix begins references to schemas in the description.
 const schemaPrefix = "#/components/schemas/"
 
-// nullableKey marks a reference that may be null instead. huma can say that of
-// scalars only; describe writes it as JSON Schema does.
+// nullableKey marks a nullable reference. huma supports nullable scalars only; nullableReference writes the mark as
+// JSON Schema.
 const nullableKey = "x-nullable"
 
-// schemas is the description's registry of schemas. Unlike huma's own it gives
-// enumerations a component of their own, marks references that may be null,
-// and refuses names that generators would confuse.
+// schemas is the description's registry of schemas. Unlike huma's own it makes enumerations components, marks
+// nullable references, and rejects names that generators would confuse.
 type schemas struct {
 	components map[string]*huma.Schema
 	types      map[string]reflect.Type
-	// identifiers are the names as a generator sees them: see identifier.
+	// identifiers maps each identifier, as a generator would make it, to its name; see identifier.
 	identifiers  map[string]string
 	enumerations map[reflect.Type]enumeration
 	constraints  map[reflect.Type]func(*huma.Schema)
@@ -81,8 +80,8 @@ func (s *schemas) refer(name string, nullable bool) *huma.Schema {
 	return ref
 }
 
-// add makes the component name of the type t, once. Two types that a generator
-// would give one name are a programming error and panic, at start-up.
+// add adds the component name of the type t, once. Two types that would have one name in generated code are a
+// programming error and cause a panic at start-up.
 func (s *schemas) add(name string, t reflect.Type, schema func() *huma.Schema) {
 	if s.types[name] == t {
 		return
@@ -92,7 +91,7 @@ func (s *schemas) add(name string, t reflect.Type, schema func() *huma.Schema) {
 		panic(fmt.Sprintf("api: the schemas %s and %s would have one name in generated code", name, other))
 	}
 	s.types[name], s.identifiers[id] = t, name
-	s.components[name] = &huma.Schema{} // for types that hold themselves
+	s.components[name] = &huma.Schema{} // for recursive types
 	made := schema()
 	if constrain, ok := s.constraints[t]; ok {
 		constrain(made)
@@ -100,8 +99,8 @@ func (s *schemas) add(name string, t reflect.Type, schema func() *huma.Schema) {
 	s.components[name] = made
 }
 
-// identifier returns what the names have in common that generators may turn
-// into one: they differ in how they write case and separators.
+// identifier returns a name without case and separators: generators may turn names that differ only in those into
+// one.
 func identifier(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
@@ -125,8 +124,8 @@ func (s *schemas) RegisterTypeAlias(reflect.Type, reflect.Type) {}
 // MarshalJSON implements json.Marshaler.
 func (s *schemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.components) }
 
-// schemaName names the envelopes by what is in them: Envelope[Bucket, Meta]
-// becomes BucketAnswer, Envelope[[]Bucket, ListMeta] BucketList.
+// schemaName names envelopes after their content: Envelope[Bucket, Meta] becomes BucketAnswer, Envelope[[]Bucket,
+// ListMeta] BucketList.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for _, known := range []struct{ before, after, suffix string }{
@@ -142,8 +141,8 @@ func schemaName(t reflect.Type, hint string) string {
 	return plainName(name)
 }
 
-// plainName renames what generators could not use: a word that a language
-// reserves, a root of every class, and a record with a field of its own name.
+// plainName renames types that generators could not use: a reserved word, the root of a class hierarchy, and a
+// record with a field of its own name.
 func plainName(name string) string {
 	switch name {
 	case "Import":

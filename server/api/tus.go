@@ -14,9 +14,8 @@ import (
 	"holdfast/server/gate"
 )
 
-// UploadsPath begins the paths of resumable uploads. They are outside the API,
-// whose answers are all in its envelope: tus clients want headers and other
-// statuses.
+// UploadsPath begins the paths of resumable uploads. They are outside the API, whose responses are all in its
+// envelope: tus clients require headers and other statuses.
 const UploadsPath = "/uploads/"
 
 const (
@@ -37,8 +36,7 @@ type tus struct {
 	baseURL string
 }
 
-// NewUploads returns the handler of every path under UploadsPath. Keys, scopes
-// and the audit log are those of the API.
+// NewUploads returns the handler of every path under UploadsPath. It uses the keys, scopes and audit log of the API.
 func NewUploads(e *engine.Engine, opts Options) http.Handler {
 	t := &tus{engine: e, baseURL: opts.BaseURL}
 	t.gate = &gate.Gate{Engine: e, Log: opts.Log, Header: header(), WriteError: t.writeError, Known: opts.Known}
@@ -67,7 +65,7 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// tusHandler serves one of the protocol's requests, or says why not.
+// tusHandler serves one request of the protocol, or returns an error.
 type tusHandler func(x *gate.Exchange, bucket, id string) error
 
 func (t *tus) route(method, id string) (model.Action, tusHandler) {
@@ -86,10 +84,10 @@ func (t *tus) route(method, id string) (model.Action, tusHandler) {
 	}
 }
 
-// errTusVersion is answered to clients of another version.
+// errTusVersion means that the client uses another version.
 var errTusVersion = errors.New("another version of tus")
 
-// checkTus checks the headers of every request but OPTIONS.
+// checkTus checks the headers of every request except OPTIONS.
 func checkTus(header http.Header) error {
 	if header.Get("Tus-Resumable") != tusVersion {
 		return &model.Error{Code: model.CodeValidation, Message: "Tus-Resumable: must be " + tusVersion, Err: errTusVersion}
@@ -101,7 +99,7 @@ func checkTus(header http.Header) error {
 		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.OnceHeader)
 }
 
-// options says what the server can do; it needs no key.
+// options describes the server's capabilities. It needs no key.
 func (t *tus) options(x *gate.Exchange) error {
 	header := x.Header()
 	header.Set("Tus-Version", tusVersion)
@@ -136,7 +134,7 @@ func (t *tus) create(x *gate.Exchange, bucket, _ string) error {
 	return empty(x, http.StatusCreated)
 }
 
-// newUpload reads the headers of a creation.
+// newUpload parses the headers of a creation.
 func newUpload(header http.Header) (in objects.NewUpload, err error) {
 	if in.Length, err = headerNumber(header, "Upload-Length"); err != nil {
 		return in, err
@@ -179,10 +177,10 @@ func headerNumber(header http.Header, name string) (int64, error) {
 	return n, nil
 }
 
-// maxUploadMetadata bounds what is kept of an upload's metadata, in bytes.
+// maxUploadMetadata is the maximum size of an upload's metadata in bytes.
 const maxUploadMetadata = 4 << 10
 
-// uploadMetadata reads pairs of a name and a value in base64.
+// uploadMetadata parses pairs of a name and a base64 value.
 func uploadMetadata(text string) (map[string]string, error) {
 	if len(text) > maxUploadMetadata {
 		return nil, model.Invalid("Upload-Metadata", "must have at most %d bytes", maxUploadMetadata)
@@ -215,7 +213,7 @@ func (t *tus) head(x *gate.Exchange, bucket, id string) error {
 	return empty(x, http.StatusOK)
 }
 
-// errTusBody is answered to a PATCH whose body is something else.
+// errTusBody means that the body of a PATCH has another content type.
 var errTusBody = errors.New("another content type")
 
 func (t *tus) patch(x *gate.Exchange, bucket, id string) error {
@@ -248,8 +246,7 @@ func describeUpload(header http.Header, u model.Upload) {
 	}
 }
 
-// writeError answers an error in the API's envelope, with the statuses that tus
-// names.
+// writeError writes an error in the API's envelope, with the statuses of tus.
 func (t *tus) writeError(x *gate.Exchange, public *model.Error) {
 	status := StatusOf(public.Code)
 	switch {
@@ -267,7 +264,7 @@ func (t *tus) writeError(x *gate.Exchange, public *model.Error) {
 	_ = writeJSON(x, newFailure(x, public))
 }
 
-// empty answers without a body.
+// empty responds without a body.
 func empty(x *gate.Exchange, status int) error {
 	x.Header().Del("Content-Type")
 	x.WriteHeader(status)

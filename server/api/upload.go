@@ -17,7 +17,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// uploadInput is an upload but for its body.
+// uploadInput is an upload without its body.
 type uploadInput struct {
 	ObjectQueryInput
 	IfNoneMatch string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
@@ -35,10 +35,10 @@ func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploa
 	return h.newObject(o), err
 }
 
-// maxContentType is the longest media type that is kept, in bytes.
+// maxContentType is the maximum length of a media type in bytes.
 const maxContentType = 255
 
-// defaultContentType is that of bodies that do not say what they are.
+// defaultContentType is the type of bodies without a Content-Type.
 const defaultContentType = "application/octet-stream"
 
 // mediaType checks a Content-Type and returns it in canonical form.
@@ -56,25 +56,23 @@ func mediaType(given string) (media, canonical string, err error) {
 	return media, canonical, nil
 }
 
-// uploadIdle is how long an upload may stand still, give or take idleStep.
+// uploadIdle is the maximum time without progress of an upload, plus or minus idleStep.
 const (
 	uploadIdle = time.Minute
 	idleStep   = time.Second
 )
 
-// incoming is the body of an upload on its way in. What keeps it from
-// being read is the client's error, not the disk's.
+// incoming is the body of an upload being received. A read failure is the client's error, not the disk's.
 type incoming struct {
 	x     *gate.Exchange
-	moved time.Time // when it was last seen not to stand still
+	moved time.Time // time of the last progress
 	ended bool
 }
 
-// formOverhead is more than what is around the file of a multipart body, in bytes.
+// formOverhead exceeds the size in bytes of a multipart body apart from its file.
 const formOverhead = 64 << 10
 
-// describe fills in the upload's body, type and length. A multipart body has to
-// be opened for the first two.
+// describe sets the upload's body, type and length. For the first two, a multipart body must be opened.
 func (b *incoming) describe(upload *objects.Upload) error {
 	length := b.x.Request.ContentLength
 	media, canonical, err := mediaType(b.x.Request.Header.Get("Content-Type"))
@@ -92,7 +90,7 @@ func (b *incoming) open(upload *objects.Upload) (err error) {
 	return err
 }
 
-// Read implements io.Reader. The deadline moves on with the reads.
+// Read implements io.Reader. Each read extends the deadline.
 func (b *incoming) Read(p []byte) (int, error) {
 	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
 		b.x.SetBodyTimeout(uploadIdle)
@@ -107,8 +105,8 @@ func (b *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// onlyPart returns the one file of a multipart body as it was sent, whatever
-// Content-Transfer-Encoding it claims (RFC 7578, 4.7), and its type.
+// onlyPart returns the only file of a multipart body, without decoding any Content-Transfer-Encoding (RFC 7578,
+// 4.7), and its type.
 func (b *incoming) onlyPart() (io.Reader, string, error) {
 	r := *b.x.Request
 	r.Body = io.NopCloser(b)
@@ -140,9 +138,8 @@ func malformedMultipart(err error) error {
 	return &model.Error{Code: model.CodeValidation, Message: "body: is not well-formed multipart/form-data, or ended early", Err: err}
 }
 
-// partBody reads a part, and at its end sees to it that there is no other:
-// the object is published only after that. (A body that is cut off gives an
-// io.EOF too, a wrapped one: only the bare one is the end.)
+// partBody reads a part, and at its end checks that there is no other: the object is published only after that. (A
+// truncated body also causes an io.EOF, but a wrapped one: only the bare one means the end.)
 type partBody struct {
 	part  *multipart.Part
 	parts *multipart.Reader
@@ -167,11 +164,11 @@ func (p *partBody) Read(data []byte) (int, error) {
 	}
 }
 
-// uploadForm is the schema of an upload from a form.
+// uploadForm is the schema of an upload by a form.
 const uploadForm = "UploadForm"
 
-// uploadBody describes the body of an upload. Many
-// generators know no range of media types, so that the description names one.
+// uploadBody describes the body of an upload. Many generators do not support media type ranges, so the description
+// lists one type.
 func uploadBody(schemas huma.Registry) *huma.RequestBody {
 	file := func() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }
 	schemas.Map()[uploadForm] = &huma.Schema{

@@ -1,5 +1,4 @@
-// Package apitest checks answers of the API against its own description, in
-// tests.
+// Package apitest checks responses of the API against its own description in tests.
 package apitest
 
 import (
@@ -17,15 +16,15 @@ import (
 // prefix begins the paths of the API.
 const prefix = "/v1"
 
-// Description is the OpenAPI 3.1 document as a client gets it.
+// Description is the OpenAPI 3.1 document that a client gets.
 type Description struct {
 	*openapi3.T
-	Text []byte // as it was answered
-	// In30 is the same in OpenAPI 3.0.
+	Text []byte // as served
+	// In30 is the OpenAPI 3.0 form.
 	In30 *openapi3.T
 }
 
-// Load asks the appliance at baseURL for its description.
+// Load fetches the description from the appliance at baseURL.
 func Load(tb testing.TB, baseURL string) *Description {
 	tb.Helper()
 	d := &Description{}
@@ -52,9 +51,8 @@ func load(tb testing.TB, url string) (*openapi3.T, []byte) {
 	return doc, text
 }
 
-// find returns the documented operation that a request is for, nil when
-// there is none. (The routers of kin-openapi do not let a parameter hold
-// slashes, as keys of objects do.)
+// find returns the documented operation for a request, or nil. (In kin-openapi's routers a parameter cannot contain
+// slashes, as object keys do.)
 func find(doc *openapi3.T, req *http.Request) *routers.Route {
 	path, ok := strings.CutPrefix(req.URL.Path, prefix)
 	if !ok {
@@ -82,7 +80,7 @@ func matches(template, path string) bool {
 	return len(want) == len(got)
 }
 
-// CheckAnswer checks an answer against both documents.
+// CheckAnswer checks a response against both documents.
 func (d *Description) CheckAnswer(tb testing.TB, req *http.Request, res *http.Response, text []byte) {
 	tb.Helper()
 	for _, doc := range []*openapi3.T{d.T, d.In30} {
@@ -113,8 +111,8 @@ func checkAnswer(tb testing.TB, doc *openapi3.T, req *http.Request, res *http.Re
 	}
 }
 
-// CheckRequest checks a request to the API against the document, and returns
-// the operation it is for, nil when there is none. The body is body.
+// CheckRequest checks a request with the given body against the document, and returns its operation, or nil if it is
+// not documented.
 func (d *Description) CheckRequest(tb testing.TB, req *http.Request, body []byte) *openapi3.Operation {
 	tb.Helper()
 	route := find(d.T, req)
