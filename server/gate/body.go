@@ -10,11 +10,11 @@ import (
 	"holdfast/engine/model"
 )
 
-// drainTimeout is how long the server may wait for the rest of a body that no
-// handler wants, so as to keep the connection.
+// drainTimeout is the maximum time the server waits for the rest of an unread body, so that it can keep the
+// connection.
 const drainTimeout = 10 * time.Second
 
-// body is that of a request, which remembers whether it was read to its end.
+// body is a request body that records whether it was read to its end.
 type body struct {
 	io.ReadCloser
 	ended bool
@@ -29,7 +29,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// received is a body that was read whole.
+// received is a completely read body.
 type received struct {
 	bytes.Reader
 	text []byte
@@ -39,8 +39,8 @@ type received struct {
 // Close implements io.Closer.
 func (*received) Close() error { return nil }
 
-// ReadBody returns the body of the request, within the gate's bounds. It reads
-// the body once and leaves Request.Body at its beginning.
+// ReadBody returns the request body, within the gate's bounds. It reads the body once and leaves Request.Body at its
+// beginning.
 func (x *Exchange) ReadBody() ([]byte, error) {
 	if x.body == nil {
 		return nil, nil
@@ -62,15 +62,14 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	return whole.text, whole.err
 }
 
-// SetBodyTimeout bounds how long the body may take from now on. net/http takes
-// the deadline back at the body's end: it watches the connection from then on,
-// and would take its passing for the client's going away.
+// SetBodyTimeout bounds the remaining time of the body. net/http clears the deadline at the body's end: from then on
+// it watches the connection, and would take the deadline for the client's departure.
 func (x *Exchange) SetBodyTimeout(d time.Duration) {
-	_ = http.NewResponseController(x).SetReadDeadline(time.Now().Add(d)) // a test's recorder has none
+	_ = http.NewResponseController(x).SetReadDeadline(time.Now().Add(d)) // a test recorder does not support it
 }
 
-// Unreadable says that a body ended before it was whole. The connection goes
-// with it: the server would wait for the rest before it answers.
+// Unreadable returns the error for a truncated body. It also closes the connection: otherwise the server would wait
+// for the rest before it responds.
 func (x *Exchange) Unreadable(err error) error {
 	x.Header().Set("Connection", "close")
 	return &model.Error{

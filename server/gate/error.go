@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Fail makes err the outcome of the request. It returns what the client is to
-// be told of it, and logs what it is not told.
+// Fail makes err the outcome of the request. It returns the error for the client, and logs details that the client
+// does not get.
 func (x *Exchange) Fail(err error) *model.Error {
 	x.err = err
 	log := x.gate.Log.With("request_id", x.Call.RequestID, "operation", x.Call.Operation.Action)

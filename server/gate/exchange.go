@@ -12,34 +12,33 @@ import (
 	"holdfast/engine/model"
 )
 
-// Exchange is one request and its answer. It is the http.ResponseWriter of
-// what serves the request. The answer begins with the first byte of its body,
-// or at the handler's end: what fails before is answered with its own status.
+// Exchange is a request and its response. It is the http.ResponseWriter of the request's handler. The response
+// begins with the first byte of its body, or when the handler returns: an error before that still gets its own
+// status.
 type Exchange struct {
 	http.ResponseWriter // the server's
 	// Request has the exchange in its context.
 	Request *http.Request
-	// Call is the request's, for the engine.
+	// Call is the request's call of the engine.
 	Call *model.Call
 
 	gate *Gate
-	// body is the request's, nil for none.
+	// body is the request body, or nil.
 	body *body
-	// status is that of the answer, 0 for 200; began is set once it is sent.
+	// status is the status of the response, 0 for 200; began is set once it is sent.
 	status  int
 	began   bool
 	arrived time.Time
-	// err is the error that was answered, for the audit log.
+	// err is the error in the response, for the audit log.
 	err error
 }
 
 type exchangeKey struct{}
 
-// Of returns the exchange that the request with the context ctx belongs to.
+// Of returns the exchange of the request with the context ctx.
 func Of(ctx context.Context) *Exchange { return ctx.Value(exchangeKey{}).(*Exchange) }
 
-// NextCall begins another act of the same request, with an audit entry of its
-// own. It is the request's call from then on.
+// NextCall begins another operation of the same request, with its own audit entry. It becomes the request's call.
 func (x *Exchange) NextCall(action model.Action) *model.Call {
 	next := *x.Call
 	next.Audited, next.Details = false, nil
@@ -48,8 +47,7 @@ func (x *Exchange) NextCall(action model.Action) *model.Call {
 	return x.Call
 }
 
-// begin opens the exchange and sets the headers of every answer. The exchange
-// must be ended.
+// begin starts the exchange and sets the headers of every response. The caller must end the exchange.
 func (g *Gate) begin(w http.ResponseWriter, r *http.Request, operation model.Operation) *Exchange {
 	x := &Exchange{ResponseWriter: w, gate: g, arrived: time.Now(), Call: &model.Call{
 		Operation: operation,
@@ -68,7 +66,7 @@ func (g *Gate) begin(w http.ResponseWriter, r *http.Request, operation model.Ope
 	return x
 }
 
-// end audits the exchange, after what panicked has been answered.
+// end responds to a panic, and audits the exchange.
 func (x *Exchange) end() {
 	cause := recover()
 	if cause != nil && cause != http.ErrAbortHandler {
@@ -81,9 +79,9 @@ func (x *Exchange) end() {
 		}
 	}
 	if cause == nil {
-		_, _ = x.Write(nil) // an answer without a body has not begun yet
+		_, _ = x.Write(nil) // a response without a body has not begun yet
 	}
-	x.gate.Engine.Core.EndOnce(x.Call, nil) // where no answer was kept
+	x.gate.Engine.Core.EndOnce(x.Call, nil) // if no response was kept
 	x.gate.Engine.Core.Finish(x.Call, x.err)
 	if x.gate.Answered != nil {
 		x.gate.Answered(x.Call.Operation.Action, x.status, time.Since(x.arrived))
@@ -92,7 +90,7 @@ func (x *Exchange) end() {
 		x.SetBodyTimeout(drainTimeout)
 	}
 	if cause != nil {
-		panic(http.ErrAbortHandler) // the answer is cut off, so that no client takes it for whole
+		panic(http.ErrAbortHandler) // cuts the response off, so that no client takes it for complete
 	}
 }
 
@@ -103,8 +101,7 @@ func (x *Exchange) WriteHeader(status int) {
 	}
 }
 
-// Write implements http.ResponseWriter. The first one sends the status and the
-// headers.
+// Write implements http.ResponseWriter. The first call sends the status and the headers.
 func (x *Exchange) Write(p []byte) (int, error) {
 	if !x.began {
 		x.began = true
@@ -114,5 +111,5 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return x.ResponseWriter.Write(p)
 }
 
-// Unwrap implements what http.ResponseController looks for.
+// Unwrap implements the interface that http.ResponseController uses.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

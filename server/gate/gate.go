@@ -1,16 +1,12 @@
-// Package gate is what every request with an API key passes before anything
-// serves it: net/http middleware, the same for every protocol.
+// Package gate is net/http middleware that every request with an API key passes first, the same for every protocol.
 //
-// A request is given an id and the headers of every answer. Its key is
-// authenticated (401); the key's scopes and its dangerous-operations toggle are
-// checked (403); it draws on its budget (429). Then the protocol's function has
-// it, as an Exchange with the request's one model.Call. Exchange.Once and Keep
-// are for requests that their clients may repeat. Whatever the end, a panic
-// included, the request is audited once.
+// A request gets an id and the headers of every response. The gate authenticates its key (401), checks the key's
+// scopes and its dangerous-operations toggle (403), and draws on its budget (429). Then the protocol's function gets
+// the request, as an Exchange with the request's one model.Call. Exchange.Once and Keep serve requests that clients
+// may repeat. Whatever the outcome, including a panic, the request is audited once.
 //
-// The gate reads nothing of a request but its head, except where the body says
-// what the request needs. It writes no body itself: what the function returns
-// as an error is answered by another one of the protocol (WriteError).
+// The gate reads only the head of a request, unless the body determines what the request needs. It writes no body
+// itself: the protocol's WriteError writes the response to an error that the function returns.
 package gate
 
 import (
@@ -27,30 +23,30 @@ import (
 type Gate struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
-	// Header is set on every answer. Answers share its values.
+	// Header is set on every response. Responses share its values.
 	Header http.Header
-	// WriteError answers an error with what the client is told of it.
+	// WriteError writes the response to an error, given the client's view of it.
 	WriteError func(x *Exchange, public *model.Error)
-	// Field returns what gives the texts of the fields of a request's body, for
-	// operations that ask it (model.Operation.AsksBody); nil where there are none.
+	// Field returns a function that gives the text of a body's field, for operations that need it
+	// (model.Operation.AsksBody); nil if there are none.
 	Field func(x *Exchange) func(name string) string
 	// MaxBody and BodyTimeout bound the bodies that ReadBody reads.
 	MaxBody     int64
 	BodyTimeout time.Duration
-	// Answered is told of every request when it was answered; nil for nobody.
+	// Answered is called after the response to every request; it may be nil.
 	Answered func(operation model.Action, status int, took time.Duration)
 	// Known is called for every request with a valid key; it may be nil.
 	Known func(r *http.Request)
 }
 
-// Handler has next serve the requests that may do op. What it returns is
-// answered as an error.
+// Handler has next serve the requests that are permitted to perform op. An error that next returns becomes the
+// response.
 func (g *Gate) Handler(op model.Operation, next func(*Exchange) error) http.Handler {
 	return g.handler(op, (*Exchange).admit, next)
 }
 
-// Open has next serve every request: it is audited as op, for the organization
-// of the key if it has a valid one, and not checked.
+// Open has next serve every request without a check. It is audited as op, for the organization of the key if the key
+// is valid.
 func (g *Gate) Open(op model.Operation, next func(*Exchange) error) http.Handler {
 	return g.handler(op, func(x *Exchange) error {
 		_ = x.authenticate()
@@ -72,9 +68,9 @@ func (g *Gate) handler(op model.Operation, admit, next func(*Exchange) error) ht
 	})
 }
 
-// admit authenticates and authorizes the request, or says what keeps it out.
-// Where the body says what a request needs, it is read before the budget is
-// asked for, and only for those who may do the operation's other requests.
+// admit authenticates and authorizes the request, or returns the error that rejects it. If the body determines what
+// a request needs, admit reads it before it draws on the budget, and only for keys that may perform the operation's
+// other requests.
 func (x *Exchange) admit() error {
 	if x.Call.Operation.Scope == "" {
 		return x.gate.Engine.Core.ThrottleVisitor(x.Call)
@@ -91,8 +87,8 @@ func (x *Exchange) admit() error {
 	return x.gate.Engine.Access.Authorize(x.Call)
 }
 
-// authenticate finds out whose key the request was made with: that of the one
-// Authorization header. The scheme's case does not matter (RFC 9110, 11.1).
+// authenticate authenticates the key in the only Authorization header. The scheme is case-insensitive (RFC 9110,
+// 11.1).
 func (x *Exchange) authenticate() error {
 	key := ""
 	if values := x.Request.Header["Authorization"]; len(values) == 1 {

@@ -2,16 +2,15 @@ package gate
 
 import "holdfast/engine/model"
 
-// OnceHeader is how a client says that a request it may repeat is to be
-// carried out once. (The header is that of the IETF's draft
-// draft-ietf-httpapi-idempotency-key-header.)
+// OnceHeader is the header by which a client marks a request, which it may repeat, to be executed once. (It is from
+// the IETF draft draft-ietf-httpapi-idempotency-key-header.)
 const OnceHeader = "Idempotency-Key"
 
-// ReplayedHeader marks the first answer when it is given again.
+// ReplayedHeader marks a repetition of the first response.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Once notes the request's Idempotency-Key, if it has one. The engine claims the
-// key when it carries the request out. content is what repetitions must share.
+// Once notes the request's Idempotency-Key, if it has one. The engine claims the key when it executes the request.
+// content returns what repetitions must share.
 func (x *Exchange) Once(content func(*Exchange) ([]byte, error)) error {
 	values := x.Request.Header[OnceHeader]
 	switch {
@@ -31,8 +30,8 @@ func (x *Exchange) Once(content func(*Exchange) ([]byte, error)) error {
 	return nil
 }
 
-// Keep keeps the data that answer a request with an Idempotency-Key, before they
-// leave. Only what was done is kept: what was refused may be tried again.
+// Keep stores the data of the response to a request with an Idempotency-Key before it is sent. Only successful
+// requests are kept: a rejected one may be retried.
 func (x *Exchange) Keep(data any, encode func(any) ([]byte, error)) error {
 	if x.Call.Once == "" {
 		if x.Call.Repeatable != nil {
@@ -47,7 +46,7 @@ func (x *Exchange) Keep(data any, encode func(any) ([]byte, error)) error {
 	return err
 }
 
-// Replay notes that the request is answered as its first one was.
+// Replay records that the request gets the response of the first one.
 func (x *Exchange) Replay() {
 	x.Call.Repeatable = nil
 	x.Call.Note("replayed", "true")
