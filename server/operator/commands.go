@@ -12,13 +12,13 @@ import (
 	"holdfast/web"
 )
 
-// command is a row of the table.
+// command is a row of the command table.
 type command struct {
 	inOrganization bool
 	run            func(context.Context, Appliance, *model.Call, json.RawMessage) (any, error)
 }
 
-// commands is the table of what the operator can do.
+// commands returns the table of the operator's commands.
 func commands() map[model.Action]command {
 	return map[model.Action]command{
 		model.ActionKeyCreate:          in(keyCreate),
@@ -51,14 +51,14 @@ func commands() map[model.Action]command {
 	}
 }
 
-// in makes a row for a command about one organization.
+// in returns the row of a command about one organization.
 func in[A any](run func(context.Context, Appliance, *model.Call, A) (any, error)) command {
 	c := overall(run)
 	c.inOrganization = true
 	return c
 }
 
-// overall makes a row for a command about the appliance.
+// overall returns the row of a command about the appliance.
 func overall[A any](run func(context.Context, Appliance, *model.Call, A) (any, error)) command {
 	return command{run: func(ctx context.Context, a Appliance, call *model.Call, text json.RawMessage) (any, error) {
 		var arguments A
@@ -158,7 +158,7 @@ func userSignOut(_ context.Context, a Appliance, call *model.Call, in Target) (a
 	return a.person(call, in.ID, func(id string) (model.User, error) { return a.Access.UserSignOut(call, id) })
 }
 
-// person does something about the person with an id or e-mail address.
+// person calls do with the id of the person with the given id or e-mail address.
 func (a Appliance) person(call *model.Call, idOrEmail string, do func(id string) (model.User, error)) (User, error) {
 	id, err := a.Access.UserID(call, idOrEmail)
 	if err != nil {
@@ -170,8 +170,7 @@ func (a Appliance) person(call *model.Call, idOrEmail string, do func(id string)
 
 // NewSetupLink are the arguments of setup_link.create.
 type NewSetupLink struct {
-	// User is the id or e-mail address of the person who is to set a new
-	// password; "" makes a new owner's account.
+	// User is the id or e-mail address of the person who will set a new password; "" creates a new owner's account.
 	User string `json:"user"`
 }
 
@@ -220,8 +219,8 @@ func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Tar
 	return viewTrashedObject(model.TrashedObject{Object: object}), err
 }
 
-// Settings are the arguments and the result of database.settings: PostgreSQL's
-// names and values, "" to go back to what is fitted to the machine.
+// Settings are the arguments and the result of database.settings: PostgreSQL's names and values, "" to restore the
+// default for the machine.
 type Settings struct {
 	Database string            `json:"database"` // id or name
 	Settings map[string]string `json:"settings"`
@@ -236,7 +235,7 @@ func databaseSettings(ctx context.Context, a Appliance, call *model.Call, in Set
 	return Settings{Database: db.ID, Settings: db.Settings}, err
 }
 
-// everything collects all pages of a list.
+// everything returns all pages of a list.
 func everything[T, V any](call *model.Call, list func(*model.Call, core.Page) (core.List[T], error), view func(T) V) (any, error) {
 	all := []V{}
 	page := core.Page{Limit: core.MaxLimit}

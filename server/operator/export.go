@@ -7,17 +7,17 @@ import (
 	"holdfast/engine/model"
 )
 
-// ExportPath is where the whole appliance is asked for, by a NewExport. The answer
-// is the archive; when it ends without its last chunk, it is not whole. What
-// keeps it from beginning is a Response.
+// ExportPath is the path for an export of the whole appliance, requested by a NewExport. The response is the
+// archive; if it ends without its last chunk, it is incomplete. If the export cannot begin, the response is a
+// Response.
 const ExportPath = "/export"
 
-// HeaderFailed says that the answer is a Response.
+// HeaderFailed marks a response as a Response.
 const HeaderFailed = "Holdfast-Failed"
 
-// NewExport is a request for the whole appliance.
+// NewExport is a request to export the whole appliance.
 type NewExport struct {
-	Operator string `json:"operator"` // the account that asks
+	Operator string `json:"operator"` // the requesting account
 }
 
 func (a Appliance) serveExport(w http.ResponseWriter, r *http.Request) {
@@ -33,14 +33,14 @@ func (a Appliance) serveExport(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case began.yes:
-		panic(http.ErrAbortHandler) // the only way to say that the answer is not whole
+		panic(http.ErrAbortHandler) // the only way to signal that the response is incomplete
 	default:
 		w.Header().Set(HeaderFailed, "true")
 		_ = json.NewEncoder(w).Encode(failure(err))
 	}
 }
 
-// ExportCall is the operator's call to export the appliance.
+// ExportCall returns the operator's call for exporting the appliance.
 func (a Appliance) ExportCall(operator string) *model.Call {
 	return &model.Call{
 		Operation: model.Operation{Action: model.ActionApplianceExport},
@@ -48,7 +48,7 @@ func (a Appliance) ExportCall(operator string) *model.Call {
 	}
 }
 
-// firstWrite notes that something was written.
+// firstWrite records whether anything was written.
 type firstWrite struct {
 	http.ResponseWriter
 	yes bool

@@ -13,21 +13,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// Path is where commands are posted to.
+// Path is the path for commands, which are posted.
 const Path = "/command"
 
-// maxRequest bounds a command, in bytes.
+// maxRequest is the maximum size of a command in bytes.
 const maxRequest = 1 << 20
 
 // Request is one command.
 type Request struct {
 	// Action names the command in the table.
 	Action model.Action `json:"action"`
-	// Organization is the id or name of the organization it is about; commands
-	// about the appliance leave it empty.
+	// Organization is the id or name of the command's organization; it is empty for commands about the appliance.
 	Organization string          `json:"organization"`
 	Arguments    json.RawMessage `json:"arguments"`
-	// Operator is the name of the account that asks, for the audit log.
+	// Operator is the name of the requesting account, for the audit log.
 	Operator string `json:"operator"`
 }
 
@@ -38,12 +37,12 @@ type Response struct {
 	Message string          `json:"message,omitempty"`
 }
 
-// Appliance is what the commands work on.
+// Appliance is what the commands operate on.
 type Appliance struct {
 	*engine.Engine
-	// BaseURL is how the console is reached, without a slash at its end.
+	// BaseURL is the URL of the console, without a trailing slash.
 	BaseURL string
-	// Leases are those of Handler.
+	// Leases are the leases that Handler gives out.
 	Leases *Leases
 }
 
@@ -65,12 +64,11 @@ func (a Appliance) Handler() http.Handler {
 
 func answer(w http.ResponseWriter, response Response) {
 	w.Header().Set("Content-Type", "application/json")
-	// A client that is gone does not hear the answer; the act is done all the
-	// same.
+	// A client that has gone does not get the response; the command was executed regardless.
 	_ = json.NewEncoder(w).Encode(response)
 }
 
-// Run carries out one command.
+// Run executes one command.
 func (a Appliance) Run(ctx context.Context, request Request) Response {
 	command, ok := commands()[request.Action]
 	if !ok {
@@ -99,7 +97,7 @@ func (a Appliance) Run(ctx context.Context, request Request) Response {
 	return Response{Result: text}
 }
 
-// failure tells the operator everything: there is nobody to hide it from.
+// failure tells the operator everything: nothing is confidential to the operator.
 func failure(err error) Response {
 	response := Response{Code: model.CodeOf(err), Message: err.Error()}
 	if public, ok := errors.AsType[*model.Error](err); ok && public.Err == nil {

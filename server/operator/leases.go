@@ -7,7 +7,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Leases count the sandboxes that are held, and can end them all.
+// Leases count the sandboxes in use, and can end them all.
 type Leases struct {
 	closing context.Context
 	cancel  context.CancelFunc
@@ -25,11 +25,10 @@ func NewLeases() *Leases {
 	return l
 }
 
-// Close has every sandbox removed, as if its holder had let go, and gives out
-// no more.
+// Close has every sandbox removed, as if its holder had released it, and prevents new leases.
 func (l *Leases) Close() { l.cancel() }
 
-// CloseIdle closes the leases unless one is held, and reports whether it did.
+// CloseIdle closes the leases if none is held, and reports whether it did.
 func (l *Leases) CloseIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,14 +39,14 @@ func (l *Leases) CloseIdle() bool {
 	return true
 }
 
-// Held is how many there are.
+// Held returns the number of held leases.
 func (l *Leases) Held() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held
 }
 
-// enter begins a lease, unless there are to be no more.
+// enter begins a lease. It returns false after Close.
 func (l *Leases) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // Plan are the arguments of organization.set_plan and organization.set_trial.
 type Plan struct {
 	Plan string        `json:"plan"`
-	For  time.Duration `json:"for"` // of a trial, in nanoseconds
+	For  time.Duration `json:"for"` // duration of a trial in nanoseconds
 }
 
 func planSet(_ context.Context, a Appliance, call *model.Call, in Plan) (any, error) {

@@ -14,45 +14,42 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// SandboxPath is where sandboxes are asked for. The request is a lease: its
-// body begins with a NewSandbox and stays open as long as the sandbox is
-// wanted, for hours if need be. When the body ends, because its sender closed it or
-// was killed, the sandbox is removed. The answer is a SandboxEvent a line; the one
-// with Removed or Code is the last.
+// SandboxPath is the path for requesting sandboxes. The request is a lease: its body begins with a NewSandbox and
+// stays open as long as the sandbox is wanted, for hours if need be. When the body ends, because its sender closed
+// it or was killed, the sandbox is removed. The response has a SandboxEvent per line; the one with Removed or Code is
+// the last.
 const SandboxPath = "/sandbox"
 
-// NewSandbox is what a sandbox is made of.
+// NewSandbox is a request for a sandbox.
 type NewSandbox struct {
 	Organization string `json:"organization"`     // id or name
-	Name         string `json:"name,omitempty"`   // "" means one that is free
+	Name         string `json:"name,omitempty"`   // "" selects a free one
 	Source       string `json:"source,omitempty"` // URL of a database to copy
-	Operator     string `json:"operator"`         // the account that asks
+	Operator     string `json:"operator"`         // the requesting account
 }
 
-// SandboxEvent is what happened to a sandbox. One of its fields is set.
+// SandboxEvent is an event of a sandbox. One of its fields is set.
 type SandboxEvent struct {
 	Importing *Importing `json:"importing,omitempty"`
 	Ready     *Sandbox   `json:"ready,omitempty"`
-	// Ending says why the sandbox is about to be removed although its holder
-	// has not let go.
+	// Ending is the reason why the sandbox is about to be removed although its holder has not released it.
 	Ending  string     `json:"ending,omitempty"`
 	Removed bool       `json:"removed,omitempty"`
 	Code    model.Code `json:"code,omitempty"`
 	Message string     `json:"message,omitempty"` // with Code
 }
 
-// Importing is how far the import into a sandbox is.
+// Importing is the progress of the import into a sandbox.
 type Importing struct {
 	Phase   string `json:"phase"`
 	Percent int    `json:"percent"`
 }
 
-// Sandbox is a sandbox that can be used.
+// Sandbox is a sandbox that is ready for use.
 type Sandbox struct {
 	Name        string           `json:"name"`
 	Environment wire.Environment `json:"environment"`
-	// Psql is the path of a psql on this machine, "" when there is none, and
-	// PsqlEnv the variables it needs.
+	// Psql is the path of a psql on this machine, or "", and PsqlEnv the variables it needs.
 	Psql    string   `json:"psql"`
 	PsqlEnv []string `json:"psql_env"`
 }
@@ -64,7 +61,7 @@ type lease struct {
 	tell func(SandboxEvent)
 }
 
-// serveSandbox makes a sandbox, and removes it when the request ends.
+// serveSandbox creates a sandbox, and removes it when the request ends.
 func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 	if !a.Leases.enter() {
 		http.Error(w, errClosing.Message, http.StatusServiceUnavailable)
@@ -83,8 +80,8 @@ func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// The server's limit is for requests that are read and answered. What is left
-	// of this body is the lease: it comes to its end when the holder lets go.
+	// The server's limit is for ordinary requests. The rest of this body is the lease: it ends when the holder
+	// releases it.
 	if err := answer.SetReadDeadline(time.Time{}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -95,7 +92,7 @@ func (a Appliance) serveSandbox(w http.ResponseWriter, r *http.Request) {
 		Operation: model.Operation{Action: model.ActionDatabaseCreate},
 		Actor:     model.Actor{Type: model.ActorOperator, Name: in.Operator},
 	}, func(event SandboxEvent) {
-		// A holder that is gone does not hear it.
+		// A holder that has gone does not get it.
 		_ = errors.Join(events.Encode(event), answer.Flush())
 	}}
 	ctx, cancel := context.WithCancelCause(r.Context())

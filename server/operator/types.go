@@ -8,12 +8,12 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// Named are the arguments of commands that make something of a name.
+// Named are the arguments of commands that create something with a name.
 type Named struct {
 	Name string `json:"name"`
 }
 
-// Target are the arguments of commands about one thing.
+// Target are the arguments of commands about one item.
 type Target struct {
 	ID string `json:"id"`
 }
@@ -24,7 +24,7 @@ type KeyUpdate struct {
 	AllowDangerous bool   `json:"allow_dangerous"`
 }
 
-// CreatedKey is the result of key.create, the only time the key is shown.
+// CreatedKey is the result of key.create. The key is shown only this once.
 type CreatedKey struct {
 	APIKey string   `json:"api_key"`
 	Key    wire.Key `json:"key"`
@@ -35,7 +35,7 @@ type User struct {
 	ID           string     `json:"id"`
 	Email        string     `json:"email"`
 	Role         model.Role `json:"role"`
-	HasPassword  bool       `json:"has_password"` // false until the person used the set-up link
+	HasPassword  bool       `json:"has_password"` // false until the person uses the set-up link
 	CreatedAt    time.Time  `json:"created_at"`
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
@@ -46,8 +46,7 @@ type SetupLink struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// TrashedDatabase is a deleted database. Until is null for one that was
-// brought back.
+// TrashedDatabase is a deleted database. Until is null for a restored one.
 type TrashedDatabase struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -62,8 +61,7 @@ type MetadataBackup struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// TrashedBucket is a deleted bucket. DeletedAt is null for one that was brought
-// back.
+// TrashedBucket is a deleted bucket. DeletedAt is null for a restored one.
 type TrashedBucket struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
@@ -79,8 +77,7 @@ func viewTrashedBucket(b model.TrashedBucket) TrashedBucket {
 	}
 }
 
-// TrashedObject is a deleted object. DeletedAt is null for one that was
-// brought back.
+// TrashedObject is a deleted object. DeletedAt is null for a restored one.
 type TrashedObject struct {
 	ID        string     `json:"id"` // of this version of the object
 	Bucket    string     `json:"bucket"`
@@ -107,7 +104,7 @@ type Removed struct {
 	Objects   int `json:"objects"`
 }
 
-// viewOrganization names the plan, also where the record leaves it to the default.
+// viewOrganization sets the plan if the record leaves it to the default.
 func viewOrganization(o model.Organization) model.Organization {
 	o.Plan = cmp.Or(o.Plan, model.PlanSelfHosted)
 	return o
