@@ -12,14 +12,13 @@ import (
 	"holdfast/engine/model"
 )
 
-// collector asks the engine for its figures at every scrape.
+// collector gets the engine's figures at every scrape.
 type collector struct {
 	engine *engine.Engine
 	log    *slog.Logger
 }
 
-// Describe implements prometheus.Collector. It says nothing: what there is
-// stands in figures alone.
+// Describe implements prometheus.Collector. It sends nothing: only the function figures knows the metrics.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -34,7 +33,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// figure is a gauge: one value, or one for each value of a label.
+// figure is a gauge with one value, or one for each value of a label.
 type figure struct {
 	name, help string
 	value      int64
@@ -77,8 +76,7 @@ func figures(m insight.Measurement) []figure {
 	}
 }
 
-// byStatus has every status, also when no database has it, so that an alert
-// sees it go back to 0.
+// byStatus has every status, even without databases, so that an alert sees it return to 0.
 func byStatus(counts map[model.DatabaseStatus]int) map[string]int64 {
 	by := map[string]int64{}
 	for _, status := range []model.DatabaseStatus{

@@ -1,5 +1,4 @@
-// Package metrics is the appliance's figures for Prometheus, in a registry of
-// its own. No id is a label: what there can be any number of is summed up, or
-// the worst of it is shown. A dashboard and alert rules in deploy are for
-// Grafana and Prometheus; a test holds them to the metrics there are.
+// Package metrics has the appliance's figures for Prometheus, in a registry of its own. No id is a label: the
+// metrics of unbounded sets show the sum or the worst value. The directory deploy has a dashboard and alert rules
+// for Grafana and Prometheus; a test checks that they use existing metrics.
 package metrics

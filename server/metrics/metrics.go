@@ -14,8 +14,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// Metrics are the appliance's figures. Those of an engine are there once it
-// was given to Watch.
+// Metrics are the appliance's figures. Those of an engine are included after Watch.
 type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -26,7 +25,7 @@ type Metrics struct {
 	gaps     prometheus.Counter
 }
 
-// New returns metrics that nothing has happened to.
+// New returns metrics that are all zero.
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -51,7 +50,7 @@ func New(version string) *Metrics {
 	m.gaps = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "holdfast_wal_gaps_total", Help: "Stretches of WAL that were lost, since the start.",
 	})
-	for _, outcome := range []string{"completed", "failed"} { // a rate needs a zero to begin with
+	for _, outcome := range []string{"completed", "failed"} { // a rate needs an initial zero
 		m.backups.WithLabelValues(outcome)
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -63,13 +62,13 @@ func New(version string) *Metrics {
 	return m
 }
 
-// Request notes an answered request.
+// Request records a request after its response.
 func (m *Metrics) Request(operation model.Action, status int, took time.Duration) {
 	m.requests.WithLabelValues(string(operation), strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(string(operation)).Observe(took.Seconds())
 }
 
-// Event notes what happened by itself.
+// Event records an event of the appliance.
 func (m *Metrics) Event(event model.Event) {
 	switch event.Type {
 	case model.EventBackupCompleted:
@@ -84,7 +83,7 @@ func (m *Metrics) Event(event model.Event) {
 	}
 }
 
-// Watch adds the engine's own figures, taken whenever they are asked for.
+// Watch adds the engine's own figures, which are collected at each scrape.
 func (m *Metrics) Watch(e *engine.Engine, log *slog.Logger) {
 	m.registry.MustRegister(&collector{engine: e, log: log})
 }
