@@ -12,11 +12,10 @@ import (
 	"holdfast/internal/durable"
 )
 
-// secretPrefix begins a secret's text, as Standard Webhooks has it.
+// secretPrefix begins the text of a secret, as in Standard Webhooks.
 const secretPrefix = "whsec_"
 
-// loadSecret reads the signing key, or makes one of 32 random bytes in a file
-// of mode 0600.
+// loadSecret reads the signing key, or creates one of 32 random bytes in a file of mode 0600.
 func loadSecret(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

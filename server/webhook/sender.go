@@ -21,31 +21,29 @@ import (
 )
 
 const (
-	// maxWaiting is how many messages wait at the most; beyond that the oldest
-	// goes.
+	// maxWaiting is the maximum number of waiting messages; beyond that the oldest is dropped.
 	maxWaiting = 100
 	// sendTimeout bounds one attempt.
 	sendTimeout = 10 * time.Second
 )
 
-// Options of a Sender.
+// Options are the options of a Sender.
 type Options struct {
-	// URL is where messages are posted to. It may hold a secret of the
-	// receiver's: it is never logged.
+	// URL is the URL for messages. It may contain a secret of the receiver and is never logged.
 	URL string
-	// SecretFile holds the signing key; it is made when it is absent.
+	// SecretFile has the signing key; it is created if it does not exist.
 	SecretFile string
 	Log        *slog.Logger
-	// Retries are the waits between attempts; nil means DefaultRetries.
+	// Retries are the delays between attempts; nil means DefaultRetries.
 	Retries []time.Duration
 }
 
-// DefaultRetries are the waits of Standard Webhooks' example schedule.
+// DefaultRetries returns the delays of Standard Webhooks' example schedule.
 func DefaultRetries() []time.Duration {
 	return []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour}
 }
 
-// Sender posts messages. The caller closes it.
+// Sender posts messages. The caller must close it.
 type Sender struct {
 	opts   Options
 	key    []byte
@@ -58,7 +56,7 @@ type Sender struct {
 	waiting []*message // oldest first
 }
 
-// message is one event on its way.
+// message is an event to be delivered.
 type message struct {
 	id       string
 	body     []byte
@@ -66,7 +64,7 @@ type message struct {
 	due      time.Time
 }
 
-// Open reads the secret, or makes it, and begins to send.
+// Open reads or creates the secret, and starts sending.
 func Open(opts Options) (*Sender, error) {
 	key, err := loadSecret(opts.SecretFile)
 	if err != nil {
@@ -80,7 +78,7 @@ func Open(opts Options) (*Sender, error) {
 		opts: opts, key: key, cancel: cancel, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		client: &http.Client{
 			Timeout: sendTimeout,
-			// A redirect would take the message somewhere the operator did not name.
+			// A redirect would send the message somewhere the operator did not specify.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -88,7 +86,7 @@ func Open(opts Options) (*Sender, error) {
 	return s, nil
 }
 
-// Close ends the attempts; what waits is lost. Close twice is fine.
+// Close stops sending; waiting messages are lost. Close is idempotent.
 func (s *Sender) Close() {
 	s.cancel()
 	<-s.done
@@ -108,8 +106,7 @@ type data struct {
 	Message      string          `json:"message"`
 }
 
-// Event sends what is alarming about an event, without making the caller
-// wait.
+// Event queues a message if the event is alarming. It does not block.
 func (s *Sender) Event(event model.Event) {
 	if !event.Type.Alarming() {
 		return
@@ -135,7 +132,7 @@ func (s *Sender) Event(event model.Event) {
 	}
 	select {
 	case s.wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake-up is already pending
 	}
 }
 
@@ -155,7 +152,7 @@ func (s *Sender) run(ctx context.Context) {
 	}
 }
 
-// next returns the message that is due, or how long there is none.
+// next returns a message that is due, or the time until the next one.
 func (s *Sender) next() (*message, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +167,7 @@ func (s *Sender) next() (*message, time.Duration) {
 	return nil, wait
 }
 
-// try makes one attempt; what fails waits for the next.
+// try makes one attempt. A failed message waits for the next.
 func (s *Sender) try(ctx context.Context, m *message) {
 	err := s.post(ctx, m)
 	if ctx.Err() != nil {
@@ -219,7 +216,7 @@ func (s *Sender) sign(id, at string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// withoutURL leaves the URL out of the client's error.
+// withoutURL removes the URL from the client's error.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
