@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// certificateCheck is how often the files of a certificate are looked at.
+// certificateCheck is the interval of checks for a renewed certificate.
 const certificateCheck = time.Minute
 
-// Certificate serves the certificate in two files, and follows when they are
-// renewed. A renewed pair that does not fit is not served: the old one goes on.
+// Certificate serves the certificate in two files, and reloads it when it is renewed. If a renewed pair does not
+// match, the old one remains in use.
 type Certificate struct {
 	certFile, keyFile string
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
-	written time.Time // of certFile, when pair was read
+	written time.Time // of certFile when pair was read
 	checked time.Time
 }
 
@@ -48,7 +48,7 @@ func (c *Certificate) read() error {
 	return nil
 }
 
-// Config returns the settings of a TLS listener: TLS 1.2 or better.
+// Config returns the configuration of a TLS listener: TLS 1.2 or newer.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -58,7 +58,7 @@ func (c *Certificate) Config() *tls.Config {
 			defer c.mu.Unlock()
 			if now := time.Now(); now.Sub(c.checked) > certificateCheck {
 				c.checked = now
-				_ = c.read() // the old pair is served until a new one is whole
+				_ = c.read() // the old pair is served until the new one is complete
 			}
 			return c.pair, nil
 		},

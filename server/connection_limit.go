@@ -12,13 +12,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// connectionLimit bounds the connections of a listener. It keeps them by client
-// address, with an IPv6 /64 as one, and chooses the one to close when there are
-// too many.
+// connectionLimit bounds the connections of a listener. It groups them by client address, with an IPv6 /64 as one,
+// and chooses the connection to close when there are too many.
 type connectionLimit struct {
 	most int
-	// shared reports whether an address is that of many clients. The
-	// machine's own is: a proxy connects from there.
+	// shared reports whether many clients share an address. The machine's own address is shared: a proxy connects
+	// from there.
 	shared func(netip.Addr) bool
 
 	mu      sync.Mutex
@@ -30,24 +29,23 @@ type connectionLimit struct {
 type clientConns struct {
 	shared bool
 	total  int
-	// by has the connections of each kind, the oldest first.
+	// by has the connections of each kind, oldest first.
 	by [kinds]list.List
 }
 
-// kind is what a connection is doing, and for whom. Those of a lower kind are
-// closed first.
+// kind is the activity of a connection and the trust in its client. Connections of a lower kind are closed first.
 type kind int
 
 const (
-	idle kind = 0 // no request is under way, and none has had a valid key or session
+	idle kind = 0 // no request is in progress, and none had a valid key or session
 
-	fromKnownClient kind = 1 << 0 // a request has had a valid key or session
-	busy            kind = 1 << 1 // a request is under way
+	fromKnownClient kind = 1 << 0 // a request had a valid key or session
+	busy            kind = 1 << 1 // a request is in progress
 
 	kinds = (fromKnownClient | busy) + 1
 )
 
-// placement is where the limit keeps a connection.
+// placement is the position of a connection in the limit.
 type placement struct {
 	client  *clientConns
 	name    string
@@ -75,7 +73,7 @@ func (l *connectionLimit) add(c *guardedConn, ip string) {
 	c.element = c.client.by[c.kind].PushBack(c)
 }
 
-// remove takes a connection out.
+// remove removes a connection.
 func (l *connectionLimit) remove(c *guardedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,14 +85,12 @@ func (l *connectionLimit) remove(c *guardedConn) {
 	}
 }
 
-// excess reports whether there are too many connections with newcomer, and
-// which one to close. A client with more than a quarter of the limit, whose
-// address is not shared, comes first; then the client that has the most
-// connections of a kind. Of one client's connections, those without a request
-// are closed before those with one, those of unknown clients before those of
-// known ones, and the oldest first. Requests of known clients are never cut
-// off, and no request from a shared address: nil is returned when no other
-// connection is left.
+// excess reports whether there are too many connections including newcomer, and which one to close. The first choice
+// is the client with the most connections, if it has more than a quarter of the limit and its address is not shared;
+// then the client with the most connections among those that have one of a kind. Of one client's connections, those
+// without a request are closed before those with one, those of unknown clients before those of known ones, and the
+// oldest first. Requests of known clients are never cut off, nor are requests from a shared address: c is nil if no
+// other connection is left.
 func (l *connectionLimit) excess(newcomer *guardedConn) (full bool, c *guardedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +112,7 @@ func (l *connectionLimit) excess(newcomer *guardedConn) (full bool, c *guardedCo
 	return true, nil
 }
 
-// heaviest returns the client with the most connections among those that match,
-// nil for none.
+// heaviest returns the client with the most connections among those that match, or nil.
 func (l *connectionLimit) heaviest(match func(*clientConns) bool) (heaviest *clientConns) {
 	for _, c := range l.clients {
 		if match(c) && (heaviest == nil || c.total > heaviest.total) {
@@ -127,8 +122,7 @@ func (l *connectionLimit) heaviest(match func(*clientConns) bool) (heaviest *cli
 	return heaviest
 }
 
-// closable reports whether the client has a connection of the kind, other than
-// the newcomer, that may be closed.
+// closable reports whether the client has a connection of the kind, other than newcomer, that may be closed.
 func (c *clientConns) closable(k kind, newcomer *guardedConn) bool {
 	first := c.by[k].Front()
 	return first != nil && first.Value != newcomer && !(c.shared && k == busy)
@@ -162,8 +156,7 @@ func noteState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// guardedUnder returns the connection of a guarded listener, also under TLS,
-// nil where it is another's.
+// guardedUnder returns the connection of a guarded listener, also under TLS, or nil for any other connection.
 func guardedUnder(conn net.Conn) *guardedConn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -174,8 +167,7 @@ func guardedUnder(conn net.Conn) *guardedConn {
 
 type connKey struct{}
 
-// withConn is the http.Server's ConnContext: it lets known find the
-// connection.
+// withConn is the http.Server's ConnContext. It lets known find the connection.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if c := guardedUnder(conn); c != nil {
 		return context.WithValue(ctx, connKey{}, c)
@@ -183,7 +175,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// known notes that a request has shown who it is from, by a key or a session.
+// known records that a request has identified its client by a key or a session.
 func known(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
 		c.listener.limit.move(c, func(k kind) kind { return k | fromKnownClient })

@@ -1,3 +1,3 @@
-// Package server is the appliance's face to the network: the listener with
-// the API, the downloads and the console behind it, and the operator's socket.
+// Package server is the appliance's network interface: the listener that serves the API, the downloads and the
+// console, and the operator's socket.
 package server

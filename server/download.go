@@ -20,12 +20,12 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// maxRanges is how many ranges one request may ask for: the standard library
-// answers any number, at a cost far above that of asking.
+// maxRanges is the maximum number of ranges in a request: the standard library serves any number, at a cost far
+// above that of the request.
 const maxRanges = 8
 
-// downloads serves the bytes of objects and exports to clients with a signed URL,
-// and those of public buckets to all.
+// downloads serves the bytes of objects and exports to clients with a signed URL, and those of public buckets to
+// everybody.
 type downloads struct {
 	engine *engine.Engine
 	log    *slog.Logger
@@ -44,7 +44,7 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case errors.Is(err, errCutOff):
-		panic(http.ErrAbortHandler) // so that no client takes what was sent for the whole
+		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
 	case model.CodeOf(err) == model.CodeInternal:
 		d.log.Error("download", "path", r.URL.Path, "error", err)
 		http.Error(w, model.PublicMessage(err), http.StatusInternalServerError)
@@ -70,7 +70,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
 	object, err := d.engine.Objects.ObjectDownload(call, bucket, key, r.RequestURI)
 	if err != nil {
-		if object.Public { // a page is to see that it is not there
+		if object.Public { // let a page see that the object does not exist
 			allowOrigins(w.Header())
 		}
 		return err
@@ -83,11 +83,10 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 	return nil
 }
 
-// limitRanges takes away a Range header that is to be ignored (RFC 9110, 14.2):
-// of another method than GET, another unit than bytes or with signs in front of
-// numbers, or, which a server may, one that asks for too many; and one on the
-// condition of a date (13.1.5), whose second may have had two contents. The rest
-// becomes what http.ServeContent understands.
+// limitRanges removes a Range header that must be ignored (RFC 9110, 14.2): with a method other than GET, a unit
+// other than bytes, or signs in front of numbers. It also removes one with too many ranges, which a server may
+// ignore, and one whose condition is a date (13.1.5), since the content may have changed within that second. It
+// rewrites other headers so that http.ServeContent understands them.
 func limitRanges(r *http.Request) *http.Request {
 	unit, list, _ := strings.Cut(r.Header.Get("Range"), "=")
 	ranges := strings.Split(list, ",")
@@ -107,30 +106,28 @@ func limitRanges(r *http.Request) *http.Request {
 	return r
 }
 
-// lastNothing is a range of the last 0 bytes. It is satisfied by no content (RFC
-// 9110, 14.1.2), as one that begins after every end is.
+// lastNothing matches a range of the last 0 bytes. No content satisfies it (RFC 9110, 14.1.2), like a range that
+// begins after the end.
 var lastNothing = regexp.MustCompile(`^[ \t]*-[ \t]*0+[ \t]*$`)
 
-// tooMuch is a number that may be more than ServeContent can count to, and is more
-// than there is of anything.
+// tooMuch matches a number that may overflow in ServeContent, and exceeds any size.
 var tooMuch = regexp.MustCompile(`[1-9][0-9]{18,}`)
 
-// errCutOff says that the answer was cut off in its middle.
+// errCutOff means that the response was cut off.
 var errCutOff = errors.New("not all of it could be read: the answer was cut off")
 
-// stored is what package blobstore keeps.
+// stored is content from package blobstore.
 type stored interface {
 	io.ReadSeeker
 	Size() int64
 	Small() []byte // nil for a file
 }
 
-// send answers a request with content, of which only what is not damaged
-// leaves. It returns why not all of it could: with errCutOff when the answer had
-// begun; otherwise there is none yet.
+// send serves content, and sends only undamaged bytes. It returns the error that kept it from sending everything:
+// with errCutOff if the response had begun; otherwise nothing was sent yet.
 func send(w http.ResponseWriter, r *http.Request, modified time.Time, content stored) error {
 	if content.Size() == 0 {
-		r.Header.Del("Range") // of nothing there is none, and ServeContent would make one up
+		r.Header.Del("Range") // there are no ranges of nothing, and ServeContent would invent one
 	}
 	v := &verified{stored: content}
 	s := &sender{ResponseWriter: w, content: v, version: r.ProtoMajor}
@@ -149,13 +146,12 @@ func send(w http.ResponseWriter, r *http.Request, modified time.Time, content st
 	return fmt.Errorf("%w: %w", errCutOff, err)
 }
 
-// verified remembers when content turned out damaged. It can be ended:
-// http.ServeContent reads several ranges in a goroutine that goes on after it has
-// returned, when the client has gone, and by then content may be closed.
+// verified records that content is damaged. It can be ended: http.ServeContent reads several ranges in a goroutine
+// that continues after it has returned if the client has gone, and content may be closed by then.
 type verified struct {
 	stored
 
-	mu    sync.Mutex // held while content is read
+	mu    sync.Mutex // held during reads of content
 	ended bool
 	err   error
 }
@@ -184,8 +180,8 @@ func (v *verified) Seek(offset int64, whence int) (int64, error) {
 	return v.stored.Seek(offset, whence)
 }
 
-// end waits for a Read under way and lets no other begin. It returns why content
-// could not be read to its end, if so.
+// end waits for a Read in progress and prevents others. It returns the error that kept content from being read, if
+// any.
 func (v *verified) end() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -193,19 +189,19 @@ func (v *verified) end() error {
 	return v.err
 }
 
-// sender sends small objects from where they were read to.
+// sender sends small objects directly from the buffer they were read into.
 type sender struct {
 	http.ResponseWriter
 	content *verified
 	version int // of HTTP
-	status  int // of the answer until it begins, then 0
+	status  int // of the response until it begins, then 0
 }
 
-// WriteHeader implements http.ResponseWriter. The answer begins with what follows,
-// which may turn out damaged.
+// WriteHeader implements http.ResponseWriter. It delays the status until the first bytes, which may turn out to be
+// damaged.
 func (s *sender) WriteHeader(status int) { s.status = status }
 
-// begin begins the answer.
+// begin starts the response.
 func (s *sender) begin() {
 	if s.status != 0 {
 		s.ResponseWriter.WriteHeader(s.status)
@@ -219,13 +215,12 @@ func (s *sender) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(p)
 }
 
-// Unwrap implements what http.ResponseController looks for.
+// Unwrap implements the interface that http.ResponseController uses.
 func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// ReadFrom implements io.ReaderFrom, which http.ServeContent's copy uses. Without
-// a copy of its own an object of 60 KiB takes a quarter less processor time. Over
-// HTTP/2 it needs one: what Write was given may be read after it, of a stream that
-// was reset.
+// ReadFrom implements io.ReaderFrom, which http.ServeContent's copy uses. Without a copy, an object of 60 KiB takes
+// a quarter less CPU time. HTTP/2 needs the copy: after a stream is reset, the server may still read the buffer
+// given to Write.
 func (s *sender) ReadFrom(src io.Reader) (int64, error) {
 	limited, ok := src.(*io.LimitedReader)
 	small := s.content.Small()

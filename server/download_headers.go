@@ -11,8 +11,8 @@ import (
 	"holdfast/engine/objects"
 )
 
-// describe sets the headers of an object. What a browser could run is never
-// shown as a page of this origin.
+// describe sets the headers of an object. Content that a browser could execute is never shown as a page of this
+// origin.
 func describe(h http.Header, o objects.Download) {
 	h.Set("Content-Type", o.ContentType)
 	h.Set("ETag", `"`+o.Version+`"`)
@@ -27,15 +27,15 @@ func describe(h http.Header, o objects.Download) {
 	}
 }
 
-// allowOrigins lets pages of any origin read what anybody may read.
+// allowOrigins lets pages of any origin read public content.
 func allowOrigins(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, Last-Modified")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
 
-// preflight answers a browser that asks whether a page of another origin may
-// send a request. Other than for public buckets there is no answer.
+// preflight responds to a browser that asks whether a page of another origin may send a request. It responds only
+// for public buckets.
 func (d *downloads) preflight(w http.ResponseWriter, call *model.Call, bucket string) error {
 	if err := d.engine.Objects.ObjectPreflight(call, bucket); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (d *downloads) preflight(w http.ResponseWriter, call *model.Call, bucket st
 	return nil
 }
 
-// disposition shows in the browser what is only ever looked at or listened
-// to, and has everything else saved to a file.
+// disposition has browsers show passive content (text, images, audio, video) inline, and save everything else to a
+// file.
 func disposition(o model.Object) string {
 	kind := "attachment"
 	if isInert(o.ContentType) {
@@ -59,7 +59,7 @@ func disposition(o model.Object) string {
 	if name == "/" || name == "." {
 		return kind
 	}
-	// RFC 6266: a name in ASCII for old clients, then the name as it is.
+	// RFC 6266: an ASCII name for old clients, then the exact name.
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;`, r) {
 			return '_'

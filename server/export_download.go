@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// serveExport serves the bytes of an export to clients with its signed URL.
+// serveExport serves the bytes of an export to clients with a signed URL.
 func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *model.Call) error {
 	id := strings.TrimPrefix(r.URL.Path, recovery.ExportPath)
 	export, err := d.engine.Recovery.ExportDownload(call, id, r.RequestURI)

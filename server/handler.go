@@ -13,9 +13,8 @@ import (
 	"holdfast/web"
 )
 
-// newHandler hands each request to its part by the beginning of its path.
-// http.ServeMux is not used: it would clean paths by redirects, and object
-// keys are exact. (The console has one, and keeps it from that.)
+// newHandler dispatches each request by the prefix of its path. It does not use http.ServeMux, which would clean
+// paths by redirects, while object keys are exact. (The console uses one, but prevents this.)
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered, Known: known})
 	if err != nil {
@@ -64,7 +63,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	}), nil
 }
 
-// onlyObjects serves the bytes of objects and nothing else.
+// onlyObjects serves only the bytes of objects.
 func onlyObjects(objs http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, objects.ObjectPath) {
@@ -75,7 +74,7 @@ func onlyObjects(objs http.Handler) http.Handler {
 	})
 }
 
-// baseOf reads a base URL, "" for none.
+// baseOf parses a base URL, which may be "".
 func baseOf(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"holdfast/engine"
 )
 
-// health answers what monitors the process: /healthz says that it runs,
-// /readyz that it can serve. Neither needs a key, nor tells anything else.
+// health responds to process monitors: /healthz reports that the process runs, /readyz that it can serve. Neither
+// needs a key or reveals anything else.
 func health(e *engine.Engine) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -32,7 +32,7 @@ const (
 	metricsPath = "/metrics"
 )
 
-// newMetricsHandler is what the metrics' own listener serves.
+// newMetricsHandler returns the handler of the separate metrics listener.
 func newMetricsHandler(e *engine.Engine, metrics http.Handler) http.Handler {
 	watched := health(e)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

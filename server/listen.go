@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// writePatience is how long a client may accept nothing of what is sent: a
-	// slow line is fine, one that takes nothing is not.
+	// writePatience is the maximum time for which a client may accept none of the sent data: a slow connection is
+	// fine, a stalled one is not.
 	writePatience = 5 * time.Minute
-	// mostConnections bounds the connections of a listener. There are fewer
-	// where the process may not have twice as many files open: half of them are
-	// left to the databases, backups and objects.
+	// mostConnections bounds the connections of a listener. The bound is lower if the process may not open twice as
+	// many files: half of them are reserved for the databases, backups and objects.
 	mostConnections = 16_384
 )
 
-// Listen listens on a TCP address for untrusted clients. When it is full, a new
-// connection replaces one of the client with the most, as [guarded] says. An
-// empty address is refused: to the net package it means every address.
+// Listen listens on a TCP address for untrusted clients. When the limit is reached, a new connection replaces one of
+// the client with the most, as described at [guarded]. It rejects an empty address, which means every address to
+// package net.
 func Listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, errors.New("the address is empty")
@@ -43,15 +42,14 @@ func connections() int {
 	return int(min(files.Cur/2, mostConnections))
 }
 
-// guarded is a listener that bounds the number of its connections and the time
-// they may stand still. A connection beyond the limit replaces another, so that
-// no client can hold them all: see connectionLimit.excess for which. If none can be
-// replaced, it waits.
+// guarded is a listener that bounds the number of its connections and the time they may stall. A connection beyond
+// the limit replaces another, so that no client can hold them all: connectionLimit.excess chooses it. If none can be
+// replaced, the new connection waits.
 type guarded struct {
 	net.Listener
 	patience time.Duration
 	limit    *connectionLimit
-	// freed has a value once a connection has gone, or can be closed now.
+	// freed has a value once a connection has ended, or has become closable.
 	freed  chan struct{}
 	closed chan struct{}
 	once   sync.Once
@@ -83,8 +81,8 @@ func (g *guarded) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom closes another connection in favour of c when there are too many, or
-// waits until one has ended. It reports false when c itself is the one.
+// makeRoom closes another connection in favour of c if there are too many, or waits until one has ended. It returns
+// false if it closed c itself.
 func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 	for {
 		full, victim := g.limit.excess(c)
@@ -106,7 +104,7 @@ func (g *guarded) makeRoom(c *guardedConn) (bool, error) {
 	}
 }
 
-// changed wakes Accept if it waits.
+// changed wakes Accept if it is waiting.
 func (g *guarded) changed() {
 	select {
 	case g.freed <- struct{}{}:
@@ -120,7 +118,7 @@ func (g *guarded) Close() error {
 	return g.Listener.Close()
 }
 
-// guardedConn gives up on a client that does not take what it is sent.
+// guardedConn closes the connection of a client that stops reading.
 type guardedConn struct {
 	net.Conn
 	listener  *guarded
@@ -136,14 +134,14 @@ func (c *guardedConn) Write(p []byte) (n int, err error) {
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if m == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // else it has taken something before its time was up
+		if m == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the client accepted something before the deadline
 			return n, err
 		}
 	}
 }
 
-// CloseWrite lets net/http end its answers before it closes the connection, so
-// that a client gets to read one that came before its request had ended.
+// CloseWrite lets net/http finish its responses before it closes the connection, so that a client can read a
+// response that was sent before its request had ended.
 func (c *guardedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
 // Close implements net.Conn.

@@ -22,16 +22,14 @@ import (
 
 const maxHeaderBytes = 64 << 10
 
-// Timeouts bound how long clients may take. A zero field means the default.
+// Timeouts bound the time that clients may take. A zero field means the default.
 type Timeouts struct {
 	ReadHeader time.Duration // 10 s: for the head of a request
-	// Read is for a request with its body, also one that the handler does not
-	// read: 30 s. A handler whose request may take longer moves the deadline on
-	// while the body keeps coming, or takes it away.
+	// Read is for a request with its body, even if the handler does not read it: 30 s. A handler whose request may
+	// take longer extends the deadline while the body arrives, or removes it.
 	Read time.Duration
 	Idle time.Duration // 2 min: between two requests on a connection
-	// Drain is how long requests under way may take once the appliance is to
-	// stop: 20 s.
+	// Drain is the maximum time for requests in progress when the appliance is stopping: 20 s.
 	Drain time.Duration
 }
 
@@ -44,28 +42,25 @@ func (t Timeouts) orDefaults() Timeouts {
 	}
 }
 
-// Options of a Server.
+// Options are the options of a Server.
 type Options struct {
-	// BaseURL is how clients reach the listener, without a slash at its end.
+	// BaseURL is the URL by which clients reach the listener, without a trailing slash.
 	BaseURL string
-	// ObjectsURL is what the URLs of objects begin with, "" when they are
-	// downloaded where the API is. What people have uploaded is then served to
-	// that host alone, and nothing else is.
+	// ObjectsURL begins the URLs of objects; "" means that they are downloaded from the API's host. If it is set,
+	// uploaded content is served only to that host, and nothing else is.
 	ObjectsURL string
-	// StrictTransport is the header Strict-Transport-Security for the host of a
-	// BaseURL with https, "" for none.
+	// StrictTransport is the header Strict-Transport-Security for the host of an https BaseURL, or "".
 	StrictTransport string
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
-	// Leases are the sandboxes held over that socket; Serve ends them.
+	// Leases are the sandboxes held through that socket; Serve ends them.
 	Leases *operator.Leases
-	// Serving is called once, when everything is listened on.
+	// Serving is called once, when the server listens on everything.
 	Serving func()
-	// Metrics are served with the health checks on MetricsListener; both are
-	// nil where none are wanted. Serve closes the listener.
+	// Metrics are served with the health checks on MetricsListener; both may be nil. Serve closes the listener.
 	Metrics         http.Handler
 	MetricsListener net.Listener
-	// Answered is told of every request of the API when it was answered.
+	// Answered is called after the response to every request of the API.
 	Answered func(operation model.Action, status int, took time.Duration)
 	Timeouts Timeouts
 	Log      *slog.Logger
@@ -80,7 +75,7 @@ type Server struct {
 	metrics *http.Server
 }
 
-// New puts the handlers together. The engine stays the caller's to close.
+// New combines the handlers. The caller closes the engine.
 func New(e *engine.Engine, opts Options) (*Server, error) {
 	handler, err := newHandler(e, opts)
 	if err != nil {
@@ -112,9 +107,8 @@ func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve answers on listener, on objects where that is not nil, and on the
-// operator's socket, until ctx ends; then it lets the requests under way
-// finish. It closes the listeners.
+// Serve serves on listener, on objects if it is not nil, and on the operator's socket, until ctx ends; then it lets
+// the requests in progress finish. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) error {
 	socket, err := listenOperator(s.opts.OperatorSocket)
 	if err != nil {
@@ -146,8 +140,8 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 	return err
 }
 
-// drain stops accepting and waits for the requests under way, on all listeners
-// at the same time; those that take too long are cut off.
+// drain stops accepting and waits for the requests in progress, on all listeners at the same time. It cuts off those
+// that take too long.
 func (s *Server) drain(servers []*http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeouts.Drain)
 	defer cancel()
@@ -165,11 +159,11 @@ func (s *Server) drain(servers []*http.Server) error {
 	return errors.Join(errs...)
 }
 
-// OperatorSocket is the path of the operator's socket in a socket directory.
+// OperatorSocket returns the path of the operator's socket in a socket directory.
 func OperatorSocket(socketDir string) string { return filepath.Join(socketDir, "operator.sock") }
 
-// listenOperator takes the operator's socket. The data directory's lock is
-// held, so that a socket that is there is a dead appliance's.
+// listenOperator listens on the operator's socket. The caller holds the data directory's lock, so an existing socket
+// belongs to a dead appliance.
 func listenOperator(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove stale operator socket: %w", err)
