@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// content is what a backup of a test holds, by path.
+// content is the content of a test's backup by path.
 type content map[string][]byte
 
-// noise returns n bytes that do not compress, the same for the same seed.
+// noise returns n incompressible bytes, the same for the same seed.
 func noise(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(b)
@@ -30,8 +30,7 @@ func (c content) clone() content {
 	return next
 }
 
-// first is a content with all kinds of chunks: whole, short, zero, twice the
-// same.
+// first returns a content with all kinds of chunks: whole, short, zero, duplicate.
 func first() content {
 	zero := make([]byte, 3*ChunkSize)
 	copy(zero[2*ChunkSize:], noise(7, 100))
@@ -44,8 +43,7 @@ func first() content {
 	}
 }
 
-// second is what becomes of first: pages here and there, a file that grew, one
-// that went, one that is new.
+// second returns a changed first: some pages, a larger file, a removed one, a new one.
 func second() content {
 	c := first()
 	copy(c["a"][ChunkSize+5*PageSize:], noise(3, PageSize))
@@ -56,7 +54,7 @@ func second() content {
 	return c
 }
 
-// store writes a backup of c, compared with the one called base.
+// store writes a backup of c, compared with the backup base.
 func store(r *Repository, id, base string, c content) (stored int64, err error) {
 	w, err := r.Begin()
 	if err != nil {
@@ -164,8 +162,7 @@ func loadSnapshot(s *Snapshot) (content, error) {
 	return c, nil
 }
 
-// mustHold checks that the repository holds these backups, each whole, and no
-// others.
+// mustHold checks that the repository has exactly these backups, each complete.
 func mustHold(t testing.TB, r *Repository, want map[string]content) {
 	t.Helper()
 	ids, err := r.Backups()

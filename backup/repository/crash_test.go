@@ -19,9 +19,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// dieAt, when set, makes this test binary a process that lives a life of a
-// repository in the directory dieIn, and is killed at its n-th operation on
-// files. dieMany is how many small indexes are merged.
+// dieAt, when set, makes this test binary a process that goes through the life of a repository in the directory
+// dieIn, and is killed at its n-th file operation. dieMany is the number of small indexes that are merged.
 const (
 	dieAt   = "HOLDFAST_REPOSITORY_TEST_DIE_AT"
 	dieIn   = "HOLDFAST_REPOSITORY_TEST_DIE_IN"
@@ -41,15 +40,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lifeOf are the contents of a small life's backups.
+// lifeOf returns the contents of the backups of a short life.
 func lifeOf() map[string]content {
 	small := content{"a": first()["a"][:ChunkSize], "f": noise(9, 3000)}
 	return map[string]content{"b1": first(), "b2": second(), "b3": small}
 }
 
-// live stores b1, b2 and b3, deletes b1 and b2, and collects: first there is
-// nothing to do, then what is left of a pack moves; or, where so many small
-// indexes are merged, they are. It tells each step that was acknowledged.
+// live stores b1, b2 and b3, deletes b1 and b2, and collects: the first time there is nothing to do, then the
+// remaining records of a pack move or, if that many small indexes are merged, those are merged. It reports each
+// acknowledged step.
 func live(dir string, many int, fsys durable.FS, tell func(step string)) error {
 	r, err := open(dir, fsys)
 	if err != nil {
@@ -87,12 +86,12 @@ func live(dir string, many int, fsys durable.FS, tell func(step string)) error {
 	return errors.Join(errs...)
 }
 
-// mustSurvive opens what is left of a life of which these steps were
-// acknowledged; what was begun ("deleting b1") may be done or not.
+// mustSurvive opens what is left of a life with these acknowledged steps; a step that was only begun ("deleting b1")
+// may be done or not.
 func mustSurvive(t *testing.T, dir string, steps []string, when string) {
 	t.Helper()
 	if _, err := os.Stat(dir); err != nil {
-		return // it did not come to that
+		return // the step was not reached
 	}
 	r, err := Open(dir)
 	if err != nil {
@@ -120,7 +119,7 @@ func mustSurvive(t *testing.T, dir string, steps []string, when string) {
 		t.Errorf("%s: clean: %v", when, err)
 	}
 	mustHold(t, r, want)
-	// Whatever was interrupted, the repository can be emptied, and used.
+	// Whatever was interrupted, the repository can be emptied and used.
 	mustStore(t, r, "after", "", second())
 	want["after"] = second()
 	mustHold(t, r, want)
@@ -140,7 +139,7 @@ func mustSurvive(t *testing.T, dir string, steps []string, when string) {
 	}
 }
 
-// withUnsure adds the delete that may have been under way.
+// withUnsure adds the delete that may have been in progress.
 func withUnsure(steps []string) []string {
 	for _, id := range []string{"b1", "b2"} {
 		if slices.Contains(steps, "stored b3") && !slices.Contains(steps, "deleted "+id) {
@@ -150,20 +149,19 @@ func withUnsure(steps []string) []string {
 	return steps
 }
 
-// sampleStep is the distance between the operations at which short tests
-// interrupt a process. It is prime, so that the samples fall on operations of all
-// kinds.
+// sampleStep is the distance between the operations at which short tests interrupt a process. It is prime, so that
+// the samples include operations of all kinds.
 const sampleStep = 11
 
-// TestKilled kills a process with SIGKILL at a sample of its operations on files.
+// TestKilled kills a process with SIGKILL at a sample of its file operations.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	killEach(t, manySmall, 0, sampleStep)
 	killEach(t, 1, beforeCollect(t), sampleStep)
 }
 
-// TestKilledEverywhere kills a process with SIGKILL at its first operation on
-// files, then the second, until it completes.
+// TestKilledEverywhere kills a process with SIGKILL at its first file operation, then the second, until it
+// completes.
 func TestKilledEverywhere(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -171,8 +169,8 @@ func TestKilledEverywhere(t *testing.T) {
 	killEach(t, 1, beforeCollect(t), 1)
 }
 
-// beforeCollect is how many operations a life has before its first Collect:
-// until then it does not matter how many small indexes are merged.
+// beforeCollect returns the number of operations before a life's first Collect: until then the number of small
+// indexes to merge is irrelevant.
 func beforeCollect(t *testing.T) (n int) {
 	t.Helper()
 	fs := &faultfs.FS{}
@@ -211,16 +209,14 @@ func killEach(t *testing.T, many, from, step int) {
 	}
 }
 
-// TestOperationFails fails a sample of the operations on files; the disk is broken
-// and full in turn.
+// TestOperationFails fails a sample of the file operations, alternately with a broken and a full disk.
 func TestOperationFails(t *testing.T) {
 	t.Parallel()
 	failEach(t, manySmall, 0, sampleStep)
 	failEach(t, 1, beforeCollect(t), sampleStep)
 }
 
-// TestEveryOperationFails fails the first operation, then the second, until
-// nothing fails.
+// TestEveryOperationFails fails the first operation, then the second, until nothing fails.
 func TestEveryOperationFails(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -243,7 +239,7 @@ func failEach(t *testing.T, many, from, step int) {
 			t.Logf("%d operations", k)
 			return
 		}
-		// A delete that failed may be done.
+		// A failed delete may be done.
 		for _, id := range []string{"b1", "b2"} {
 			if !slices.Contains(steps, "deleted "+id) {
 				steps = append(steps, "deleting "+id)
@@ -256,8 +252,7 @@ func failEach(t *testing.T, many, from, step int) {
 	}
 }
 
-// TestFailedSyncMakesReadOnly fails one sync: nothing is acknowledged after it,
-// whatever the kernel says then.
+// TestFailedSyncMakesReadOnly fails one sync: nothing is acknowledged after it, even if later syncs succeed.
 func TestFailedSyncMakesReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"syncfile", "syncdir"} {

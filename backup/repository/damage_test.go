@@ -21,8 +21,7 @@ func changed(c content, seed uint64) content {
 	return c
 }
 
-// mustBeWhole checks that a backup can be restored by a process that knows of
-// no damage.
+// mustBeWhole checks that a process that knows of no damage can restore a backup.
 func mustBeWhole(t *testing.T, dir, id string, want content) {
 	t.Helper()
 	r, err := OpenForReading(dir)
@@ -35,7 +34,7 @@ func mustBeWhole(t *testing.T, dir, id string, want content) {
 	}
 }
 
-// lostIndex are ways to lose what an index says of its first record.
+// lostIndex returns ways to lose an index's information about its first record.
 func lostIndex() map[string]func(t *testing.T, path string) {
 	return map[string]func(t *testing.T, path string){
 		"an entry": func(t *testing.T, path string) { flip(t, path, headerSize+10) },
@@ -54,8 +53,8 @@ func lostIndex() map[string]func(t *testing.T, path string) {
 	}
 }
 
-// TestHealsBelowOverlays loses what an index says of the chunks that overlays
-// of the backup before lie on: the next one that reads everything is whole.
+// TestHealsBelowOverlays loses the index entries of chunks that are bases of the previous backup's overlays: the
+// next backup that reads everything is complete.
 func TestHealsBelowOverlays(t *testing.T) {
 	t.Parallel()
 	for name, lose := range lostIndex() {
@@ -80,9 +79,8 @@ func TestHealsBelowOverlays(t *testing.T) {
 	}
 }
 
-// TestDamagedIndexIsKnown: who needs a record that no index tells of, or one
-// that lies on such a one, makes the damage known, so that the next backup
-// reads everything.
+// TestDamagedIndexIsKnown: a reader that needs a record missing from the index, or one based on such a record, makes
+// the damage known, so that the next backup reads everything.
 func TestDamagedIndexIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, lose := range lostIndex() {
@@ -139,8 +137,8 @@ func readOne(r *Repository, ref Ref) error {
 	return err
 }
 
-// TestNothingOnADamagedRoot: damage that was met through one overlay keeps
-// others on the same chunk from being taken again.
+// TestNothingOnADamagedRoot: damage found through one overlay prevents the reuse of other overlays on the same
+// chunk.
 func TestNothingOnADamagedRoot(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -161,8 +159,7 @@ func TestNothingOnADamagedRoot(t *testing.T) {
 	}
 }
 
-// TestVerified: everything was read since damage was met until there is more of
-// it.
+// TestVerified: Verified is true after everything was read since damage was found, until more damage is found.
 func TestVerified(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -197,8 +194,7 @@ func mustVerify(t *testing.T, r *Repository) {
 	}
 }
 
-// openReading opens what is in dir through fsys, as a process that knows of no
-// damage.
+// openReading opens the repository in dir through fsys, as a process that knows of no damage.
 func openReading(t *testing.T, dir string, fsys durable.FS) *Repository {
 	t.Helper()
 	r := newRepository(dir, fsys)
@@ -207,7 +203,7 @@ func openReading(t *testing.T, dir string, fsys durable.FS) *Repository {
 	return r
 }
 
-// badByte is a disk of which one byte cannot be read.
+// badByte is a disk with one unreadable byte.
 func badByte(name string, at int64, err error) *faultfs.FS {
 	return &faultfs.FS{Unreadable: func(path string) (int64, error) {
 		if strings.HasSuffix(path, name) {
@@ -217,9 +213,8 @@ func badByte(name string, at int64, err error) *faultfs.FS {
 	}}
 }
 
-// TestUnreadable has a byte that the disk cannot read, here and there in every
-// file: that is damage like any other. It is named, all else is read, and the
-// next backup is whole.
+// TestUnreadable has an unreadable byte at various positions in every file. It is damage like any other: it is
+// located, everything else is read, and the next backup is complete.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	origin := filepath.Join(t.TempDir(), "r")
@@ -263,7 +258,7 @@ func mustEndure(t *testing.T, dir, name string, at int64, errno error) {
 	}
 	base := "b2"
 	if strings.HasPrefix(name, manifestDir) {
-		base = "" // as openBase does
+		base = "" // like openBase
 	}
 	if _, err := store(r, "b3", base, second()); err != nil {
 		t.Errorf("byte %d of %s is %v: store: %v", at, name, errno, err)
@@ -274,7 +269,7 @@ func mustEndure(t *testing.T, dir, name string, at int64, errno error) {
 	}
 }
 
-// TestPassingError: what may pass is no damage.
+// TestPassingError: a temporary error is not damage.
 func TestPassingError(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")

@@ -11,8 +11,7 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// days stores a backup a day, each of a page more that has changed, collects
-// after each, and returns what they hold.
+// days stores a backup per day, each with one more changed page, collects after each, and returns their contents.
 func days(t *testing.T, r *Repository, from, to int) map[string]content {
 	t.Helper()
 	want := map[string]content{}
@@ -38,8 +37,8 @@ func days(t *testing.T, r *Repository, from, to int) map[string]content {
 	return want
 }
 
-// TestMerge stores many small backups: few files are there, all backups hold,
-// and readers meanwhile are not disturbed.
+// TestMerge stores many small backups: there are few files, all backups are complete, and concurrent readers are not
+// disturbed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -103,9 +102,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestGarbageWithoutBase ends a Collect at each of its operations, when all is
-// garbage: overlays are left without what they lie on, and no backup is made
-// of those.
+// TestGarbageWithoutBase ends a Collect at each of its operations, when everything is garbage: overlays are left
+// without their bases, and no backup uses them.
 func TestGarbageWithoutBase(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1, manySmall} {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLife stores backups, restores and deletes them.
+// TestLife stores, restores and deletes backups.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -27,7 +27,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("the first backup says it stored %d bytes, there are %d", n1, total)
 	}
 	n2 := mustStore(t, r, "b2", "b1", second())
-	// What changed: one page, a short chunk of 100 bytes, one of 8 KiB, a file.
+	// The changes: one page, a short chunk of 100 bytes, one of 8 KiB, a file.
 	if raw := int64(PageSize + 100 + PageSize + ChunkSize + 1); n2 < raw || n2 > raw+4096 {
 		t.Errorf("the second backup stored %d bytes, of which %d changed", n2, raw)
 	}
@@ -41,7 +41,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("a backup in the place of another: %v", err)
 	}
 	mustHold(t, r, map[string]content{"b1": first(), "b2": second(), "b3": second(), "b4": second()})
-	for _, id := range []string{"b1", "b4", "b2"} { // b3 lies on what b1 stored
+	for _, id := range []string{"b1", "b4", "b2"} { // b3 uses chunks of b1
 		if err := r.Delete(id); err != nil {
 			t.Fatal(err)
 		}
@@ -64,9 +64,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestOverlays changes pages again and again: each backup lies on whole chunks,
-// never on overlays, and a chunk that has changed by more than a quarter is
-// stored whole.
+// TestOverlays changes pages again and again: each backup is based on whole chunks, never on overlays, and a chunk
+// of which more than a quarter changed is stored whole.
 func TestOverlays(t *testing.T) {
 	t.Parallel()
 	r := mustOpen(t, filepath.Join(t.TempDir(), "r"))
@@ -87,8 +86,7 @@ func TestOverlays(t *testing.T) {
 	mustHold(t, r, want)
 }
 
-// TestCollectMoves has a pack that is mostly garbage, and a reader that began
-// before it was moved.
+// TestCollectMoves has a pack that is mostly garbage, and a reader that began before its records moved.
 func TestCollectMoves(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -133,8 +131,7 @@ func TestCollectMoves(t *testing.T) {
 	}
 }
 
-// TestCollectBeside runs Collect all the time while backups are written, read
-// and deleted.
+// TestCollectBeside runs Collect continuously while backups are written, read and deleted.
 func TestCollectBeside(t *testing.T) {
 	t.Parallel()
 	r := mustOpen(t, filepath.Join(t.TempDir(), "r"))
@@ -164,7 +161,7 @@ func TestCollectBeside(t *testing.T) {
 		if err := r.Delete(id); err != nil {
 			t.Fatal(err)
 		}
-		got, err := loadSnapshot(s) // deleted, and open
+		got, err := loadSnapshot(s) // deleted, but open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +202,7 @@ func TestCollectIsBusy(t *testing.T) {
 	}
 }
 
-// TestTwoWriters stores the same content twice at once.
+// TestTwoWriters stores the same content twice concurrently.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	r := mustOpen(t, filepath.Join(t.TempDir(), "r"))
@@ -221,8 +218,8 @@ func TestTwoWriters(t *testing.T) {
 	mustHold(t, r, map[string]content{"b1": first(), "b2": first()})
 }
 
-// TestFlippedByte damages every file, a byte at a time, all over: Verify finds
-// and names it, and a reader gets what was stored or an error.
+// TestFlippedByte damages every file, one byte at a time, at many positions: Verify finds and locates it, and a
+// reader gets what was stored or an error.
 func TestFlippedByte(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -271,7 +268,7 @@ func mustFind(t *testing.T, dir, name string, position int64, want map[string]co
 	}
 }
 
-// TestHeals stores everything anew when what is stored is found to be damaged.
+// TestHeals stores everything again if the stored data is found to be damaged.
 func TestHeals(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "r")
@@ -319,7 +316,7 @@ func TestHealsIndex(t *testing.T) {
 	}
 }
 
-// TestMissing takes files away.
+// TestMissing removes files.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{packName(1, 0), indexName(1)} {
@@ -405,7 +402,7 @@ func TestChunksSlice(t *testing.T) {
 	}
 }
 
-// FuzzManifest decodes what is no manifest, made to look like one.
+// FuzzManifest decodes invalid manifests that look like valid ones.
 func FuzzManifest(f *testing.F) {
 	m := &Manifest{Backup: Backup{ID: "x"}, Entries: []Entry{{Path: "a", Size: 10, Chunks: Chunks{{1, 2, 1}}}}}
 	b, _, err := encodeManifest(m)
