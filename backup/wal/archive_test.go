@@ -15,8 +15,8 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// longWAL is WAL of a few segments, half of the last; commits are stamped with their number, in
-// seconds, but for those in stamps.
+// longWAL returns WAL of that many segments, the last half full; each commit is stamped with its number in seconds,
+// except those in stamps.
 func longWAL(segments int, stamps map[int]int64) *xlogtest.Builder {
 	b := &xlogtest.Builder{Start: smallSegment}
 	for n := 0; b.Len() < segments*smallSegment-smallSegment/2; n++ {
@@ -32,8 +32,8 @@ func longWAL(segments int, stamps map[int]int64) *xlogtest.Builder {
 	return b
 }
 
-// appendAll appends the WAL of b to generation 1 in pieces, from where the
-// writer starts on, and calls confirmed with each end that is durable.
+// appendAll appends the WAL of b to generation 1 in pieces, starting at the writer's position, and calls confirmed
+// with each durable end.
 func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
 	at, err := w.Start(1, b.Start)
 	if err != nil {
@@ -74,7 +74,7 @@ func openWriter(dir string, fsys durable.FS) (*Archive, *Writer, error) {
 	return nil, nil, err
 }
 
-// store archives b and returns the archive, for reading.
+// store archives b and returns the archive open for reading.
 func store(t *testing.T, b *xlogtest.Builder) *Archive {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "wal")
@@ -93,8 +93,7 @@ func store(t *testing.T, b *xlogtest.Builder) *Archive {
 	return a
 }
 
-// expectWAL expects the archive in dir to have b up to end, to the byte, when
-// it is opened anew.
+// expectWAL checks that the archive in dir, reopened, has b up to end, byte for byte.
 func expectWAL(t *testing.T, dir string, b *xlogtest.Builder, end xlog.LSN) {
 	t.Helper()
 	a, err := Open(dir, Options{})
@@ -115,8 +114,8 @@ func expectWAL(t *testing.T, dir string, b *xlogtest.Builder, end xlog.LSN) {
 	}
 }
 
-// TestEveryFault fails each operation on files in turn, with a full disk, and
-// then for good: what was confirmed is there, and the work can go on.
+// TestEveryFault fails each file operation in turn, with a full disk, and then permanently: confirmed WAL is there,
+// and work can continue.
 func TestEveryFault(t *testing.T) {
 	t.Parallel()
 	b := longWAL(2, nil)
@@ -133,7 +132,7 @@ func TestEveryFault(t *testing.T) {
 			defer w.Close()
 			err = appendAll(w, b, func(to xlog.LSN) { end = to })
 			if err != nil && !errors.Is(err, ErrSync) {
-				return appendAll(w, b, func(to xlog.LSN) { end = to }) // as the receiver does
+				return appendAll(w, b, func(to xlog.LSN) { end = to }) // like the receiver
 			}
 			w.compressor.wait()
 			return err
@@ -155,8 +154,8 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
-// TestSegmentSwitch: the padding behind a record that switches segments is not
-// said to be here before it is, and goes on where it was broken off.
+// TestSegmentSwitch: the padding after a record that switches segments is not reported as received before it is, and
+// receiving continues where it was interrupted.
 func TestSegmentSwitch(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
@@ -188,7 +187,7 @@ func TestSegmentSwitch(t *testing.T) {
 	expectWAL(t, dir, b, b.Pos())
 }
 
-// TestFailedSync: after it the writer refuses everything.
+// TestFailedSync: after a failed sync the writer refuses everything.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
@@ -220,7 +219,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestCheckedBeforeWritten: WAL with a wrong byte is refused, in words.
+// TestCheckedBeforeWritten: WAL with a wrong byte is refused with an explanation.
 func TestCheckedBeforeWritten(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
@@ -244,7 +243,7 @@ func TestCheckedBeforeWritten(t *testing.T) {
 	}
 }
 
-// TestMissingSummaries: they are made again.
+// TestMissingSummaries: missing summaries are rebuilt.
 func TestMissingSummaries(t *testing.T) {
 	t.Parallel()
 	b := longWAL(4, nil)
@@ -277,7 +276,7 @@ func TestMissingSummaries(t *testing.T) {
 	}
 }
 
-// TestReadOnly: an archive in use can be read, and is left as it is.
+// TestReadOnly: an archive in use can be read, and is not changed.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
@@ -298,8 +297,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestCompressedMeanwhile: who only reads follows when the one who writes compresses
-// a segment, and takes it for no damage.
+// TestCompressedMeanwhile: a reader follows when the writer compresses a segment, and does not report damage.
 func TestCompressedMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)

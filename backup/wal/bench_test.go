@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// realWAL is WAL of a mixed workload, from the start of a segment.
+// realWAL returns WAL of a mixed workload, from the start of a segment.
 func realWAL(b *testing.B) (data []byte, config xlog.ScannerConfig, start xlog.LSN) {
 	b.Helper()
 	c := newCluster(b, postgrestest.Binaries(b), xlog.DefaultSegmentSize, "wal_keep_size=4GB", "max_wal_size=4GB", "autovacuum=off")

@@ -9,8 +9,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// TestChangedPages compares what the WAL says with what differs between two
-// copies of a data directory.
+// TestChangedPages compares the changes in the WAL with the differences between two copies of a data directory.
 func TestChangedPages(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -40,8 +39,8 @@ func TestChangedPages(t *testing.T) {
 	compareChanges(t, before, c.Dir, changes)
 }
 
-// compareChanges fails for pages that differ and are not named. What is named
-// in vain costs only time, but must not be all.
+// compareChanges fails for pages that differ and are not reported. Pages reported without a difference cost only
+// time, but must not be all pages.
 func compareChanges(t *testing.T, before, after string, changes *xlog.Changes) {
 	t.Helper()
 	differing, named, pagesInAll := 0, 0, 0

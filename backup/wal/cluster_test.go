@@ -16,16 +16,14 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// testTimeout is how long anything in a test may take: a busy machine is slow, a
-// hang is longer.
+// testTimeout bounds every wait in a test: longer than a busy machine needs, shorter than a hang.
 const testTimeout = 60 * time.Second
 
-// smallSegment is the size of segments in most tests, in bytes: little work
-// makes many of them.
+// smallSegment is the segment size in bytes in most tests: little work fills many segments.
 const smallSegment = 1 << 20
 
-// anotherMajor is PostgreSQL of another major version than the one tests run
-// on, as downloaded by the product; kept for all runs.
+// anotherMajor returns PostgreSQL of another major version than the tests' default, downloaded like the product
+// does; it is kept for all runs.
 func anotherMajor(t testing.TB) postgres.Binaries {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -73,7 +71,7 @@ func newCluster(t testing.TB, bin postgres.Binaries, segmentSize int, settings .
 	return &cluster{postgrestest.NewCluster(t, bin, segmentSize, slices.Concat(serverSettings, settings)...), t}
 }
 
-// do runs statements one by one, outside a transaction.
+// do executes statements one by one, outside a transaction.
 func (c *cluster) do(statements ...string) {
 	c.t.Helper()
 	conn := c.Connect()
@@ -114,7 +112,7 @@ func (c *cluster) connectSQL(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, c.URL())
 }
 
-// segments are the names of the segments in pg_wal, in order.
+// segments returns the names of the segments in pg_wal, in order.
 func (c *cluster) segments() []string {
 	names, _ := filepath.Glob(filepath.Join(c.Dir, "pg_wal", strings.Repeat("[0-9A-F]", 24)))
 	return names

@@ -13,8 +13,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestFullDiskWhileCompressing checks that sessions that begin and end while a
-// segment cannot be compressed do not keep it from being compressed later.
+// TestFullDiskWhileCompressing checks that sessions that begin and end while a segment cannot be compressed do not
+// prevent its later compression.
 func TestFullDiskWhileCompressing(t *testing.T) {
 	t.Parallel()
 	b := longWAL(4, nil)
@@ -52,7 +52,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 		return true
 	}
 	testenv.Eventually(t, "all that is full is compressed", compressed)
-	w.compressor.wait() // there is nothing left to do
+	w.compressor.wait() // nothing is left to do
 	if err := w.compressor.failure(); err != nil {
 		t.Error(err)
 	}

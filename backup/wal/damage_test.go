@@ -53,8 +53,7 @@ func TestVerifyNamesDamage(t *testing.T) {
 	}
 }
 
-// TestMissing: a hole has WAL behind it, behind the start of a backup, and no
-// gap was recorded there.
+// TestMissing: missing WAL has later WAL, is after the start of a backup, and is not a recorded gap.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	b := longWAL(5, nil)
@@ -64,7 +63,7 @@ func TestMissing(t *testing.T) {
 		removed []uint64
 		start   xlog.LSN
 		gap     *Gap
-		forks   xlog.LSN // a generation that forks there; 0 = none
+		forks   xlog.LSN // a generation forks there; 0 = none
 		missing string
 	}{
 		"whole":                      {start: b.Start},
@@ -115,7 +114,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// removeSegment removes all there is of a segment of the first timeline.
+// removeSegment removes all files of a segment of the first timeline.
 func removeSegment(t *testing.T, dir string, n uint64) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, xlog.SegmentName(1, n, smallSegment)+".*"))
@@ -129,9 +128,8 @@ func removeSegment(t *testing.T, dir string, n uint64) {
 	}
 }
 
-// TestPartialDamaged: no record of a partial segment is missed in queryTimeout,
-// neither its last, which lies over pages, nor those behind the end of a file
-// that was cut.
+// TestPartialDamaged: no record of a partial segment is missed silently, neither its last, which spans pages, nor those
+// after the end of a truncated file.
 func TestPartialDamaged(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
@@ -160,8 +158,7 @@ func TestPartialDamaged(t *testing.T) {
 	}
 }
 
-// TestResolveDuplicates: a segment that is there twice is there once, whichever of
-// the two is damaged.
+// TestResolveDuplicates: only one file is left of a segment that exists twice, whichever of the two is damaged.
 func TestResolveDuplicates(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{"", compressedSuffix, partialSuffix} {
@@ -190,9 +187,8 @@ func TestResolveDuplicates(t *testing.T) {
 	}
 }
 
-// TestStalePages: a partial file that holds an old segment's pages behind the
-// new ones ends where the new ones do; and one that continues into a segment
-// that is missing ends at the last whole record.
+// TestStalePages: a partial file with an old segment's pages after the new ones ends where the new ones do; one that
+// continues into a missing segment ends at the last complete record.
 func TestStalePages(t *testing.T) {
 	t.Parallel()
 	old, b := longWAL(3, nil), longWAL(3, map[int]int64{3: 77})
@@ -204,7 +200,7 @@ func TestStalePages(t *testing.T) {
 	}
 	w.Close()
 	a.Close()
-	stale := bytes.Clone(old.Bytes()[smallSegment : 2*smallSegment]) // addresses of the second
+	stale := bytes.Clone(old.Bytes()[smallSegment : 2*smallSegment]) // addresses of the second segment
 	copy(stale, b.Bytes()[:cut])
 	path := filepath.Join(dir, "1", xlog.SegmentName(1, 1, smallSegment)+partialSuffix)
 	if err := os.WriteFile(path, stale, 0o600); err != nil {
@@ -224,7 +220,7 @@ func TestStalePages(t *testing.T) {
 	w.Close()
 	a.Close()
 	expectWAL(t, dir, b, b.Pos())
-	// Without the third segment the record that reaches into it is not whole.
+	// Without the third segment, the record that continues into it is incomplete.
 	last := filepath.Join(dir, "1", xlog.SegmentName(1, 3, smallSegment)+partialSuffix)
 	if err := os.Remove(last); err != nil {
 		t.Fatal(err)

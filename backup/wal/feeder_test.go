@@ -19,7 +19,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// baseBackup is a copy of a data directory, made while the server ran.
+// baseBackup is a copy of a data directory made while the server ran.
 type baseBackup struct {
 	dir         string
 	start, stop xlog.LSN
@@ -107,7 +107,7 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 	return c, reach
 }
 
-// newRecovery lays out b as a standby that is to reach a record.
+// newRecovery sets up b as a standby that is to reach a record.
 func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, reach Point) (*cluster, Recovery) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -127,16 +127,14 @@ func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, 
 	return c, recovery
 }
 
-// promote ends the pause: the server becomes a primary, without the recovery's
-// settings.
+// promote ends the pause: the server becomes a primary, without the recovery's settings.
 func (c *cluster) promote() {
 	c.t.Helper()
 	c.do("select pg_promote()")
 	testenv.Eventually(c.t, "the server is a primary", func() bool { return c.ask("select pg_is_in_recovery()::text") == "false" })
 }
 
-// targets is how many random targets are tried: a few, or many by the
-// environment.
+// targets returns the number of random targets to try: a few, or many if the environment says so.
 func targets(t testing.TB, few int) int {
 	text := os.Getenv("HOLDFAST_WAL_TARGETS")
 	if text == "" {
@@ -149,8 +147,8 @@ func targets(t testing.TB, few int) int {
 	return n
 }
 
-// TestRandomTargets restores a backup, taken under load, to random times and
-// positions, and compares with what the writers know.
+// TestRandomTargets restores a backup, taken under load, to random times and positions, and compares the result with
+// the writers' records.
 func TestRandomTargets(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
@@ -163,7 +161,7 @@ func TestRandomTargets(t *testing.T) {
 		first := time.Now()
 		testenv.Eventually(t, "the writers have made enough WAL", func() bool { return c.flushed() > b.stop+6*smallSegment })
 		last := time.Now()
-		c.do("create table behind_last ()") // a commit, or nothing would show that the archive reaches so far
+		c.do("create table behind_last ()") // a commit that shows that the archive reaches this point
 		w.stop()
 		end := c.flushed()
 		r.waitFor(t, 1, end)
@@ -185,7 +183,7 @@ func TestRandomTargets(t *testing.T) {
 	})
 }
 
-// commitsIn is where each transaction's commit ends in the archive.
+// commitsIn returns the end of each transaction's commit record in the archive.
 func commitsIn(t testing.TB, a *Archive, from, to xlog.LSN) map[string]xlog.LSN {
 	t.Helper()
 	spans, err := a.spans(1, 1)
@@ -205,8 +203,8 @@ func commitsIn(t testing.TB, a *Archive, from, to xlog.LSN) map[string]xlog.LSN 
 	return commits
 }
 
-// judgeLSN: of the transactions with a commit record in the WAL, those that end
-// by the target are there, and no others.
+// judgeLSN checks that of the transactions with a commit record in the WAL, exactly those that end by the target are
+// there.
 func judgeLSN(t testing.TB, c *cluster, commits map[string]xlog.LSN, from, target xlog.LSN) {
 	t.Helper()
 	there := map[string]bool{}
@@ -227,8 +225,7 @@ func judgeLSN(t testing.TB, c *cluster, commits map[string]xlog.LSN, from, targe
 	}
 }
 
-// TestRecoveryNeedsWhole: with a segment missing or damaged, recovery says so
-// in words and never promotes.
+// TestRecoveryNeedsWhole: with a segment missing or damaged, recovery reports it and never promotes.
 func TestRecoveryNeedsWhole(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -250,7 +247,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	if err := recovery.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// Far enough that it has not been laid.
+	// Far enough ahead that it is not installed yet.
 	name := xlog.SegmentName(1, uint64(b.start)/smallSegment+feedAhead+4, smallSegment)
 	path := filepath.Join(a.dir, "1", name+compressedSuffix)
 	whole, err := os.ReadFile(path)
@@ -275,8 +272,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectGap(t, recovery.Run(ctx), name, "")
-	// The segment comes back, and recovery goes on where it was; the server is
-	// killed on the way.
+	// The segment is restored, and recovery continues; the server is killed on the way.
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +289,7 @@ func TestRecoveryNeedsWhole(t *testing.T) {
 	t.Logf("%d files in pg_wal", len(left))
 }
 
-// expectGap expects a GapError that names a segment and says what.
+// expectGap expects a GapError that names a segment and the problem.
 func expectGap(t testing.TB, err error, segment, what string) {
 	t.Helper()
 	gap := new(GapError)
@@ -302,8 +298,8 @@ func expectGap(t testing.TB, err error, segment, what string) {
 	}
 }
 
-// TestFill: with all WAL installed beforehand a server that is not fed recovers,
-// and promotes itself exactly at the target.
+// TestFill: with all WAL installed beforehand, a server that is not fed recovers, and promotes itself exactly at the
+// target.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -319,7 +315,7 @@ func TestFill(t *testing.T) {
 	c.do("insert into t values ('too late')")
 	r.waitFor(t, 1, c.flushed())
 	expectTidy(t, a)
-	// As somebody would who has the files alone, beside the one who writes.
+	// Like a user who has only the files, beside the writer.
 	reader, err := Open(dir, Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)

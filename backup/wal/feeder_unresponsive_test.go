@@ -8,10 +8,9 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// TestRecoverSubtransactions restores what was backed up while a transaction of
-// many subtransactions ran, and runs still at the target. Such a server lets
-// nobody in before it has ended its recovery: it says neither how far it is nor
-// pauses.
+// TestRecoverSubtransactions restores a backup taken while a transaction with many subtransactions ran, which is
+// still running at the target. Such a server accepts no connections before its recovery ends: it neither reports its
+// position nor pauses.
 func TestRecoverSubtransactions(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
@@ -50,8 +49,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 	})
 }
 
-// TestRecoverLongRecord restores across a record that is longer than what lies
-// ahead of a server.
+// TestRecoverLongRecord restores across a record that is longer than the segments installed ahead of the server.
 func TestRecoverLongRecord(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {

@@ -13,8 +13,8 @@ import (
 	"holdfast/backup/wal/xlog/xlogtest"
 )
 
-// storeThree archives b as generations 1, 2, and 3, each forked from the one
-// before at its beginning, and returns the archive's directory.
+// storeThree archives b as generations 1, 2, and 3, each forked from the start of the previous one, and returns the
+// archive's directory.
 func storeThree(t *testing.T, b *xlogtest.Builder) (dir string) {
 	t.Helper()
 	a := store(t, b)
@@ -41,7 +41,7 @@ func storeThree(t *testing.T, b *xlogtest.Builder) (dir string) {
 	return a.dir
 }
 
-// contents are the files below dir.
+// contents returns the contents of the files below dir.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -59,8 +59,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestDamagedGeneration: a generation of which nothing certain is known is
-// named and left as it is; the others are as before.
+// TestDamagedGeneration: a generation with unreliable metadata is reported and not changed; the others are
+// unaffected.
 func TestDamagedGeneration(t *testing.T) {
 	t.Parallel()
 	b := longWAL(2, nil)
@@ -131,7 +131,7 @@ func equalContents(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// expectLeftOut expects generation 2 of a to be damaged, and the others not.
+// expectLeftOut checks that generation 2 of a is damaged, and the others are not.
 func expectLeftOut(t *testing.T, a *Archive, b *xlogtest.Builder, file string) {
 	t.Helper()
 	for number := 1; number <= 3; number++ {
@@ -149,8 +149,8 @@ func expectLeftOut(t *testing.T, a *Archive, b *xlogtest.Builder, file string) {
 	}
 }
 
-// expectUntouched tries to write to the damaged generation 2 of a, to fork from
-// it, and to prune it and what may fork from it.
+// expectUntouched tries to write to the damaged generation 2 of a, to fork from it, and to prune it and generations
+// that may have forked from it.
 func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	t.Helper()
 	if err := a.Create(2, nil); !errors.Is(err, ErrGap) {
@@ -177,7 +177,7 @@ func expectUntouched(t *testing.T, a *Archive, b *xlogtest.Builder) {
 	}
 }
 
-// TestForeignNames: what is no generation's is said, and left alone.
+// TestForeignNames: files that belong to no generation are reported and not changed.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)

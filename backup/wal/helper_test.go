@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// helperTask, when set, makes this test binary a process that does one thing,
-// for tests that kill it. helperInput is a helperArgs as JSON.
+// helperTask, when set, makes this test binary a process that performs one task, for tests that kill it. helperInput
+// is a helperArgs as JSON.
 const (
 	helperTask  = "HOLDFAST_WAL_TEST_TASK"
 	helperInput = "HOLDFAST_WAL_TEST_INPUT"
@@ -25,11 +25,11 @@ type helperArgs struct {
 	URL     string // of the server
 	Dir     string // its pg_wal
 	Archive string
-	Kill    int // the operation on files to be killed at
+	Kill    int // the file operation to be killed at
 }
 
-// helper is the command to start it. The binary's path may lie in a directory
-// that is closed since the test gave up root; the link in /proc is not.
+// helper returns the command that starts it. The binary's path may be in a directory that became inaccessible when
+// the test gave up root; the link in /proc stays accessible.
 func helper(task string, args helperArgs) *exec.Cmd {
 	path := "/proc/self/exe"
 	if _, err := os.Stat(path); err != nil {
@@ -53,7 +53,7 @@ func helperDo(task string, args helperArgs) error {
 	return fmt.Errorf("no such task: %q", task)
 }
 
-// pruneAndDie prunes, and kills itself at an operation on files.
+// pruneAndDie prunes, and kills itself at a file operation.
 func pruneAndDie(args helperArgs) error {
 	a, err := Open(args.Archive, Options{fsys: faultfs.KillNth(args.Kill)})
 	if err != nil {
@@ -63,8 +63,7 @@ func pruneAndDie(args helperArgs) error {
 	return errors.Join(err, a.Close())
 }
 
-// appendAndDie appends WAL, prints what it was told is durable, and kills
-// itself at an operation on files.
+// appendAndDie appends WAL, prints the positions confirmed as durable, and kills itself at a file operation.
 func appendAndDie(args helperArgs) error {
 	a, w, err := openWriter(args.Archive, faultfs.KillNth(args.Kill))
 	if err != nil {
@@ -77,7 +76,7 @@ func appendAndDie(args helperArgs) error {
 	return errors.Join(w.Close(), a.Close())
 }
 
-// receiveForever is a receiver to be killed.
+// receiveForever runs a receiver that will be killed.
 func receiveForever(args helperArgs) error {
 	a, err := Open(args.Archive, Options{})
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestKilledAtEveryStep kills a process that appends at each of its operations
-// on files: what it was told is durable is there.
+// TestKilledAtEveryStep kills a process that appends at each of its file operations: all confirmed WAL is there.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	b := longWAL(2, nil)
@@ -71,9 +70,8 @@ func kill(process *exec.Cmd) {
 	_ = process.Wait()
 }
 
-// TestKilledReceiver kills the receiver, the postmaster, and both, under load:
-// no commit that was answered is missing in the archive once the server and a
-// receiver are back, and receiving goes on without a gap.
+// TestKilledReceiver kills the receiver, the postmaster, and both, under load: the archive has every acknowledged
+// commit once the server and a receiver are back, and receiving continues without a gap.
 func TestKilledReceiver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_wal_size=100MB")
@@ -122,8 +120,7 @@ func awaitArchived(t *testing.T, c *cluster) {
 	})
 }
 
-// commitUntil lets some clients commit until end has ended their work, and
-// returns the transactions that were answered.
+// commitUntil has some clients commit until end returns, and returns the acknowledged transactions.
 func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,8 +132,7 @@ func commitUntil(t *testing.T, c *cluster, end func()) (answered []string) {
 		wg.Go(func() {
 			for n := 0; ; n++ {
 				var xid string
-				// A synchronous commit that is cancelled is answered with a
-				// warning, so only the connection's end ends it.
+				// A cancelled synchronous commit returns with a warning, so only the end of the connection ends it.
 				err := conn.QueryRow(ctx, "insert into answered values ($1, $2) returning pg_current_xact_id()::text", client, n).Scan(&xid)
 				if err != nil {
 					return
@@ -182,8 +178,8 @@ func expectCommits(t *testing.T, dir string, from xlog.LSN, answered []string, w
 	t.Logf("killed %s: %d commits answered, all in the archive", who, len(answered))
 }
 
-// TestStoppedReceiver: a receiver that was suspended while the server removed
-// all WAL it could comes back, and catches up.
+// TestStoppedReceiver: a receiver that was suspended while the server removed all the WAL it could catches up when
+// it resumes.
 func TestStoppedReceiver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_wal_size=2MB", "min_wal_size=2MB")

@@ -12,8 +12,7 @@ import (
 	"holdfast/internal/durable"
 )
 
-// TestLink: a copy that is made while segments come and are packed has each of
-// them once, and all that was confirmed.
+// TestLink: a copy made while segments are added and compressed has each of them once, and all confirmed WAL.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	b := longWAL(12, nil)
@@ -60,7 +59,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// expectCopy opens a copy, and sees that it has b's WAL up to end.
+// expectCopy opens a copy and checks that it has b's WAL up to end.
 func expectCopy(t *testing.T, dir string, b *xlogtest.Builder, end xlog.LSN) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "1", "*"+partialSuffix))

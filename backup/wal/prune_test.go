@@ -13,12 +13,11 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// pruneFrom lies behind the first whole record of longWAL's fourth segment.
+// pruneFrom is after the first complete record of longWAL's fourth segment.
 const pruneFrom = 4*smallSegment + 100_000
 
-// TestPruneEndsEverywhere kills a process that prunes at each of its operations
-// on files, and has each of them fail: what is to be kept is there, to the byte,
-// and the next prune removes the rest.
+// TestPruneEndsEverywhere kills a process that prunes at each of its file operations, and fails each of them: the
+// WAL to keep is there, byte for byte, and the next prune removes the rest.
 func TestPruneEndsEverywhere(t *testing.T) {
 	t.Parallel()
 	b := longWAL(6, nil)
@@ -79,15 +78,15 @@ func copyArchive(t *testing.T, from string) string {
 	return to
 }
 
-// TestPruneLeavesTheEnd keeps no more than where the archive ends, in the
-// middle of a segment and where a segment is full: the writer goes on there.
+// TestPruneLeavesTheEnd keeps only the end of the archive, in the middle of a segment and where a segment is full:
+// the writer continues there.
 func TestPruneLeavesTheEnd(t *testing.T) {
 	t.Parallel()
 	partial := longWAL(4, nil)
 	full := &xlogtest.Builder{Start: smallSegment}
 	full.Record(21, 0, xlogtest.MainData([]byte{0}))
 	full.Record(xlog.ResourceXLOG, xlogtest.InfoSwitch, nil)
-	full.Write(make([]byte, smallSegment-full.Len())) // the padding
+	full.Write(make([]byte, smallSegment-full.Len())) // padding
 	for name, b := range map[string]*xlogtest.Builder{"partial": partial, "full": full} {
 		t.Run(name, func(t *testing.T) {
 			a := store(t, b)

@@ -58,8 +58,7 @@ func (r *Receiver) waitFor(t testing.TB, timeline uint32, lsn xlog.LSN) {
 	}
 }
 
-// receiveOnce makes a table t, and returns an archive that has c's WAL up to a
-// position and receives no more.
+// receiveOnce creates a table t, and returns an archive that has c's WAL up to a position and receives no more.
 func receiveOnce(t *testing.T, c *cluster) (a *Archive, from xlog.LSN) {
 	t.Helper()
 	a = openArchive(t, filepath.Join(t.TempDir(), "wal"))
@@ -73,7 +72,7 @@ func receiveOnce(t *testing.T, c *cluster) (a *Archive, from xlog.LSN) {
 	return a, from
 }
 
-// expectReceived receives what came since, and expects it to be whole.
+// expectReceived receives the later WAL and checks that it is complete.
 func expectReceived(t *testing.T, c *cluster, a *Archive, from xlog.LSN) {
 	t.Helper()
 	r := receive(t, c, a, 1)
@@ -84,7 +83,7 @@ func expectReceived(t *testing.T, c *cluster, a *Archive, from xlog.LSN) {
 	}
 }
 
-// archived is the WAL from the start of from's segment up to a position.
+// archived returns the WAL from the start of from's segment up to a position.
 func archived(t testing.TB, a *Archive, generation int, timeline uint32, from, to xlog.LSN) []byte {
 	t.Helper()
 	spans, err := a.spans(generation, timeline)
@@ -102,8 +101,8 @@ func archived(t testing.TB, a *Archive, generation int, timeline uint32, from, t
 	return all
 }
 
-// TestReceive: what is archived is what the server wrote, to the byte, through
-// segments, restarts of the server, crashes of it, and of the receiver.
+// TestReceive: the archived WAL is what the server wrote, byte for byte, across segments, restarts and crashes of
+// the server and of the receiver.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
@@ -158,8 +157,7 @@ func TestReceive(t *testing.T) {
 	})
 }
 
-// expectTidy expects that each segment is there once, and compressed but for
-// the last.
+// expectTidy checks that each segment exists once, and is compressed except for the last.
 func expectTidy(t testing.TB, a *Archive) {
 	t.Helper()
 	testenv.Eventually(t, "all but the open segment is compressed", func() bool {
@@ -171,8 +169,7 @@ func expectTidy(t testing.TB, a *Archive) {
 	}
 }
 
-// TestIdle: without any commit the latest restorable time moves on, and the lag
-// is measured.
+// TestIdle: without any commit the latest restorable time advances, and the lag is measured.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off")
@@ -197,8 +194,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestUnwatched: where the system does not tell of writes, WAL is taken all the
-// same.
+// TestUnwatched: WAL is received even if the system does not report writes.
 func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
@@ -238,8 +234,8 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// TestSlotThatReservesNothing: a slot that is there and has lost its WAL, which
-// some majors let one go on with, is made anew before it is used.
+// TestSlotThatReservesNothing: an existing slot that has lost its WAL, which some major versions accept, is
+// recreated before use.
 func TestSlotThatReservesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off")
@@ -253,8 +249,8 @@ func TestSlotThatReservesNothing(t *testing.T) {
 	}
 }
 
-// TestRecordCutOff: where the server has flushed a page and the rest of its last
-// record waits for a commit, all that was committed is known to be safe.
+// TestRecordCutOff: if the server has flushed a page and the rest of its last record waits for a commit, all commits
+// are known to be archived.
 func TestRecordCutOff(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "autovacuum=off", "wal_writer_delay=10ms")
@@ -286,8 +282,8 @@ func TestRecordCutOff(t *testing.T) {
 	t.Error("the latest restorable time waits for the record's end")
 }
 
-// TestSlotLost: WAL that the server has thrown away is recorded as a gap, a
-// new backup is asked for, and receiving goes on behind it.
+// TestSlotLost: WAL that the server has removed is recorded as a gap, a new backup is requested, and receiving
+// continues after it.
 func TestSlotLost(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_slot_wal_keep_size=2MB", "max_wal_size=2MB", "min_wal_size=2MB")
@@ -323,8 +319,7 @@ func TestSlotLost(t *testing.T) {
 	}
 }
 
-// TestSlotDropped: when the slot is dropped and the WAL is still there,
-// nothing is lost.
+// TestSlotDropped: if the slot is dropped and the WAL still exists, nothing is lost.
 func TestSlotDropped(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "wal_keep_size=100MB", "max_wal_size=1GB")
@@ -333,8 +328,8 @@ func TestSlotDropped(t *testing.T) {
 	expectReceived(t, c, a, from)
 }
 
-// TestDiverged: a server that has less than the archive, or is another, is
-// refused for good, in words.
+// TestDiverged: a server that has less WAL than the archive, or is another cluster, is refused permanently, with an
+// explanation.
 func TestDiverged(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -355,8 +350,8 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
-// TestReceiverFailedSync: the receiver fails for good, in words, and confirms
-// nothing more; one that is opened anew goes on without a gap.
+// TestReceiverFailedSync: the receiver fails permanently, with an explanation, and confirms nothing more; a reopened
+// one continues without a gap.
 func TestReceiverFailedSync(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
@@ -393,8 +388,7 @@ func TestReceiverFailedSync(t *testing.T) {
 	}
 }
 
-// TestReceiverFullDisk: while the disk is full the receiver tries again, and
-// says why; then it catches up.
+// TestReceiverFullDisk: while the disk is full the receiver retries and reports the reason; then it catches up.
 func TestReceiverFullDisk(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)

@@ -20,11 +20,10 @@ import (
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// BenchmarkCommit compares pgbench under our receiver with pgbench without a
-// receiver, and under pg_receivewal, which checks and compresses nothing and syncs
-// whole segments. It reports the ratios of the transactions a second, and the
-// time from commit to durable in the archive: with clients that leave something
-// of the processors, and with as many as there is work for.
+// BenchmarkCommit compares pgbench under our receiver with pgbench without a receiver, and under pg_receivewal,
+// which checks and compresses nothing and syncs whole segments. It reports the ratios of transactions per second,
+// and the time from commit to durable in the archive: with few clients, which leave processors idle, and with as
+// many as saturate them.
 func BenchmarkCommit(b *testing.B) {
 	bin := postgrestest.Binaries(b)
 	c := newCluster(b, bin, xlog.DefaultSegmentSize, "fsync=on", "max_wal_size=4GB", "shared_buffers=256MB")
@@ -53,9 +52,9 @@ func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries,
 		{Name: "pg_receivewal", Measure: func() float64 { return underReceivewal(b, c, bin, load) }},
 	}
 	compared := rounds.Compare("ours", rounds.Itself, "without", "pg_receivewal")
-	load() // the first writes whole pages
+	load() // the first run writes full-page images
 	for b.Loop() {
-		for range 2 * rounds.Least { // short turns: the machine is another from minute to minute
+		for range 2 * rounds.Least { // short turns, because the machine's speed varies from minute to minute
 			compared.Round(arms...)
 		}
 	}
@@ -66,8 +65,8 @@ func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries,
 	b.ReportMetric(float64(lags[len(lags)-1].Microseconds())/1000, "max-ms")
 }
 
-// underReceiver is load while ours receives, and compresses what it receives, but
-// not what it missed while it was away. It adds samples of the lag to lags.
+// underReceiver is load while our receiver runs and compresses what it receives, but not what it missed before. It
+// adds samples of the lag to lags.
 func underReceiver(b *testing.B, c *cluster, a *Archive, lags *[]time.Duration, load func() float64) float64 {
 	r := receive(b, c, a, 1)
 	for flushed := c.flushed().RecordEnd(xlog.DefaultSegmentSize); r.Status().Durable < flushed; time.Sleep(time.Millisecond) { // it catches up
@@ -97,7 +96,7 @@ func underReceiver(b *testing.B, c *cluster, a *Archive, lags *[]time.Duration, 
 	return rate
 }
 
-// underReceivewal is load while pg_receivewal receives.
+// underReceivewal is load while pg_receivewal runs.
 func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func() float64) float64 {
 	cmd := postgrestest.Tool(bin, "pg_receivewal", "-D", b.TempDir(), "-h", c.SocketDir, "-U", "postgres")
 	if err := cmd.Start(); err != nil {
@@ -113,8 +112,8 @@ func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func(
 	return load()
 }
 
-// BenchmarkReplay recovers through 27 segments: fed while it replays, and with
-// all of them laid in pg_wal beforehand.
+// BenchmarkReplay recovers through 27 segments: fed during replay, and with all of them installed in pg_wal
+// beforehand.
 func BenchmarkReplay(b *testing.B) {
 	bin := postgrestest.Binaries(b)
 	c := newCluster(b, bin, xlog.DefaultSegmentSize, "max_wal_size=2GB")

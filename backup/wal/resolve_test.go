@@ -9,12 +9,11 @@ import (
 	"holdfast/backup/wal/xlog/xlogtest"
 )
 
-// TestResolveTimes: stamps overtake each other, and clocks are set.
+// TestResolveTimes: timestamps are out of order, and clocks are set.
 func TestResolveTimes(t *testing.T) {
 	t.Parallel()
 	second := func(s float64) time.Time { return xlog.FromTimestamp(int64(s * 1e6)) }
-	// 20 is overtaken by 21 and 22; from 40 on the clock is 200 s ahead, until
-	// it is set back at 60.
+	// 20 comes before 21 and 22 in time order only; from 40 on the clock is 200 s ahead, until it is set back at 60.
 	stamps := map[int]int64{20: 21, 21: 22, 22: 20}
 	for n := 40; n < 60; n++ {
 		stamps[n] = int64(n) + 200
@@ -23,15 +22,15 @@ func TestResolveTimes(t *testing.T) {
 	a := store(t, b)
 	for _, tt := range []struct {
 		target float64
-		commit float64 // the last that is there, by its stamp
+		commit float64 // the timestamp of the last commit that is there
 	}{
 		{10, 10},
 		{10.5, 10},
-		{20.5, 19}, // 20 was answered after 21
+		{20.5, 19}, // 20 returned after 21
 		{21.5, 21},
-		{22.5, 22}, // though 20 comes behind it
+		{22.5, 22}, // though 20 comes after it
 		{23, 23},
-		{45, 39}, // no clock ever said 45 before it had said 240
+		{45, 39}, // the clock did not show 45 before it had shown 240
 		{62, 62}, // in the second pass
 		{80, 80},
 	} {
@@ -56,8 +55,8 @@ func TestResolveTimes(t *testing.T) {
 	}
 }
 
-// TestResolveBehindASwitch: a backup ends with a switch of the segment, and the
-// next thing that happens is a commit. Times between the two can be restored.
+// TestResolveBehindASwitch: a backup ends with a segment switch, followed by a commit. Times between the two can be
+// restored.
 func TestResolveBehindASwitch(t *testing.T) {
 	t.Parallel()
 	b := longWAL(1, nil)
@@ -76,8 +75,7 @@ func TestResolveBehindASwitch(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: what is known to be safe is told by the server's clock, also
-// when that goes back.
+// TestClockSetBack: the restorable time follows the server's clock, even if it is set back.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(s) * time.Second) }

@@ -16,8 +16,8 @@ import (
 // changedFile is the file whose pages changingWAL changes.
 const changedFile = "base/5/16384"
 
-// changingWAL is WAL of a few segments, each record of which changes another
-// page, from 0 on. One that lies over a whole segment begins in the third.
+// changingWAL returns WAL of a few segments, each record of which changes another page, starting at 0. One that
+// spans a whole segment begins in the third.
 func changingWAL(segments int) *xlogtest.Builder {
 	b := &xlogtest.Builder{Start: smallSegment}
 	for n := uint32(0); b.Len() < segments*smallSegment-smallSegment/2; n++ {
@@ -25,7 +25,7 @@ func changingWAL(segments int) *xlogtest.Builder {
 		if b.Prev < 4*smallSegment && b.Pos()+xlog.LSN(size) > 4*smallSegment {
 			size = 3 * smallSegment / 2
 		}
-		body := []byte{0, 0, 0, 0} // the first block: nothing of its own
+		body := []byte{0, 0, 0, 0} // the first block: no data of its own
 		for _, v := range []uint32{1663, 5, 16384, n} {
 			body = binary.LittleEndian.AppendUint32(body, v)
 		}
@@ -38,7 +38,7 @@ func summaryPath(a *Archive, n uint64) string {
 	return filepath.Join(a.dir, "1", xlog.SegmentName(1, n, smallSegment)+summarySuffix)
 }
 
-// changedPages are the pages that all of b changes, as the archive says.
+// changedPages returns the pages that b changes according to the archive.
 func changedPages(t *testing.T, a *Archive, b *xlogtest.Builder) []uint32 {
 	t.Helper()
 	changes, err := a.ChangedPages(t.Context(), 1, 1, b.Start, b.Pos())
@@ -52,9 +52,8 @@ func changedPages(t *testing.T, a *Archive, b *xlogtest.Builder) []uint32 {
 	return pages
 }
 
-// TestSummariesMadeAgain: whichever are missing, and whichever is asked for
-// first, they have the changes of the records that reach from segment to
-// segment.
+// TestSummariesMadeAgain: whichever summaries are missing, and whichever is requested first, they have the changes
+// of records that continue across segments.
 func TestSummariesMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := changingWAL(8)
@@ -69,7 +68,7 @@ func TestSummariesMadeAgain(t *testing.T) {
 				}
 			}
 			var err error
-			if a, err = Open(a.dir, Options{}); err != nil { // which looks at the last ones
+			if a, err = Open(a.dir, Options{}); err != nil { // which reads the last ones
 				t.Fatal(err)
 			}
 			if _, err := a.summaryOf(a.branches[1], segmentKey{1, first}); err != nil {
@@ -85,8 +84,7 @@ func TestSummariesMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTakenOverChanges: a writer that goes on in the middle of a record which
-// has filled a segment has its changes.
+// TestTakenOverChanges: a writer that continues in the middle of a record that has filled a segment has its changes.
 func TestTakenOverChanges(t *testing.T) {
 	t.Parallel()
 	b := changingWAL(8)
@@ -116,9 +114,8 @@ func TestTakenOverChanges(t *testing.T) {
 	}
 }
 
-// TestBeginningDamaged: a summary that lacks the record that reaches into its
-// segment, because the segment before is damaged, says that everything
-// changed; at the archive's beginning it does not.
+// TestBeginningDamaged: a summary without the record that continues into its segment, because the previous segment
+// is damaged, says that everything changed; at the archive's beginning it does not.
 func TestBeginningDamaged(t *testing.T) {
 	t.Parallel()
 	a := store(t, changingWAL(8))

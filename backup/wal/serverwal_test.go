@@ -11,8 +11,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// TestSource: what is read ends with its segment; a segment that is gone is
-// lost, and one whose directory is gone, or that is cut short, is not.
+// TestSource: a read ends with its segment; a missing segment is lost WAL, but a missing directory or a truncated
+// segment is not.
 func TestSource(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// story is a database whose past is gone back to, several times.
+// story is a database that is restored to its past several times.
 type story struct {
 	t       *testing.T
 	bin     postgres.Binaries
@@ -22,8 +22,7 @@ type story struct {
 	backup  baseBackup
 }
 
-// step commits a name, waits until it is archived, and returns a time when it
-// was there and the next step not.
+// step commits a name, waits until it is archived, and returns a time between this step and the next.
 func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 	s.t.Helper()
 	c.do("insert into steps values ('" + name + "')")
@@ -36,11 +35,11 @@ func (s story) step(c *cluster, r *Receiver, name string) time.Time {
 	return at
 }
 
-// goBack restores to a target and goes on from there as a new generation.
+// goBack restores to a target and continues from there as a new generation.
 func (s story) goBack(target Target, generation int) (*cluster, *Receiver) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
-	// While it is paused: so no WAL of the new timeline can be missed.
+	// While it is paused, so that no WAL of the new timeline is missed.
 	if _, err := ensureSlot(s.t.Context(), c.Connect(), "holdfast"); err != nil {
 		s.t.Fatal(err)
 	}
@@ -55,7 +54,7 @@ func (s story) goBack(target Target, generation int) (*cluster, *Receiver) {
 	return c, r
 }
 
-// expect restores to a target and expects these steps.
+// expect restores to a target and checks that it has these steps.
 func (s story) expect(target Target, generation int, timeline uint32, steps string) {
 	s.t.Helper()
 	c, reached := restoreTo(s.t, s.archive, s.bin, s.backup, target)
@@ -67,8 +66,8 @@ func (s story) expect(target Target, generation int, timeline uint32, steps stri
 	}
 }
 
-// TestTimelines: back, back again from there, to before a fork, forward on the
-// old timeline, and twice from one point.
+// TestTimelines restores to the past, from there again, to before a fork, forward on the old timeline, and twice
+// from one point.
 func TestTimelines(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
@@ -88,10 +87,10 @@ func TestTimelines(t *testing.T) {
 		three, r3 := s.goBack(Target{Generation: 2, Time: d}, 3)
 		f := s.step(three, r3, "f3")
 		s.step(three, r3, "g3")
-		four, r4 := s.goBack(Target{Generation: 1, Time: a}, 4) // timeline 2, once more
+		four, r4 := s.goBack(Target{Generation: 1, Time: a}, 4) // timeline 2, again
 		h := s.step(four, r4, "h4")
 		s.step(four, r4, "i4")
-		late := s.step(c, r, "j") // the first goes on, as after an undo
+		late := s.step(c, r, "j") // the first one continues, as after an undo
 		s.step(c, r, "k")
 
 		s.expect(Target{Generation: 3, Time: f}, 3, 3, "a b d2 f3")
@@ -109,7 +108,7 @@ func TestTimelines(t *testing.T) {
 	})
 }
 
-// prune keeps what the backup leads to, and, from a later position, less.
+// prune keeps what the backup leads to and, from a later position, less.
 func (s story) prune() {
 	t, a := s.t, s.archive
 	end := map[int]xlog.LSN{}
@@ -150,7 +149,7 @@ func (s story) prune() {
 	}
 }
 
-// TestPromotedServer: a receiver whose server changes its timeline follows it.
+// TestPromotedServer: a receiver follows when its server changes its timeline.
 func TestPromotedServer(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
@@ -180,13 +179,12 @@ func TestPromotedServer(t *testing.T) {
 	s.expect(Target{Generation: 1, Time: a}, 1, 1, "a")
 }
 
-// TestDrain: what a server wrote while no receiver ran, up to its shutdown, is
-// taken out of its files.
+// TestDrain: WAL that a server wrote while no receiver ran, up to its shutdown, is read from its files.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment, "max_wal_size=100MB")
 	a, from := receiveOnce(t, c)
-	for n := range 20 { // the last record lies anywhere
+	for n := range 20 { // the last record can be anywhere
 		c.do(fmt.Sprintf("insert into t select repeat('x', 100) from generate_series(1, %d)", 1+n*n*50))
 		c.Stop()
 		control := postgrestest.Run(t, postgrestest.Tool(c.Bin, "pg_controldata", c.Dir))

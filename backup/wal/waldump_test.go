@@ -14,8 +14,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// workload makes WAL of many kinds: small and large records, images, records
-// over pages and segments, subtransactions, two-phase commits, DDL.
+// workload generates WAL of many kinds: small and large records, full-page images, records that span pages and
+// segments, subtransactions, two-phase commits, DDL.
 func workload(c *cluster) {
 	c.do(
 		"create table t (id int primary key, v text)",
@@ -47,8 +47,7 @@ func scannerFor(t testing.TB, c *cluster, segmentSize uint64) (*xlog.Scanner, []
 	return xlog.NewScanner(xlog.ScannerConfig{SegmentSize: segmentSize, Timeline: 1}, xlog.LSN(n*segmentSize)), files
 }
 
-// scanFiles scans files to the end of WAL, in pieces of random sizes when
-// broken.
+// scanFiles scans files to the end of WAL, in pieces of random sizes if broken is set.
 func scanFiles(t testing.TB, s *xlog.Scanner, files []string, broken bool, each func(*xlog.Record)) {
 	t.Helper()
 	for _, file := range files {
@@ -81,12 +80,12 @@ var blockReference = regexp.MustCompile(`blkref #\d+: rel (\d+)/(\d+)/(\d+)(?: f
 
 var endTime = regexp.MustCompile(`desc: (?:COMMIT|ABORT)(?:_PREPARED)? (?:\d+: )?(\S+ \S+ UTC)`)
 
-// dumped is what pg_waldump says of a record, and what we say.
+// dumped is pg_waldump's description of a record, and ours.
 type dumped struct {
 	place, blocks, end string
 }
 
-// waldump asks pg_waldump, which stops at the end of WAL with an error.
+// waldump runs pg_waldump, which stops at the end of WAL with an error.
 func waldump(c *cluster, from xlog.LSN) (all []dumped) {
 	out, _ := postgrestest.Tool(c.Bin, "pg_waldump", "-p", filepath.Join(c.Dir, "pg_wal"), "-s", from.String()).Output()
 	for line := range strings.Lines(string(out)) {
@@ -153,7 +152,7 @@ func TestAgainstWaldump(t *testing.T) {
 	}
 }
 
-// inspected asks the server's own extension for the places of all records.
+// inspected gets the positions of all records from the server's own extension.
 func inspected(c *cluster, from, to xlog.LSN) (places []string) {
 	c.do("create extension if not exists pg_walinspect")
 	rows, err := c.Connect().Query(c.t.Context(), "select start_lsn::text, resource_manager, record_length, xid::text"+
@@ -173,8 +172,8 @@ func inspected(c *cluster, from, to xlog.LSN) (places []string) {
 	return places
 }
 
-// TestScanMajors reads the WAL of two majors, whole and in pieces: both ways
-// see what the server itself sees.
+// TestScanMajors reads the WAL of two major versions, whole and in pieces: both find the records that the server
+// finds.
 func TestScanMajors(t *testing.T) {
 	t.Parallel()
 	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDirWatch: each write is reported once for each time the watch was armed, and to
-// no other watch.
+// TestDirWatch: each write is reported once for each time the watch was armed, and to no other watch.
 func TestDirWatch(t *testing.T) {
 	t.Parallel()
 	here, there := t.TempDir(), t.TempDir()

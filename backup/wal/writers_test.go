@@ -15,10 +15,10 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// commit is what a writer knows of one of its transactions.
+// commit is a writer's record of one of its transactions.
 type commit struct{ sent, answered time.Time }
 
-// writers, four of them, number their commits, while other work goes on beside them.
+// writers are four writers that number their commits, while other work runs beside them.
 type writers struct {
 	stop func()
 
@@ -45,8 +45,8 @@ func startWriters(t testing.TB, c *cluster) *writers {
 	return w
 }
 
-// write commits n. Now and then a transaction takes a while, is rolled back,
-// writes a lot, or is prepared before it is committed.
+// write commits n. Some transactions take a while, are rolled back, write a lot, or are prepared before they are
+// committed.
 func (w *writers) write(t testing.TB, conn *pgx.Conn, n int) {
 	ctx := context.Background()
 	insert := fmt.Sprintf("insert into numbers select %d, pg_current_xact_id()::text, repeat('x', %d)", n, 1+n%13*300)
@@ -74,8 +74,7 @@ func (w *writers) write(t testing.TB, conn *pgx.Conn, n int) {
 	w.mu.Unlock()
 }
 
-// judge compares the rows of a restored server with what the writers know, for
-// a target between two times.
+// judge compares the rows of a restored server with the writers' records, for a target between two times.
 func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
 	t.Helper()
 	there := map[int]bool{}
@@ -96,11 +95,11 @@ func (w *writers) judge(t testing.TB, c *cluster, target time.Time) (rows int) {
 	return len(there)
 }
 
-// judgeTargets resolves many random times and positions, and compares what would
-// be replayed with what the writers know, to the record.
+// judgeTargets resolves many random times and positions, and compares what would be replayed with the writers'
+// records, to the record.
 func (w *writers) judgeTargets(t testing.TB, c *cluster, a *Archive, b baseBackup, xids map[string]xlog.LSN, first, last time.Time, end xlog.LSN) {
 	t.Helper()
-	ends := map[int]xlog.LSN{} // of the commits behind the backup's start, by their numbers
+	ends := map[int]xlog.LSN{} // of the commits after the backup's start, by number
 	for _, row := range strings.Fields(c.ask("select string_agg(n || ':' || x, ' ') from numbers")) {
 		text, xid, _ := strings.Cut(row, ":")
 		if n, err := strconv.Atoi(text); err == nil && xids[xid] > b.stop {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParts: a record of any content is taken apart or refused.
+// FuzzParts: a record of any content is decoded or rejected.
 func FuzzParts(f *testing.F) {
 	f.Add([]byte{idMainShort, 8, 5, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0, 0x10, 0, 0, 4, 0, 0, 0, 5, 1, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 1, 2, 3, 4})
@@ -35,8 +35,7 @@ func FuzzHistory(f *testing.F) {
 	})
 }
 
-// FuzzChanges reads any summary of changed pages; what is one comes back as
-// itself.
+// FuzzChanges decodes any summary of changed pages; a valid one is encoded to itself.
 func FuzzChanges(f *testing.F) {
 	var c Changes
 	c.addPage(Relation{1663, 5, 16384}, 7)

@@ -17,8 +17,8 @@ func builtWAL() *xlogtest.Builder {
 	return b
 }
 
-// FuzzScanner: whatever the bytes, the scanner ends without a panic, sees the
-// same in pieces as in a whole, and goes no further than there are bytes.
+// FuzzScanner: for any bytes, the scanner ends without a panic, finds the same in pieces as in the whole, and does
+// not read beyond the input.
 func FuzzScanner(f *testing.F) {
 	whole := builtWAL().Bytes()
 	whole = whole[:3*xlog.PageSize] // small inputs, many runs
@@ -53,8 +53,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// TestScannerFindsDamage: whichever byte of WAL is changed, the scanner stops
-// at it, or the byte is one that means nothing (padding).
+// TestScannerFindsDamage: whichever byte of WAL is changed, the scanner stops at it, or the byte is insignificant
+// (padding).
 func TestScannerFindsDamage(t *testing.T) {
 	t.Parallel()
 	whole := builtWAL()
@@ -78,7 +78,7 @@ func TestScannerFindsDamage(t *testing.T) {
 		}
 		data[i] ^= 0x40
 	}
-	// Padding behind records and in page headers.
+	// Padding after records and in page headers.
 	if missed > 150 {
 		t.Errorf("%d of %d flipped bytes were not found", missed, 3*xlog.PageSize)
 	}
