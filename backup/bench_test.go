@@ -15,13 +15,12 @@ import (
 	"holdfast/internal/rounds"
 )
 
-// BenchmarkPeer takes and restores a pgbench cluster in rounds with pg_basebackup
-// and, where it is installed, pgBackRest with two processes, and reports the
-// ratios of the times: below 1 is better than the peer. "second" is
-// a backup after about 1 % of the pages changed; the time in which the stand-in
-// for the WAL archive looks for them is not counted.
+// BenchmarkPeer takes and restores backups of a pgbench cluster in rounds with pg_basebackup and, if it is
+// installed, pgBackRest with two processes, and reports the ratios of the times: below 1 is better than the peer.
+// "second" is a backup after about 1 % of the pages changed, without the time in which the stand-in for the WAL
+// archive finds those pages.
 //
-// HOLDFAST_BENCH_SCALE is pgbench's: 100 makes about 1.5 GB; the default is 10.
+// HOLDFAST_BENCH_SCALE is pgbench's scale: 100 makes about 1.5 GB; the default is 10.
 func BenchmarkPeer(b *testing.B) {
 	scale, err := strconv.Atoi(os.Getenv("HOLDFAST_BENCH_SCALE"))
 	if err != nil {
@@ -51,7 +50,7 @@ func BenchmarkPeer(b *testing.B) {
 	p.report()
 }
 
-// The arms, and what the table calls them.
+// The arms and their names in the table.
 const (
 	ours       = "ours"
 	backrest   = "pgBackRest"
@@ -59,21 +58,20 @@ const (
 	serverZstd = "pg_basebackup-server-zstd"
 )
 
-// peers are what is measured.
+// peers are the measured programs.
 type peers struct {
 	b                     *testing.B
 	c                     *cluster
 	a                     *archive
 	backrest              bool
-	block                 []string // options by which pgBackRest stores blocks, where it knows them
-	dir                   string   // of this round
+	block                 []string // options for pgBackRest's block incremental backup, if it is supported
+	dir                   string   // directory of this round
 	repos                 map[string]*repository.Repository
 	full, second, restore *rounds.Comparison
 	stored                map[string]float64 // MB, by "act/arm"
 }
 
-// with are the arms of a comparison: ours, twice, those that are given, and
-// pgBackRest where it is installed.
+// with returns the arms of a comparison: ours, twice, the given ones, and pgBackRest if it is installed.
 func (p *peers) with(others ...string) []string {
 	names := append([]string{ours, rounds.Itself}, others...)
 	if p.backrest {
@@ -82,9 +80,8 @@ func (p *peers) with(others ...string) []string {
 	return names
 }
 
-// round takes a full backup with each, then a second one, and restores that. It
-// leaves everything where it is to its end: where many files have just
-// been removed, ext4 takes its time to make new ones.
+// round takes a full backup with each arm, then a second one, and restores that. It removes nothing until its end:
+// ext4 creates files slowly where many were just removed.
 func (p *peers) round() {
 	dir, err := os.MkdirTemp("", "peers")
 	if err != nil {
@@ -113,8 +110,7 @@ func (p *peers) round() {
 
 func (p *peers) path(name string) string { return filepath.Join(p.dir, name) }
 
-// compare measures a round of arms, which store what they make as act, or
-// nothing.
+// compare measures a round of arms. It stores their results as act, unless act is empty.
 func (p *peers) compare(c *rounds.Comparison, act string, do func(name string)) {
 	var arms []rounds.Arm
 	for _, name := range c.Names() {
@@ -123,11 +119,11 @@ func (p *peers) compare(c *rounds.Comparison, act string, do func(name string)) 
 	c.Round(arms...)
 }
 
-// measure returns the seconds that an arm takes, and notes what it stored.
+// measure returns the seconds that an arm takes, and records what it stored.
 func (p *peers) measure(act, name string, do func(name string)) float64 {
 	p.c.query("checkpoint")
 	before, scanned := p.size(name), p.a.scanned
-	postgrestest.Run(p.b, exec.Command("sync")) // nobody pays for what others wrote
+	postgrestest.Run(p.b, exec.Command("sync")) // no arm pays for the writes of another
 	begin := time.Now()
 	do(name)
 	took := (time.Since(begin) - (p.a.scanned - scanned)).Seconds()
@@ -158,7 +154,7 @@ func (p *peers) takeSecond(name string) {
 	p.take(name, Options{ID: "b1", Base: "b0"}, true)
 }
 
-// take makes a backup of ours, which must build on the one before or not.
+// take takes a backup of ours and checks whether it builds on the previous one.
 func (p *peers) take(name string, opts Options, builds bool) {
 	result, err := Take(p.b.Context(), p.c.connect(), p.repos[name], p.a, opts)
 	if err != nil {
@@ -169,7 +165,7 @@ func (p *peers) take(name string, opts Options, builds bool) {
 	}
 }
 
-// restoreAll restores the newest backup of an arm into a directory of its own.
+// restoreAll restores the newest backup of an arm into a separate directory.
 func (p *peers) restoreAll(name string) {
 	dir := p.path("restored-" + name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -192,7 +188,7 @@ func (p *peers) basebackup(compress, dir string) {
 		"--compress="+compress, "-D", p.path(dir)))
 }
 
-// pgbackrest runs one command, the last of args.
+// pgbackrest runs one command, the last element of args.
 func (p *peers) pgbackrest(args ...string) {
 	args = append([]string{
 		"--stanza=bench", "--no-config", "--repo1-path=" + p.path(backrest), "--log-level-file=off", "--log-level-console=error",
@@ -211,7 +207,7 @@ func (p *peers) pgbackrest(args ...string) {
 	postgrestest.Run(p.b, exec.Command("pgbackrest", args...))
 }
 
-// size sums the files below dir, in MB.
+// size sums up the files below dir in MB.
 func (p *peers) size(dir string) (mb float64) {
 	_ = filepath.WalkDir(p.path(dir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -31,8 +31,7 @@ type cluster struct {
 	t testing.TB
 }
 
-// serverSettings leave room for the WAL of a pgbench, so that no checkpoint
-// comes in between.
+// serverSettings leave space for the WAL of a pgbench run, so that no checkpoint interferes.
 var serverSettings = []string{"max_wal_size=256MB", "shared_buffers=32MB"}
 
 func newCluster(t testing.TB) *cluster {
@@ -40,7 +39,7 @@ func newCluster(t testing.TB) *cluster {
 	return &cluster{postgrestest.NewCluster(t, postgrestest.Binaries(t), xlog.DefaultSegmentSize, serverSettings...), t}
 }
 
-// newForeignCluster is newCluster with a system identifier of its own.
+// newForeignCluster is newCluster with its own system identifier.
 func newForeignCluster(t testing.TB) *cluster {
 	t.Helper()
 	return &cluster{postgrestest.NewForeignCluster(t, postgrestest.Binaries(t), xlog.DefaultSegmentSize, serverSettings...), t}
@@ -60,7 +59,7 @@ func (c *cluster) url(database string) string {
 	return fmt.Sprintf("host=%s user=postgres dbname=%s application_name='backup of a test'", c.SocketDir, database)
 }
 
-// connect opens the kind of connection Take wants.
+// connect opens a connection of the kind that Take requires.
 func (c *cluster) connect() *pgx.Conn {
 	c.t.Helper()
 	conn, err := pgx.Connect(context.Background(), c.url("postgres"))
@@ -71,13 +70,13 @@ func (c *cluster) connect() *pgx.Conn {
 	return conn
 }
 
-// query returns the rows of sql, columns divided by "|".
+// query returns the rows of sql with columns separated by "|".
 func (c *cluster) query(sql string) string {
 	c.t.Helper()
 	return strings.TrimSpace(postgrestest.Run(c.t, pgTool(c.t, "psql", "-X", "-At", "-h", c.SocketDir, "-U", "postgres", "-c", sql, "postgres")))
 }
 
-// pgbench fills the cluster: a scale is about 15 MB.
+// pgbench fills the cluster with about 15 MB per scale.
 func (c *cluster) pgbench(scale int) {
 	c.t.Helper()
 	postgrestest.Run(c.t, c.pgbenchCommand("-i", "-q", "-s", fmt.Sprint(scale)))
@@ -87,14 +86,14 @@ func (c *cluster) pgbenchCommand(args ...string) *exec.Cmd {
 	return pgTool(c.t, "pgbench", append(args, "-h", c.SocketDir, "-U", "postgres", "postgres")...)
 }
 
-// sessions counts those that connect and Take's helpers opened.
+// sessions counts the sessions that connect and Take's helpers opened.
 func (c *cluster) sessions() string {
 	c.t.Helper()
 	return c.query("select count(*) from pg_stat_activity where application_name = 'backup of a test'")
 }
 
-// awaitSessions waits until no more than that are left: a killed process's
-// session ends with it, and the backup with the session.
+// awaitSessions waits until at most that many sessions are left: a killed process's session ends with it, and the
+// backup with the session.
 func (c *cluster) awaitSessions(want string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); c.sessions() != want; time.Sleep(50 * time.Millisecond) {
@@ -104,7 +103,7 @@ func (c *cluster) awaitSessions(want string) {
 	}
 }
 
-// openRepository opens a repository of its own for the test.
+// openRepository opens a repository for the test.
 func openRepository(t testing.TB) (repo *repository.Repository, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repository")
@@ -116,7 +115,7 @@ func openRepository(t testing.TB) (repo *repository.Repository, dir string) {
 	return repo, dir
 }
 
-// mustHoldNothing checks that nothing is left of a backup that failed.
+// mustHoldNothing checks that a failed backup left nothing.
 func mustHoldNothing(t testing.TB, dir string) {
 	t.Helper()
 	if left, _ := filepath.Glob(filepath.Join(dir, "*/*")); len(left) > 0 {
@@ -124,13 +123,13 @@ func mustHoldNothing(t testing.TB, dir string) {
 	}
 }
 
-// archive stands for the WAL archive: a slot holds the server's WAL, and what
-// changed is read off the pages themselves.
+// archive stands in for the WAL archive: a slot keeps the server's WAL, and the changes are read from the pages
+// themselves.
 type archive struct {
 	c       *cluster
 	conn    *pgx.Conn
-	scanned time.Duration // that ChangedPages took
-	gap     error         // what ChangedPages answers, if set
+	scanned time.Duration // duration of ChangedPages
+	gap     error         // error of ChangedPages, if set
 }
 
 func newArchive(c *cluster) *archive {
@@ -141,7 +140,7 @@ func newArchive(c *cluster) *archive {
 	return a
 }
 
-// WaitFor implements WAL: what the server has flushed is in pg_wal.
+// WaitFor implements WAL: pg_wal has all flushed WAL.
 func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) error {
 	for {
 		var there bool
@@ -152,7 +151,7 @@ func (a *archive) WaitFor(ctx context.Context, timeline uint32, lsn xlog.LSN) er
 	}
 }
 
-// Covers implements WAL: the slot holds it all.
+// Covers implements WAL: the slot keeps all WAL.
 func (a *archive) Covers(uint32, xlog.LSN, xlog.LSN) error { return nil }
 
 // ChangedPages implements WAL.
@@ -190,9 +189,8 @@ func (s scannedPages) Pages(path string) ([]uint32, bool) {
 	return pages, ok
 }
 
-// layWAL puts the server's WAL into a restored directory, without the segments
-// that the server has only made ready: pg_waldump may open one of those first
-// and find no header in it.
+// layWAL copies the server's WAL into a restored directory, without segments preallocated by the server: pg_waldump
+// may open one of those first and find no header in it.
 func (a *archive) layWAL(dir string) {
 	a.c.t.Helper()
 	last := a.c.query("select pg_walfile_name(pg_current_wal_lsn())")
@@ -204,7 +202,7 @@ func (a *archive) layWAL(dir string) {
 	}
 }
 
-// restored restores a backup and lays the WAL beside it.
+// restored restores a backup and adds the WAL.
 func restored(t testing.TB, repo *repository.Repository, id string, a *archive) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "restored")

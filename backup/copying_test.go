@@ -14,7 +14,7 @@ import (
 	"holdfast/backup/repository"
 )
 
-// dataDirectory is one of a test's own making, without a server.
+// dataDirectory is a synthetic data directory, without a server.
 type dataDirectory struct {
 	t   *testing.T
 	dir string
@@ -41,8 +41,7 @@ func (d *dataDirectory) write(name string, content []byte) {
 	}
 }
 
-// page is one with a right checksum as the block-th of its relation, last
-// changed at LSN 1.
+// page returns a page with a correct checksum as the given block of its relation, last changed at LSN 1.
 func page(block uint32, text string) []byte {
 	p := make([]byte, pageSize)
 	p[4], p[14], p[15] = 1, 0, 0x20
@@ -51,9 +50,7 @@ func page(block uint32, text string) []byte {
 	return p
 }
 
-// copyAll copies the directory as a backup would, from a server whose backup
-// began at LSN 100 and
-// ended at 200.
+// copyAll copies the directory as a backup would, from a server whose backup began at LSN 100 and ended at 200.
 func (d *dataDirectory) copyAll(repo *repository.Repository, id string, changes map[string][]uint32) ([]repository.Entry, error) {
 	d.t.Helper()
 	root, err := os.OpenRoot(d.dir)
@@ -120,8 +117,7 @@ func (d *dataDirectory) mustBeLike(repo *repository.Repository, id string) {
 	}
 }
 
-// TestSegments copies a relation of more than 1 GB: the blocks of its second
-// file are counted on.
+// TestSegments copies a relation of more than 1 GB: block numbers continue in its second file.
 func TestSegments(t *testing.T) {
 	repo, _ := openRepository(t)
 	d := newDataDirectory(t)
@@ -145,8 +141,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestChangedPages copies what changed alone, and nothing that is not told to
-// have changed: the file's other pages are the base's.
+// TestChangedPages copies only changed pages, and none that is not reported as changed: the file's other pages are
+// the base's.
 func TestChangedPages(t *testing.T) {
 	repo, _ := openRepository(t)
 	d := newDataDirectory(t)
@@ -168,14 +164,14 @@ func TestChangedPages(t *testing.T) {
 	d.write("base/5/1", changed)
 	d.write("base/5/2", append(slices.Clone(changed), page(100, "grown")...))
 	d.write("base/5/3", changed[:50*pageSize]) // shorter: read whole
-	d.write("base/5/4", changed)               // nobody tells
+	d.write("base/5/4", changed)               // not reported
 	pages := []uint32{3, 17, 18, 99}
 	_, err := d.copyAll(repo, "after", map[string][]uint32{"base/5/1": pages, "base/5/2": pages, "base/5/3": {}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.mustBeLike(repo, "after")
-	// What the WAL does not tell of is not looked at.
+	// Changes that the WAL does not report are not read.
 	if _, err := d.copyAll(repo, "blind", map[string][]uint32{"base/5/1": {3}, "base/5/2": pages, "base/5/3": {}, "base/5/4": {}}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +186,7 @@ func TestChangedPages(t *testing.T) {
 	}
 }
 
-// TestTornPage has a page that is wrong: one changed while the backup was made
-// comes back by the WAL, others do not.
+// TestTornPage has an invalid page: WAL restores one that changed during the backup, but not others.
 func TestTornPage(t *testing.T) {
 	repo, _ := openRepository(t)
 	d := newDataDirectory(t)

@@ -16,8 +16,8 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// helperTask, when set, makes this test binary a process that does one thing,
-// for tests that kill it or measure it. helperInput is a helperArgs as JSON.
+// helperTask, when set, makes this test binary a process that performs one task, for tests that kill or measure it.
+// helperInput is a helperArgs as JSON.
 const (
 	helperTask  = "HOLDFAST_BACKUP_TEST_TASK"
 	helperInput = "HOLDFAST_BACKUP_TEST_INPUT"
@@ -28,11 +28,11 @@ type helperArgs struct {
 	Repository string
 	ID, Base   string
 	Dir        string
-	Stop       int64 // percent to wait at, for ever; above 100: after the end
+	Stop       int64 // percent to stop at, for ever; above 100: after the end
 }
 
-// helper is the command to start it. The binary's path may lie in a directory
-// that is closed since the test gave up root; the link in /proc is not.
+// helper returns the command that starts it. The binary's path may be in a directory that became inaccessible when
+// the test gave up root; the link in /proc stays accessible.
 func helper(task string, args helperArgs) *exec.Cmd {
 	path := "/proc/self/exe"
 	if _, err := os.Stat(path); err != nil {
@@ -57,11 +57,11 @@ func runHelper(task string) int {
 	return 0
 }
 
-// reached waits for ever once the work has come so far.
+// reached blocks for ever once the work has reached that point.
 func (a helperArgs) reached(done, total int64) {
 	if a.Stop > 0 && done*100 >= total*a.Stop {
 		fmt.Println("stopped")
-		time.Sleep(time.Hour) // until the test kills us
+		time.Sleep(time.Hour) // until the test kills this process
 	}
 }
 
@@ -105,7 +105,7 @@ func helperTake(ctx context.Context, repo *repository.Repository, args helperArg
 	return err
 }
 
-// instantly is an archive that has everything.
+// instantly is an archive that already has everything.
 type instantly struct{}
 
 func (instantly) WaitFor(context.Context, uint32, xlog.LSN) error { return nil }
@@ -134,7 +134,7 @@ func helperMemory(ctx context.Context, repo *repository.Repository, args helperA
 	return nil
 }
 
-// peakMemory is the most this process ever had in memory, in KiB.
+// peakMemory returns the peak memory of this process in KiB.
 func peakMemory() (kib int) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

@@ -13,8 +13,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// TestTakeKilled kills a process in the middle of a backup, at different
-// moments. The backup before is as it was, and nothing is left of the other.
+// TestTakeKilled kills a process in the middle of a backup, at different points. The previous backup is unchanged,
+// and nothing is left of the other.
 func TestTakeKilled(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(2)
@@ -60,7 +60,7 @@ func repositoryFiles(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestRestoreKilled kills a restoring process at different moments.
+// TestRestoreKilled kills a restoring process at different points.
 func TestRestoreKilled(t *testing.T) {
 	repo, repoDir, _ := taken(t, 1)
 	repo.Close()
@@ -76,11 +76,10 @@ func TestRestoreKilled(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "r")
 	killed(t, "restore", helperArgs{Repository: repoDir, ID: "b", Dir: dir, Stop: 101})
-	postgrestest.Run(t, pgTool(t, "pg_verifybackup", "-n", dir)) // it was just about to return
+	postgrestest.Run(t, pgTool(t, "pg_verifybackup", "-n", dir)) // it was about to return
 }
 
-// killed starts a helper, waits until it says that it has come so far, and
-// kills it.
+// killed starts a helper, waits until it reports that it has reached its point, and kills it.
 func killed(t *testing.T, task string, args helperArgs) {
 	t.Helper()
 	cmd := helper(task, args)

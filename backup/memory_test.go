@@ -11,19 +11,18 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// maxMemory is what the appliance may have in memory, whatever the size.
+// maxMemory is the maximum memory of the appliance, whatever the size.
 const maxMemory = 150 << 10 // KiB
 
-// TestMemory takes and restores backups of a few hundred megabytes in a process
-// of its own and looks at the most memory that ever had.
+// TestMemory takes and restores backups of a few hundred megabytes in a separate process and checks its peak memory.
 func TestMemory(t *testing.T) {
-	testenv.Long(t) // makes a database of 300 MB
+	testenv.Long(t) // creates a database of 300 MB
 	if runtime.GOOS != "linux" || raceDetector {
 		t.Skip("reads /proc/self/status, which the race detector multiplies")
 	}
 	c := newCluster(t)
 	c.pgbench(15)
-	// As much again, hard to compress: what comes out is about what goes in.
+	// The same amount again, barely compressible: the output is about as large as the input.
 	c.query("create table noise as select gen_random_uuid() a, gen_random_uuid() b, gen_random_uuid() c from generate_series(1, 900000)")
 	dir := t.TempDir()
 	out := postgrestest.Run(t, helper("memory", helperArgs{URL: c.url("postgres"), Repository: filepath.Join(dir, "repository"), Dir: filepath.Join(dir, "r")}))
@@ -48,7 +47,7 @@ func (allPages) Pages(string) ([]uint32, bool) {
 	return pages, true
 }
 
-// TestMemoryOfChanges prepares to copy 200 GB of which every page has changed.
+// TestMemoryOfChanges prepares to copy 200 GB with every page changed.
 func TestMemoryOfChanges(t *testing.T) {
 	entries := make([]repository.Entry, 200)
 	before := &base{files: map[string]*repository.Entry{}, changes: allPages{}}

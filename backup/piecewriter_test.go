@@ -11,9 +11,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// TestPieceWriter writes a piece with a hole in it: chunk by chunk, past the
-// page cache, and with a buffer that direct writes refuse where there are any,
-// as a device with larger blocks refuses ours.
+// TestPieceWriter writes a piece with a hole: chunk by chunk, with direct I/O, and with a buffer that direct writes
+// reject where supported, as a device with larger blocks rejects ours.
 func TestPieceWriter(t *testing.T) {
 	want := make([]byte, 11*chunkSize-3*durable.Align)
 	rand.Read(want)

@@ -2,5 +2,5 @@
 
 package backup
 
-// raceDetector says that memory is several times what it is without.
+// raceDetector reports that memory is several times the normal amount.
 const raceDetector = true

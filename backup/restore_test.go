@@ -15,7 +15,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// taken is a backup b of a small cluster, in a repository of the test's own.
+// taken returns a backup b of a small cluster, in a repository for the test.
 func taken(t testing.TB, scale int) (repo *repository.Repository, dir string, a *archive) {
 	t.Helper()
 	c := newCluster(t)
@@ -38,7 +38,7 @@ func mustBeAbsent(t testing.TB, dir string) {
 	}
 }
 
-// TestRestoreOfDamage damages one byte at a time, all over the pack.
+// TestRestoreOfDamage damages one byte at a time, at many positions in the pack.
 func TestRestoreOfDamage(t *testing.T) {
 	repo, repoDir, _ := taken(t, 0)
 	packs, err := filepath.Glob(filepath.Join(repoDir, "packs", "*"))
@@ -58,7 +58,7 @@ func TestRestoreOfDamage(t *testing.T) {
 			t.Errorf("byte %d flipped: %v", position, err)
 		}
 		mustBeAbsent(t, dir)
-		flip(t, packs[0], position) // back
+		flip(t, packs[0], position) // restore it
 	}
 	if err := restoreTo(t.Context(), repo, "b", filepath.Join(t.TempDir(), "r")); err != nil {
 		t.Errorf("undamaged: %v", err)
@@ -81,7 +81,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if err := restoreTo(t.Context(), repo, "nobody", filepath.Join(other, "r")); !errors.Is(err, repository.ErrNotFound) {
 		t.Errorf("a backup that is not there: %v", err)
 	}
-	// A path that leads out of the directory.
+	// A path that escapes the directory.
 	w, err := repo.Begin()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestRestoreCancelled(t *testing.T) {
 	mustBeAbsent(t, dir)
 }
 
-// TestRestoreIntoEmpty keeps a directory that the caller made.
+// TestRestoreIntoEmpty keeps a directory that the caller created.
 func TestRestoreIntoEmpty(t *testing.T) {
 	repo, repoDir, a := taken(t, 0)
 	packs, _ := filepath.Glob(filepath.Join(repoDir, "packs", "*"))

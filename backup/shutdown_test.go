@@ -9,7 +9,7 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// TestReadShutdown compares with what pg_controldata says.
+// TestReadShutdown compares the result with pg_controldata.
 func TestReadShutdown(t *testing.T) {
 	c := newCluster(t)
 	if s, err := ReadShutdown(c.Dir); !errors.Is(err, ErrNotShutDown) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStandbySettings reads from pg_control what a server says of itself.
+// TestStandbySettings compares the settings in pg_control with the server's.
 func TestStandbySettings(t *testing.T) {
 	c := newCluster(t)
 	c.Stop()

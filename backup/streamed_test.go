@@ -18,7 +18,7 @@ import (
 // streamed is the real WAL archive of a test's server.
 type streamed struct {
 	*wal.Receiver
-	away *atomic.Bool // the receiver does not come to the server
+	away *atomic.Bool // the receiver cannot reach the server
 }
 
 // ChangedPages implements WAL.
@@ -30,7 +30,7 @@ func (s streamed) ChangedPages(ctx context.Context, timeline uint32, from, to xl
 	return changes, nil
 }
 
-// newStreamed begins to receive the server's WAL, until the test ends.
+// newStreamed receives the server's WAL until the test ends.
 func newStreamed(t testing.TB, c *cluster) streamed {
 	t.Helper()
 	archive, err := wal.Open(filepath.Join(t.TempDir(), "wal"), wal.Options{})
@@ -58,8 +58,7 @@ func newStreamed(t testing.TB, c *cluster) streamed {
 	return streamed{receiver, away}
 }
 
-// loseWAL keeps the receiver away until the server has removed WAL that it did
-// not get.
+// loseWAL disconnects the receiver until the server has removed WAL that it did not receive.
 func (s streamed) loseWAL(c *cluster) {
 	c.t.Helper()
 	c.query("alter system set max_slot_wal_keep_size = '16MB'")
@@ -74,8 +73,7 @@ func (s streamed) loseWAL(c *cluster) {
 	}
 }
 
-// TestWALIsLost: a backup during which WAL is lost fails, although the archive
-// goes on behind the gap.
+// TestWALIsLost: a backup during which WAL is lost fails, although the archive continues after the gap.
 func TestWALIsLost(t *testing.T) {
 	c := newCluster(t)
 	archive := newStreamed(t, c)

@@ -20,14 +20,13 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// balances is what pgbench keeps equal: one value where all is consistent.
+// balances is what pgbench keeps equal: one value if everything is consistent.
 const balances = `select count(distinct s) from (
 	select sum(abalance) s from pgbench_accounts union all select sum(tbalance) from pgbench_tellers
 	union all select sum(bbalance) from pgbench_branches union all select coalesce(sum(delta), 0) from pgbench_history) b`
 
-// TestRoundTripUnderLoad backs a server up while it works, several times, and
-// has PostgreSQL's own tools judge what is restored, also when the backups
-// before are deleted.
+// TestRoundTripUnderLoad backs up a working server several times, and has PostgreSQL's own tools check the restored
+// directories, also after earlier backups are deleted.
 func TestRoundTripUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -54,7 +53,7 @@ func TestRoundTripUnderLoad(t *testing.T) {
 	for n := range 4 {
 		id := fmt.Sprintf("b%d", n)
 		dir := restored(t, repo, id, a)
-		postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir)) // parses the WAL, too
+		postgrestest.Run(t, pgTool(t, "pg_verifybackup", dir)) // also parses the WAL
 		mustRun(t, dir)
 		if err := repo.Delete(id); err != nil {
 			t.Fatal(err)
@@ -89,7 +88,7 @@ func takeUnderLoad(t *testing.T, c *cluster, a WAL, repo *repository.Repository,
 	}
 }
 
-// mustRun starts PostgreSQL on a restored directory and has everything read.
+// mustRun starts PostgreSQL on a restored directory and reads everything.
 func mustRun(t *testing.T, dir string) {
 	t.Helper()
 	r := startCluster(t, dir)
@@ -102,8 +101,8 @@ func mustRun(t *testing.T, dir string) {
 	postgrestest.Run(t, pgTool(t, "pg_checksums", "--check", "-D", dir))
 }
 
-// TestBesideChanges backs up, by what changed, a server whose files come, go,
-// and are cut off all the while.
+// TestBesideChanges takes incremental backups of a server whose files are created, removed and truncated
+// continuously.
 func TestBesideChanges(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -130,7 +129,7 @@ func TestBesideChanges(t *testing.T) {
 	})
 	repo, _ := openRepository(t)
 	for n := range 4 {
-		opts := Options{ID: fmt.Sprintf("b%d", n), Progress: func(int64, int64) { time.Sleep(15 * time.Millisecond) }} // for every MiB, so that changes come meanwhile
+		opts := Options{ID: fmt.Sprintf("b%d", n), Progress: func(int64, int64) { time.Sleep(15 * time.Millisecond) }} // for every MiB, so that changes happen meanwhile
 		if n > 0 {
 			opts.Base = fmt.Sprintf("b%d", n-1)
 		}
@@ -159,7 +158,7 @@ func TestBesideChanges(t *testing.T) {
 	}
 }
 
-// TestWholeReasons has no way of knowing what changed.
+// TestWholeReasons has no way to determine the changes.
 func TestWholeReasons(t *testing.T) {
 	c := newCluster(t)
 	a := newArchive(c)
@@ -188,7 +187,7 @@ func TestWholeReasons(t *testing.T) {
 	}
 }
 
-// TestChecksumsSwitched has pg_checksums write pages of which no WAL tells.
+// TestChecksumsSwitched has pg_checksums write pages without WAL.
 func TestChecksumsSwitched(t *testing.T) {
 	c := newCluster(t)
 	c.query("create table t as select generate_series(1, 5000) n")
@@ -252,7 +251,7 @@ func TestCancel(t *testing.T) {
 	goleak.VerifyNone(t, leaks)
 }
 
-// TestWALIsNotArchived ends a backup whose WAL never comes.
+// TestWALIsNotArchived ends a backup whose WAL never arrives.
 func TestWALIsNotArchived(t *testing.T) {
 	c := newCluster(t)
 	repo, dir := openRepository(t)
@@ -268,7 +267,7 @@ func TestWALIsNotArchived(t *testing.T) {
 	mustHoldNothing(t, dir)
 }
 
-// never is an archive that nothing comes to.
+// never is an archive that receives nothing.
 type never struct{ *archive }
 
 func (never) WaitFor(ctx context.Context, _ uint32, _ xlog.LSN) error {
@@ -276,7 +275,7 @@ func (never) WaitFor(ctx context.Context, _ uint32, _ xlog.LSN) error {
 	return context.Cause(ctx)
 }
 
-// TestConnectionIsLost ends the session that holds the backup open.
+// TestConnectionIsLost ends the session that keeps the backup open.
 func TestConnectionIsLost(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(2)
@@ -325,8 +324,8 @@ func TestTablespaceIsRefused(t *testing.T) {
 	mustHoldNothing(t, dir)
 }
 
-// TestDamagedPage flips a byte in a table's file: in a row, and in the LSN, which
-// then says that the page was changed just now.
+// TestDamagedPage flips a byte in a table's file: in a row, and in the LSN, which then says that the page has just
+// changed.
 func TestDamagedPage(t *testing.T) {
 	for what, at := range map[string]int64{"row": 5000, "LSN": 3} {
 		t.Run(what, func(t *testing.T) {

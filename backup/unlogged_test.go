@@ -12,10 +12,8 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// TestUnloggedWhileListed has an unlogged index whose main fork is listed before
-// it has an init fork: as whatever is made while the directory is listed. The
-// WAL makes the init fork, and PostgreSQL what it stands for, which must not be
-// there already.
+// TestUnloggedWhileListed has an unlogged index whose main fork is listed before it has an init fork, like any
+// created during the listing. WAL creates the init fork, and PostgreSQL the main fork, which must not exist already.
 func TestUnloggedWhileListed(t *testing.T) {
 	c := newCluster(t)
 	c.pgbench(1)
@@ -77,8 +75,8 @@ func TestUnloggedWhileListed(t *testing.T) {
 	}
 }
 
-// mustLeaveOut checks that a backup has no file of the relation's main fork, and
-// is as large as the files it has.
+// mustLeaveOut checks that a backup has no file of the relation's main fork, and that its size is the sum of its
+// files.
 func mustLeaveOut(t *testing.T, repo *repository.Repository, id, relation string, size int64) {
 	t.Helper()
 	m, _, err := repo.Manifest(id)
