@@ -9,8 +9,8 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// BenchmarkPublish reports, beside the time of a durable blob with its note, how
-// many syncs (of files and directories) one took.
+// BenchmarkPublish reports the time of a durable blob with its note, and the number of syncs (of files and
+// directories) that it took.
 func BenchmarkPublish(b *testing.B) {
 	for _, size := range []int{1 << 10, 8 << 20} {
 		for _, parallel := range []int{1, 8, 32} {
@@ -43,7 +43,7 @@ func benchmarkPublish(b *testing.B, size, parallel int) {
 	b.ReportMetric(float64(counter.Syncs()-before)/float64(b.N), "syncs/blob")
 }
 
-// publishAndRemove removes large blobs again, so that a long run fits the disk.
+// publishAndRemove also removes large blobs, so that a long run fits on the disk.
 func publishAndRemove(b *testing.B, s *Store, content []byte) error {
 	w, err := s.Create(b.Context())
 	if err != nil {

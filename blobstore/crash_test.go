@@ -20,7 +20,7 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// crashDir, when set, makes this test binary the process TestCrash kills.
+// crashDir, when set, makes this test binary the process that TestCrash kills.
 const crashDir = "HOLDFAST_BLOBSTORE_CRASH_DIR"
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeUntilKilled commits blobs from four goroutines and prints each Ref and
-// digest once it is acknowledged.
+// writeUntilKilled commits blobs from four goroutines and prints each acknowledged Ref and digest.
 func writeUntilKilled(dir string) {
 	s, err := Open(dir, Options{DirectorySize: 16})
 	if err != nil {
@@ -51,7 +50,7 @@ func writeUntilKilled(dir string) {
 		}()
 	}
 	for line := range lines {
-		os.Stdout.WriteString(line) // one write call: whole or not at all
+		os.Stdout.WriteString(line) // one write call: all or nothing
 	}
 }
 
@@ -80,8 +79,7 @@ func writeOne(s *Store) string {
 	return fmt.Sprintf("%s %x\n", ref, sum)
 }
 
-// TestCrash kills a writing process at random and looks whether everything it
-// was told to be durable is whole.
+// TestCrash kills a writing process at random and checks that everything acknowledged as durable is complete.
 func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[Ref]string{}
@@ -111,8 +109,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// killedWriter returns what the writer printed before it was killed, a while
-// after its first acknowledgement.
+// killedWriter returns the writer's output before it was killed, a while after its first acknowledgement.
 func killedWriter(t *testing.T, dir string, after time.Duration) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
@@ -138,8 +135,8 @@ func killedWriter(t *testing.T, dir string, after time.Duration) string {
 	return first + string(rest)
 }
 
-// mustBeWhole also checks that a blob that was committed but not yet
-// acknowledged is the only other thing there: one for each goroutine at most.
+// mustBeWhole also checks that the only other blobs are committed ones that were not yet acknowledged: one per
+// goroutine at most.
 func mustBeWhole(t *testing.T, s *Store, want map[Ref]string) {
 	t.Helper()
 	for ref, sum := range want {
@@ -170,12 +167,10 @@ func mustBeWhole(t *testing.T, s *Store, want map[Ref]string) {
 	}
 }
 
-// killAt, when set, is the operation before which the writing process of
-// TestKilledAtEveryOperation kills itself.
+// killAt, when set, is the operation before which the writing process of TestKilledAtEveryOperation kills itself.
 const killAt = "HOLDFAST_BLOBSTORE_KILL_AT"
 
-// writeUntilOperation lives a small life of a store, and prints what is
-// acknowledged as it goes.
+// writeUntilOperation goes through a short life of a store, and prints acknowledgements as it goes.
 func writeUntilOperation(dir string, at int) {
 	fs := faultfs.KillNth(at)
 	s, err := Open(dir, Options{DirectorySize: 2, SegmentSize: 500, Inline: 20, fs: fs})
@@ -204,9 +199,8 @@ func writeUntilOperation(dir string, at int) {
 	}
 }
 
-// TestKilledAtEveryOperation kills a process before each of its operations on
-// the disk in turn: what was acknowledged is there, in the journal and whole,
-// and of the rest nothing is half there.
+// TestKilledAtEveryOperation kills a process before each of its disk operations in turn: everything acknowledged is
+// in the journal and complete, and nothing else is there in part.
 func TestKilledAtEveryOperation(t *testing.T) {
 	for at := 0; ; at++ {
 		dir := filepath.Join(t.TempDir(), "store")

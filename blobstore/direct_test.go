@@ -16,14 +16,13 @@ import (
 	"holdfast/internal/durable"
 )
 
-// directFS is the disk, whose files are written past the page cache as it
-// says.
+// directFS is a disk with configurable support for direct I/O.
 type directFS struct {
 	durable.OS
-	set    error // what SetDirect answers
-	write  error // what writing so answers
-	part   int   // how much it writes nevertheless
-	direct int   // how often that was tried
+	set    error // error of SetDirect
+	write  error // error of a direct write
+	part   int   // bytes that it writes nevertheless
+	direct int   // number of direct writes tried
 }
 
 type directFile struct {
@@ -68,15 +67,15 @@ func (f *directFile) write(p []byte, write func([]byte) (int, error)) (int, erro
 	return write(p)
 }
 
-// directFSs are disks that can write directly, and others.
+// directFSs returns disks with and without support for direct writes.
 func directFSs() map[string]*directFS {
 	return map[string]*directFS{
 		"direct": {}, "refuses": {set: syscall.EINVAL}, "rounder": {write: syscall.EINVAL}, "in part": {write: syscall.EINVAL, part: 1000},
 	}
 }
 
-// TestReadFrom writes blobs of sizes around what is inlined and what is
-// written at a time, on disks that can write directly, and others.
+// TestReadFrom writes blobs of sizes around the inline limit and the block size, on disks with and without direct
+// writes.
 func TestReadFrom(t *testing.T) {
 	random := make([]byte, 3*blockSize+5)
 	rand.Read(random)
@@ -131,8 +130,7 @@ func throughReadFrom(t *testing.T, s *Store, before []byte, r io.Reader) ([]byte
 	return got, err
 }
 
-// TestReadFromFails ends a blob whose source ends early: what the source says
-// is answered, and nothing is left.
+// TestReadFromFails ends a blob whose source ends early: the source's error is returned, and nothing is left.
 func TestReadFromFails(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, Options{})
@@ -151,9 +149,8 @@ func TestReadFromFails(t *testing.T) {
 	mustHold(t, s, nil, "nothing")
 }
 
-// TestPageWriter writes pieces of all sizes behind each other, as the journal
-// does: what was flushed is in the file each time, with nothing but zeros behind
-// it.
+// TestPageWriter writes pieces of all sizes in sequence, like the journal: the file has everything flushed each
+// time, followed only by zeros.
 func TestPageWriter(t *testing.T) {
 	for name, fs := range directFSs() {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +181,8 @@ func TestPageWriter(t *testing.T) {
 	}
 }
 
-// TestJournalOnAnyDisk reads the journal again, after an end and after a kill,
-// wherever it can be written past the page cache and wherever not.
+// TestJournalOnAnyDisk reads the journal again, after a shutdown and after a kill, with and without support for
+// direct I/O.
 func TestJournalOnAnyDisk(t *testing.T) {
 	for name, fs := range directFSs() {
 		t.Run(name, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// TestEveryOperationFails fails the first file operation of a small life of a
-// store, then the second, until nothing fails. What was acknowledged must be
-// there after a restart, what was not must be gone, and nothing may be left.
+// TestEveryOperationFails fails the first file operation of a short life of a store, then the second, until nothing
+// fails. After a restart, everything acknowledged must be there, everything else must be gone, and nothing may be
+// left over.
 func TestEveryOperationFails(t *testing.T) {
 	for _, fault := range []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS} {
 		t.Run(fault.Error(), func(t *testing.T) {
@@ -73,8 +73,7 @@ func oneLife(t *testing.T, fs *faultfs.FS) {
 	s.Close()
 }
 
-// mustHold checks that the store holds want whole and, unless the failed
-// operation was a removal, nothing else.
+// mustHold checks that the store has want complete and, unless the failed operation was a removal, nothing else.
 func mustHold(t *testing.T, s *Store, want map[Ref]string, fired string) {
 	t.Helper()
 	for ref, content := range want {
@@ -124,7 +123,7 @@ func TestFailedSyncMakesReadOnly(t *testing.T) {
 			if _, err := test.put(t, s, "hit"); !errors.Is(err, syscall.EIO) {
 				t.Fatalf("commit: %v", err)
 			}
-			on = false // the kernel says all is well again
+			on = false // the kernel reports success again
 			_, err = s.Create(t.Context())
 			if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "sync to disk failed") {
 				t.Errorf("Create: %v", err)
@@ -164,7 +163,7 @@ func TestDiskFull(t *testing.T) {
 				t.Fatalf("put on a full disk: %v", err)
 			}
 			on = false
-			if names := filesUnder(t, dir); len(names) != 1 { // format
+			if names := filesUnder(t, dir); len(names) != 1 { // the format file
 				t.Errorf("the failed blob left something: %v", names)
 			}
 			if _, _, err := other.Commit(); err != nil {

@@ -32,7 +32,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatLine pins format 1: stores on people's disks have this line.
+// TestFormatLine pins format 1: existing stores have this line.
 func TestFormatLine(t *testing.T) {
 	if got, want := formatLine(1), "holdfast blobstore 1 c361209c\n"; got != want {
 		t.Errorf("format 1 is %q, want %q", got, want)

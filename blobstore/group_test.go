@@ -31,8 +31,7 @@ func TestGroupShares(t *testing.T) {
 	})
 }
 
-// TestGroupCovers checks that no caller returns on a sync that began
-// before its call.
+// TestGroupCovers checks that no caller returns on a sync that began before its call.
 func TestGroupCovers(t *testing.T) {
 	var begun atomic.Int64
 	g, work := newGroup[struct{}](), func([]struct{}) error { begun.Add(1); return nil }

@@ -15,7 +15,7 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// collect is an Options.Deliver that keeps the notes.
+// collect returns an Options.Deliver that collects the notes.
 func collect(notes *[]string) func([]Entry) {
 	return func(entries []Entry) {
 		for _, e := range entries {
@@ -24,7 +24,7 @@ func collect(notes *[]string) func([]Entry) {
 	}
 }
 
-// written returns a store's directory with n published blobs, one to a batch.
+// written returns a store's directory with n published blobs, one per batch.
 func written(t *testing.T, n int, opts Options) (dir string, refs []Ref) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
@@ -40,8 +40,8 @@ func written(t *testing.T, n int, opts Options) (dir string, refs []Ref) {
 	return dir, refs
 }
 
-// TestEveryByteOfARecord flips each byte of a record: the blob must never be
-// read as if it were good, and what follows must still be replayed.
+// TestEveryByteOfARecord flips each byte of a record: the blob must never be read as good, and later records must
+// still be replayed.
 func TestEveryByteOfARecord(t *testing.T) {
 	dir, refs := written(t, 3, Options{})
 	first, _ := refs[1].position()
@@ -61,7 +61,7 @@ func TestEveryByteOfARecord(t *testing.T) {
 			t.Errorf("byte %d: ReadSegment: %v", offset-first.offset(), err)
 		}
 		s.Close()
-		flipByte(t, path, offset) // back
+		flipByte(t, path, offset) // restore it
 	}
 }
 
@@ -80,8 +80,8 @@ func flipByte(t *testing.T, path string, offset int64) {
 	}
 }
 
-// TestTornEnd cuts the journal at every length, as a crash in the middle of a
-// write does: what is whole is replayed, the rest is no error.
+// TestTornEnd truncates the journal at every length, like a crash during a write: complete records are replayed, and
+// the rest is not an error.
 func TestTornEnd(t *testing.T) {
 	dir, refs := written(t, 3, Options{})
 	path := filepath.Join(dir, "journal", directoryName(refs[0].Segment()))
@@ -114,8 +114,8 @@ func TestTornEnd(t *testing.T) {
 	}
 }
 
-// TestReplaySyncs kills a process between the write and the sync of a record,
-// which the next one replays, and then cuts the power.
+// TestReplaySyncs kills a process between the write and the sync of a record, which the next process replays, and
+// then cuts the power.
 func TestReplaySyncs(t *testing.T) {
 	lying := true
 	fs, parent := newPowerFS(func(kind, path string) bool { return lying && kind == "file" && strings.Contains(path, "journal") }), filepath.Join(t.TempDir(), "parent")
@@ -234,7 +234,7 @@ func TestJournalShares(t *testing.T) {
 	if got := counter.Syncs() - before; got != 10 {
 		t.Errorf("10 blobs alone took %d syncs", got)
 	}
-	s.journal.group.running <- struct{}{} // as if a sync were under way
+	s.journal.group.running <- struct{}{} // as if a sync were in progress
 	before = counter.Syncs()
 	var wg sync.WaitGroup
 	for range 50 {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestLink links a store again and again while it is written to: each copy has
-// all that was acknowledged before, in whole segments, and stays as it is.
+// TestLink links a store again and again while it is written to: each copy has everything acknowledged before, in
+// complete segments, and does not change.
 func TestLink(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := openStore(t, dir, Options{SegmentSize: 20 << 10, Inline: 100})
@@ -71,7 +71,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// giveUp leaves nothing of a blob whose bytes and name were durable already.
+// giveUp leaves nothing of a blob whose bytes and name were already durable.
 func giveUp(t *testing.T, s *Store) {
 	w, err := s.Create(t.Context())
 	if err == nil {
@@ -88,8 +88,8 @@ func giveUp(t *testing.T, s *Store) {
 	}
 }
 
-// TestLinkedPart goes on with a part after it was linked, from before its end:
-// who reads the copy finds as many bytes as there were.
+// TestLinkedPart continues a part after it was linked, from before its end: a reader of the copy finds the same
+// number of bytes.
 func TestLinkedPart(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{})
 	id, err := s.CreatePart(t.Context())

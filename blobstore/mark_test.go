@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestForgedRecord publishes a blob that looks like a record, for the case that
-// the one before it is damaged: only with the mark of the segment, which nobody
-// is told, would it be replayed.
+// TestForgedRecord publishes a blob that looks like a record, for the case that the record before it is damaged: it
+// would be replayed only with the segment's mark, which is secret.
 func TestForgedRecord(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -56,8 +55,8 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// TestFirstSectorLost loses the first sector of a segment: what lies behind it is
-// read all the same, by who knows where.
+// TestFirstSectorLost loses the first sector of a segment: data after it can still be read by a caller that knows
+// its position.
 func TestFirstSectorLost(t *testing.T) {
 	dir, refs := written(t, 30, Options{})
 	last, _ := refs[29].position()
@@ -77,8 +76,8 @@ func TestFirstSectorLost(t *testing.T) {
 	}
 }
 
-// TestFirstLineDamaged flips each byte of a segment's first line: everything is
-// read all the same, and the damage is told.
+// TestFirstLineDamaged flips each byte of a segment's first line: everything can still be read, and the damage is
+// reported.
 func TestFirstLineDamaged(t *testing.T) {
 	dir, refs := written(t, 3, Options{})
 	at, _ := refs[0].position()
@@ -97,6 +96,6 @@ func TestFirstLineDamaged(t *testing.T) {
 			t.Errorf("byte %d: ReadSegment: %v", offset, err)
 		}
 		s.Close()
-		flipByte(t, path, offset) // back
+		flipByte(t, path, offset) // restore it
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// TestPart writes a blob in parts, with more behind each than was synced, and
-// cuts the power after each.
+// TestPart writes a blob in parts, with more bytes after each than were synced, and cuts the power after each.
 func TestPart(t *testing.T) {
 	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
 	if err := fs.OS.Mkdir(parent); err != nil {
@@ -76,7 +75,7 @@ func mustFinish(t *testing.T, dir, id string, size int64, crc uint32, want strin
 	mustRead(t, s, ref, want, "a power cut")
 }
 
-// writePart makes a Part that has all of text.
+// writePart creates a Part with all of text.
 func writePart(t *testing.T, s *Store, text string) (id string, size int64, crc uint32) {
 	t.Helper()
 	id, err := s.CreatePart(t.Context())
@@ -113,8 +112,8 @@ func TestDamagedPart(t *testing.T) {
 	}
 }
 
-// TestPartIsKept fails what makes a whole Part a blob at each of its operations:
-// its bytes stay, and become a blob later, also after a crash in between.
+// TestPartIsKept fails each operation of turning a complete Part into a blob: its bytes remain, and become a blob
+// later, even after a crash in between.
 func TestPartIsKept(t *testing.T) {
 	const text = "all of it"
 	for k := 0; ; k++ {
@@ -128,7 +127,7 @@ func TestPartIsKept(t *testing.T) {
 			return
 		}
 		if err == nil {
-			continue // it failed behind the record
+			continue // it failed after the record
 		}
 		mustFinish(t, crashed(t, dir), id, size, crc, text)
 		if err := finish(t, s, id, size, crc); err != nil && !errors.Is(err, ErrReadOnly) {
@@ -137,7 +136,7 @@ func TestPartIsKept(t *testing.T) {
 	}
 }
 
-// finish makes a Part a blob.
+// finish turns a Part into a blob.
 func finish(t *testing.T, s *Store, id string, size int64, crc uint32) error {
 	t.Helper()
 	w, err := s.FinishPart(t.Context(), id, size, crc)
@@ -148,7 +147,7 @@ func finish(t *testing.T, s *Store, id string, size int64, crc uint32) error {
 	return err
 }
 
-// crashed returns a copy of a store's directory as it is.
+// crashed returns a copy of a store's directory in its current state.
 func crashed(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()

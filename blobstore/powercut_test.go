@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// TestPowerCut cuts the power after each acknowledgement, in the strict model
-// of powerFS, and opens what is left.
+// TestPowerCut cuts the power after each acknowledgement, in the strict model of powerFS, and opens what is left.
 func TestPowerCut(t *testing.T) {
 	if lost := powerCuts(t, func(string, string) bool { return false }); len(lost) > 0 {
 		t.Errorf("lost: %v", lost)
 	}
 }
 
-// TestPowerCutNeedsEverySync leaves out one kind of sync at a time: if nothing
-// is lost then, either the sync or TestPowerCut is worth nothing.
+// TestPowerCutNeedsEverySync omits one kind of sync at a time: if nothing is lost then, either the sync or
+// TestPowerCut is useless.
 func TestPowerCutNeedsEverySync(t *testing.T) {
 	for name, ignore := range map[string]func(kind, path string) bool{
 		"blob":              func(kind, path string) bool { return kind == "file" && strings.Contains(path, "/incoming/") },
@@ -38,7 +37,7 @@ func TestPowerCutNeedsEverySync(t *testing.T) {
 	}
 }
 
-// powerCuts says what was acknowledged and is lost.
+// powerCuts returns what was acknowledged and is lost.
 func powerCuts(t *testing.T, ignore func(kind, path string) bool) (lost []string) {
 	t.Helper()
 	fs, parent := newPowerFS(ignore), filepath.Join(t.TempDir(), "parent")
@@ -76,7 +75,7 @@ func afterCut(t *testing.T, fs *powerFS, parent string, acknowledged map[Ref]str
 	return judge(left, acknowledged)
 }
 
-// judge says what is lost or damaged of the store in a directory.
+// judge returns what is lost or damaged in the store in a directory.
 func judge(left string, acknowledged map[Ref]string) (lost []string) {
 	replayed := map[Ref]bool{}
 	s, err := Open(filepath.Join(left, "store"), Options{Deliver: func(entries []Entry) {
@@ -110,9 +109,8 @@ func judge(left string, acknowledged map[Ref]string) (lost []string) {
 	return lost
 }
 
-// TestTornBatch cuts the power while a batch is on its way to a disk that
-// writes its sectors in any order: what was acknowledged before is there, and
-// what is missing of the batch is not taken for damage.
+// TestTornBatch cuts the power while a batch is on its way to a disk that writes its sectors in any order:
+// everything acknowledged before is there, and the missing rest of the batch is not reported as damage.
 func TestTornBatch(t *testing.T) {
 	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
 	if err := fs.OS.Mkdir(parent); err != nil {

@@ -12,9 +12,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// powerFS is the disk, and beside it what a power cut would leave: of each
-// file the bytes that were synced, of each directory the names that were. It
-// is as strict as POSIX allows: nothing reaches the disk by itself.
+// powerFS is the disk, and also what a power cut would leave: the synced bytes of each file, and the synced names of
+// each directory. It is as strict as POSIX allows: nothing reaches the disk by itself.
 type powerFS struct {
 	durable.OS
 	ignore func(kind, path string) bool // syncs that report success and do nothing
@@ -25,7 +24,7 @@ type powerFS struct {
 	durable map[string]map[string]*inode
 }
 
-// inode is a file, or with dir set the directory of that path.
+// inode is a file or, if dir is set, the directory with that path.
 type inode struct {
 	dir           string
 	bytes, synced []byte
@@ -95,7 +94,7 @@ func (p *powerFS) OpenFile(path string) (durable.Handle, error) {
 	return &powerHandle{Handle: h, fs: p, path: path, inode: p.find(path)}, nil
 }
 
-// find returns the inode of a file that was made before, by another process.
+// find returns the inode of a file that another process created.
 func (p *powerFS) find(path string) *inode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,8 +135,7 @@ func (p *powerFS) Remove(path string) error {
 	return err
 }
 
-// cut writes what a power cut would leave of the directory from to the
-// directory to.
+// cut writes what a power cut would leave of the directory from to the directory to.
 func (p *powerFS) cut(t *testing.T, from, to string) {
 	t.Helper()
 	p.mu.Lock()
@@ -145,10 +143,10 @@ func (p *powerFS) cut(t *testing.T, from, to string) {
 	p.restore(t, from, to, func(n *inode) []byte { return n.synced })
 }
 
-// sector is what a disk writes whole or not at all, in bytes.
+// sector is the unit in bytes that a disk writes completely or not at all.
 const sector = 512
 
-// tear is cut, of a disk that wrote any of the sectors that were to be synced.
+// tear is cut for a disk that wrote a random subset of the sectors to be synced.
 func (p *powerFS) tear(t *testing.T, from, to string, random *rand.Rand) {
 	t.Helper()
 	p.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"holdfast/blobstore"
 )
 
-// sizes are on both sides of what a backend may treat as small.
+// sizes are on both sides of the limits that a backend may have for small blobs.
 var sizes = []int{0, 1, 4095, 4096, 65_536, 65_537, 262_144, 262_145, 1_500_000}
 
 func content(size int) string {
@@ -76,8 +76,8 @@ func hostileNotes(t *testing.T, s *session) {
 	}
 }
 
-// deliveredInOrder holds that every entry is delivered before its call
-// returns, exactly once, in the order of positions.
+// deliveredInOrder checks that every entry is delivered before its call returns, exactly once, in the order of
+// positions.
 func deliveredInOrder(t *testing.T, s *session) {
 	const writers, each = 16, 25
 	var wg sync.WaitGroup
@@ -144,7 +144,7 @@ func replayedFromAPlace(t *testing.T, s *session) {
 	}
 }
 
-// overwriteWhileRead replaces content as callers do, by a new blob.
+// overwriteWhileRead replaces content as callers do, with a new blob.
 func overwriteWhileRead(t *testing.T, s *session) {
 	for _, size := range []int{1000, 300_000} {
 		old := strings.Repeat("o", size)
@@ -172,8 +172,7 @@ func overwriteWhileRead(t *testing.T, s *session) {
 	}
 }
 
-// wrongChecksum gives a blob up before Publish, as an upload does whose
-// checksum is not the announced one.
+// wrongChecksum aborts a blob before Publish, like an upload whose checksum is not the announced one.
 func wrongChecksum(t *testing.T, s *session) {
 	for _, size := range []int{100, 300_000} {
 		w := s.create()
@@ -193,7 +192,7 @@ func wrongChecksum(t *testing.T, s *session) {
 	s.mustBe(map[blobstore.Ref]int64{})
 }
 
-// slowUploads holds a hundred writers open while others come and go.
+// slowUploads keeps a hundred writers open while others come and go.
 func slowUploads(t *testing.T, s *session) {
 	var slow []*blobstore.Writer
 	for i := range 100 {

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzRecord reads any bytes as a record of the journal, with a header whose
-// checksum is right: what is taken for one comes back as itself, the rest is
-// damaged.
+// FuzzRecord reads any bytes as a record of the journal, with a header whose checksum is correct: an accepted record
+// is encoded to itself, anything else is damaged.
 func FuzzRecord(f *testing.F) {
 	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: positionOf(3, 0), batch: 7, first: true}
 	f.Add(r.bytes(newMark()))
@@ -20,7 +19,7 @@ func FuzzRecord(f *testing.F) {
 		if len(b) < recordHeader {
 			return
 		}
-		const most = 1 << 20 // of a note and of a blob: the writer makes none so large
+		const most = 1 << 20 // of a note and of a blob: the writer makes none that large
 		binary.LittleEndian.PutUint32(b[24:], binary.LittleEndian.Uint32(b[24:])%most)
 		binary.LittleEndian.PutUint32(b[28:], binary.LittleEndian.Uint32(b[28:])%most)
 		binary.LittleEndian.PutUint32(b[headerSum:], crc32.Checksum(b[:headerSum], castagnoli))
@@ -44,7 +43,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// bytes is the record as it is in a segment with mark m.
+// bytes returns the record in a segment with mark m.
 func (r *record) bytes(m mark) []byte {
 	h := r.header(m)
 	return slices.Concat(h[:], r.note, r.blob)

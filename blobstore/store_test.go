@@ -110,7 +110,7 @@ func TestOneProcess(t *testing.T) {
 func TestRollingDirectories(t *testing.T) {
 	dir := t.TempDir()
 	var refs []Ref
-	for range 2 { // the second round goes on in the last directory
+	for range 2 { // the second round continues in the last directory
 		s := openStore(t, dir, Options{DirectorySize: 4})
 		for range 7 {
 			ref, err := put(t, s, "x")

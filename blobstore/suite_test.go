@@ -12,7 +12,7 @@ import (
 	"holdfast/blobstore"
 )
 
-// suite is what the package promises, without a word about files.
+// suite is what the package promises, independent of files.
 var suite = map[string]func(*testing.T, *session){
 	"round trip":             roundTrip,
 	"same content twice":     sameContentTwice,
@@ -84,7 +84,7 @@ func (s *session) deliver(entries []blobstore.Entry) {
 	}
 }
 
-// take returns what was delivered since it was last called.
+// take returns the entries delivered since its last call.
 func (s *session) take() []blobstore.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *session) take() []blobstore.Entry {
 	return taken
 }
 
-// publish makes a blob with a note.
+// publish creates a blob with a note.
 func (s *session) publish(note, content string) blobstore.Ref {
 	s.t.Helper()
 	w := s.create()
@@ -152,7 +152,7 @@ func (s *session) get(ref blobstore.Ref) string {
 	return string(content)
 }
 
-// all returns the size of every blob Walk shows.
+// all returns the size of every blob that Walk reports.
 func (s *session) all() map[blobstore.Ref]int64 {
 	s.t.Helper()
 	seen := map[blobstore.Ref]int64{}

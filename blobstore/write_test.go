@@ -95,7 +95,7 @@ func endingTwice(t *testing.T, s *session) {
 	s.mustBe(map[blobstore.Ref]int64{ref: 0})
 }
 
-// truncatedWrite is an upload whose client went away.
+// truncatedWrite is an upload whose client disconnected.
 func truncatedWrite(t *testing.T, s *session) {
 	gone := errors.New("client went away")
 	ctx, cancel := context.WithCancelCause(t.Context())
