@@ -65,14 +65,14 @@ func TestSetDirect(t *testing.T) {
 	}
 }
 
-// memory is a DirectWriterAt in memory that refuses direct writes as its fields say.
+// memory is a DirectWriterAt in memory that rejects direct writes as configured by its fields.
 type memory struct {
 	content []byte
 	direct  bool
-	writes  int   // direct ones
-	set     error // what SetDirect answers
-	write   error // what a direct write answers
-	part    int   // how much it writes nevertheless
+	writes  int   // number of direct writes
+	set     error // error of SetDirect
+	write   error // error of a direct write
+	part    int   // bytes that it writes nevertheless
 }
 
 func (m *memory) SetDirect(direct bool) error {
@@ -83,7 +83,7 @@ func (m *memory) SetDirect(direct bool) error {
 	return nil
 }
 
-// WriteAt writes at the end alone.
+// WriteAt writes only at the end.
 func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 	if at != int64(len(m.content)) {
 		return 0, fmt.Errorf("written at %d, behind %d bytes", at, len(m.content))
@@ -108,8 +108,7 @@ func (m *memory) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWriteMode alternates aligned and unaligned writes, with and without direct
-// writes supported.
+// TestWriteMode alternates aligned and unaligned writes, with and without support for direct writes.
 func TestWriteMode(t *testing.T) {
 	buffer := NewBuffer(4 * Align)
 	defer runtime.KeepAlive(buffer)
@@ -118,7 +117,7 @@ func TestWriteMode(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		file   memory
-		direct int // how many direct writes are tried
+		direct int // number of direct writes tried
 		err    error
 	}{
 		{"can", memory{}, 3, nil},

@@ -31,8 +31,8 @@ func TestLockDir(t *testing.T) {
 	}
 }
 
-// TestReleaseDirLockWhileChildHasIt: a child process that has the directory open,
-// as one being forked does, does not keep it locked.
+// TestReleaseDirLockWhileChildHasIt: a child process that has the directory open, like one being forked, does not
+// keep it locked.
 func TestReleaseDirLockWhileChildHasIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOrderOfSystemCalls traces a publication: what survives a power cut
-// follows from the order of its system calls alone.
+// TestOrderOfSystemCalls traces a publication: the order of its system calls alone determines what survives a power
+// cut.
 func TestOrderOfSystemCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "conf")
 	if err := os.WriteFile(path+".new", []byte("leftover"), 0o644); err != nil {
@@ -23,16 +23,15 @@ func TestOrderOfSystemCalls(t *testing.T) {
 	}
 }
 
-// The main goroutine is on the main thread, the one that is traced, until main
-// begins, and longer only when it is locked here.
+// The main goroutine runs on the main thread, which is traced, until main begins, and longer only if it is locked
+// here.
 func init() {
 	if os.Getenv(helperEnv) == "once" {
 		runtime.LockOSThread()
 	}
 }
 
-// traceFile runs publishTraced and returns the names of the system calls on
-// files its main thread made.
+// traceFile runs publishTraced and returns the names of the file system calls that its main thread made.
 func traceFile(t *testing.T, path string) []string {
 	t.Helper()
 	runtime.LockOSThread() // ptrace belongs to a thread
@@ -63,7 +62,7 @@ func traceFile(t *testing.T, path string) []string {
 			break
 		}
 		if signal = 0; status.StopSignal() != syscall.SIGTRAP|0x80 {
-			signal = int(status.StopSignal()) // the runtime's own, passed on
+			signal = int(status.StopSignal()) // the runtime's own signal, passed on
 			continue
 		}
 		if entering {

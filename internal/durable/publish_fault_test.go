@@ -12,9 +12,8 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
-// TestPublishEveryFault fails each operation of a publication in turn. The file
-// holds the old content or, once it was renamed, the new one, and no temporary
-// file stays.
+// TestPublishEveryFault fails each operation of a publication in turn. The file has the old content or, once it was
+// renamed, the new one, and no temporary file is left.
 func TestPublishEveryFault(t *testing.T) {
 	for n := 0; ; n++ {
 		path := filepath.Join(t.TempDir(), "conf")

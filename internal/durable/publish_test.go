@@ -37,7 +37,7 @@ func expectFile(t *testing.T, path, want string, mode fs.FileMode) {
 	}
 }
 
-// expectOnly expects names and nothing else in dir.
+// expectOnly checks that dir has exactly these names.
 func expectOnly(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -104,7 +104,7 @@ func writeOpen(path string) error {
 	return os.Chmod(path, 0o666)
 }
 
-// TestWriteFileOpenElsewhere: whoever has the old file open keeps the old file.
+// TestWriteFileOpenElsewhere: a reader that has the old file open keeps the old file.
 func TestWriteFileOpenElsewhere(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "conf")
@@ -212,8 +212,7 @@ func TestStageAndCommit(t *testing.T) {
 	}
 }
 
-// TestStageOnAFullDisk: a write that fails leaves nothing behind. The limit on
-// the size of files stands for a full disk.
+// TestStageOnAFullDisk: a failed write leaves nothing behind. The file size limit stands in for a full disk.
 func TestStageOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "conf")
@@ -249,7 +248,7 @@ func TestSyncTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Neither a link to nowhere nor a pipe, which would block, is opened.
+	// Neither a dangling link nor a pipe, which would block, is opened.
 	if err := os.Symlink("/no/such", filepath.Join(dir, "a", "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +266,8 @@ func TestSyncTree(t *testing.T) {
 	}
 }
 
-// TestKilledWhilePublishing kills a process that publishes at random moments:
-// the file is whole each time, and the next publication finds its way.
+// TestKilledWhilePublishing kills a publishing process at random times: the file is complete each time, and the next
+// publication succeeds.
 func TestKilledWhilePublishing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -286,7 +285,7 @@ func TestKilledWhilePublishing(t *testing.T) {
 		if _, err := out.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond) // the moment to die, not a wait
+		time.Sleep(time.Duration(rand.IntN(20_000)) * time.Microsecond) // time of the kill, not a wait
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +310,7 @@ const versionSize = 1 << 20
 
 func version(n byte) []byte { return bytes.Repeat([]byte{n}, versionSize) }
 
-// publishForever is the process that is killed.
+// publishForever is the process to be killed.
 func publishForever(path string) {
 	for n := byte(0); ; n++ {
 		if err := WriteFile(path, version(n), 0o600); err != nil {
@@ -322,8 +321,7 @@ func publishForever(path string) {
 	}
 }
 
-// publishTraced is the traced process. The call of getppid before and after
-// says where to listen.
+// publishTraced is the traced process. The calls of getppid before and after mark the part to trace.
 func publishTraced(path string) {
 	syscall.Getppid()
 	err := WriteFile(path, []byte("data"), 0o600)
