@@ -12,9 +12,8 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// TestAnonymousRequestsLeaveSmallEntries sees to it that who has no key cannot
-// fill the disk with the audit log: an entry keeps little of a request's own
-// words, and nothing that a terminal would obey.
+// TestAnonymousRequestsLeaveSmallEntries checks that clients without a key cannot fill the disk with the audit log:
+// an entry keeps little of a request's text, and nothing that a terminal would interpret.
 func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -38,7 +37,7 @@ func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
 	}
 }
 
-// entries waits until the organization has so many audit entries, at least.
+// entries waits until the organization has at least that many audit entries.
 func (s *site) entries(t *testing.T, organization string, least int) []model.AuditEntry {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {

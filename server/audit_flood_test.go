@@ -35,9 +35,9 @@ func download(t *testing.T, client *http.Client, url string, want int) {
 	}
 }
 
-// TestAnonymousFloodHidesNothing downloads from a public bucket, and guesses at
-// a private one, as fast as it goes and from many addresses. What is downloaded by
-// signed URLs is in the audit log all the same, and what the flood adds is bounded.
+// TestAnonymousFloodHidesNothing downloads from a public bucket, and guesses at a private one, as fast as possible
+// and from many addresses. Downloads by signed URLs are still in the audit log, and the entries of the flood are
+// bounded.
 func TestAnonymousFloodHidesNothing(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -59,7 +59,7 @@ func TestAnonymousFloodHidesNothing(t *testing.T) {
 	}
 	flood()
 	download(t, from(t, "127.0.1.1"), s.URL+secret.DownloadPath, 200)
-	for range 500 { // one who has a signed URL hides no other's download by it
+	for range 500 { // a client with a signed URL hides no other's download with it
 		download(t, from(t, "127.0.2.1"), s.URL+other.DownloadPath, 200)
 	}
 	download(t, from(t, "127.0.2.2"), s.URL+secret.DownloadPath, 200)
@@ -83,13 +83,13 @@ func TestAnonymousFloodHidesNothing(t *testing.T) {
 			floods++
 		}
 	}
-	// Two classes, what is public and what is refused, for each minute that this took.
+	// Two classes, public and rejected, for each minute that this took.
 	if bound := 2 * 20 * (int(time.Since(began).Minutes()) + 2); floods > bound {
 		t.Errorf("%d entries of the flood in the organization's log, more than %d", floods, bound)
 	}
 }
 
-// allEntries waits until what the organization has in its audit log is enough.
+// allEntries waits until the organization's audit log satisfies enough.
 func (s *site) allEntries(t *testing.T, enough func([]model.AuditEntry) bool) (all []model.AuditEntry) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -26,9 +26,8 @@ import (
 	"holdfast/internal/rounds"
 )
 
-// The benchmarks put the same load on holdfast, in a process of its own, and
-// on VersityGW, nginx and Caddy where these are on the PATH, in rounds. Compare
-// the ratios of one run, and nothing else:
+// The benchmarks put the same load on holdfast, in a separate process, and on VersityGW, nginx and Caddy if they are
+// on the PATH, in rounds. Compare only the ratios of one run:
 //
 //	go test -run '^$' -bench . ./server
 
@@ -39,7 +38,7 @@ type target interface {
 	get(key string) net.Buffers // the request
 }
 
-// store takes objects, too.
+// store also stores objects.
 type store interface {
 	target
 	put(key string, body []byte) net.Buffers
@@ -57,11 +56,11 @@ func (h *holdfast) get(key string) net.Buffers {
 	return net.Buffers{fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", objects.ObjectPath, h.bucket, key, h.host)}
 }
 
-// versity is VersityGW with files behind it.
+// versity is VersityGW over files.
 type versity struct{ called, host string }
 
-// startVersities returns VersityGW as it comes, which ends the connection after
-// each answer, and as it can be told to be.
+// startVersities returns VersityGW with its defaults, which close the connection after each response, and with
+// keep-alive.
 func startVersities(b *testing.B) []store {
 	b.Helper()
 	path, err := exec.LookPath("versitygw")
@@ -91,7 +90,7 @@ func (v *versity) put(key string, body []byte) net.Buffers {
 
 func (v *versity) get(key string) net.Buffers { return v.sign("GET", "/bench/"+key, nil) }
 
-// sign makes a request by AWS Signature Version 4, its body unsigned.
+// sign signs a request by AWS Signature Version 4, with an unsigned body.
 func (v *versity) sign(method, path string, body []byte) net.Buffers {
 	now := time.Now().UTC()
 	stamp, day := now.Format("20060102T150405Z"), now.Format("20060102")
@@ -117,8 +116,7 @@ func hmacOf(key []byte, text string) []byte {
 // files is nginx or Caddy over a directory.
 type files struct{ program, host, dir string }
 
-// logVersion logs what a peer is: its module's version, or the first line of
-// what it says itself.
+// logVersion logs a peer's version: that of its module, or the first line of its own output.
 func logVersion(b *testing.B, path string, args ...string) {
 	b.Helper()
 	info, err := buildinfo.ReadFile(path)
@@ -134,7 +132,7 @@ func logVersion(b *testing.B, path string, args ...string) {
 	b.Logf("compared with %s %s", filepath.Base(path), line)
 }
 
-// startFiles returns those of the programs that are installed.
+// startFiles returns the installed programs.
 func startFiles(b *testing.B, programs ...string) (all []*files) {
 	b.Helper()
 	for _, program := range programs {
@@ -211,12 +209,11 @@ func awaitListener(b *testing.B, address string) {
 	}
 }
 
-// client has one connection at a time. It copies nothing of a body and parses
-// no more of an answer than it must: whatever it takes of the processors, the
-// servers do not have.
+// client has one connection at a time. It copies nothing of a body and parses only the necessary part of a response:
+// the CPU time it takes is not available to the servers.
 type client struct {
 	address string
-	conn    net.Conn // nil until the first request, and once the server has ended it
+	conn    net.Conn // nil before the first request, and after the server has closed it
 	in      *bufio.Reader
 }
 
@@ -239,7 +236,7 @@ func (c *client) do(request net.Buffers) error {
 	return c.answer()
 }
 
-// answer reads one answer, which must be good.
+// answer reads one response, which must be a success.
 func (c *client) answer() error {
 	line, err := c.in.ReadSlice('\n')
 	if err != nil {
@@ -296,10 +293,10 @@ func mustAnswer(b *testing.B, address string, request net.Buffers) {
 	}
 }
 
-// turn is how long an arm has the load in one round.
+// turn is the duration of an arm's load in one round.
 const turn = 300 * time.Millisecond
 
-// compare puts the same load on all, the first of them twice, in rounds.
+// compare puts the same load on all targets, on the first of them twice, in rounds.
 func compare[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) net.Buffers) {
 	b.Helper()
 	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
@@ -334,8 +331,7 @@ func compare[T target](b *testing.B, size, connections int, all []T, request fun
 	})
 }
 
-// load sends requests over that many connections for a turn, and returns how
-// many were answered a second.
+// load sends requests over that many connections for a turn, and returns the number of responses per second.
 func load(b *testing.B, address string, connections int, request func(i int64) net.Buffers) float64 {
 	b.Helper()
 	var next atomic.Int64
@@ -401,7 +397,7 @@ func BenchmarkGet(b *testing.B) {
 	reportMemory(b, h.cmd.Process.Pid)
 }
 
-// reportMemory logs the most memory the process ever had.
+// reportMemory logs the peak memory of the process.
 func reportMemory(b *testing.B, pid int) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

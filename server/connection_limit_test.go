@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// hostile is a server behind a guarded listener, and clients at addresses of
-// their own in 127.0.0.0/8, which are not taken for one machine's.
+// hostile is a server with a guarded listener, and clients at separate addresses in 127.0.0.0/8, which are not taken
+// for one machine's.
 type hostile struct {
 	t        *testing.T
 	listener *guarded
-	// slow ends when requests to /slow do.
+	// slow ends when requests to /slow should end.
 	slow    context.Context
 	release context.CancelFunc
 }
@@ -63,7 +63,7 @@ func (h *hostile) dial(from string) net.Conn {
 	return conn
 }
 
-// ask sends a request and waits for the head of its answer, or why there is none.
+// ask sends a request and waits for the head of its response, or returns the error.
 func (h *hostile) ask(conn net.Conn, path, head string) error {
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		h.t.Fatal(err)
@@ -81,7 +81,7 @@ func (h *hostile) ask(conn net.Conn, path, head string) error {
 	return err
 }
 
-// wait polls until the connections are as wanted.
+// wait polls until the connections are as expected.
 func (h *hostile) wait(what string, as func(w *connectionLimit) bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -109,9 +109,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// TestOneAddressDoesNotHoldEveryConnection has one address take them all, idle.
-// Every client at another address is answered, and only connections of the first
-// are cut.
+// TestOneAddressDoesNotHoldEveryConnection has one address take all connections, idle. Every client at another
+// address is served, and only connections of the first are closed.
 func TestOneAddressDoesNotHoldEveryConnection(t *testing.T) {
 	t.Parallel()
 	const most = 50
@@ -138,9 +137,8 @@ func TestOneAddressDoesNotHoldEveryConnection(t *testing.T) {
 	}
 }
 
-// TestStrangersAtManyAddressesYieldToKnown: a client that has shown who it is
-// keeps its idle connection while strangers at as many addresses as there are
-// places take all others in turn.
+// TestStrangersAtManyAddressesYieldToKnown: an identified client keeps its idle connection while strangers at as
+// many addresses as there are slots take all others in turn.
 func TestStrangersAtManyAddressesYieldToKnown(t *testing.T) {
 	t.Parallel()
 	const most = 20
@@ -158,8 +156,8 @@ func TestStrangersAtManyAddressesYieldToKnown(t *testing.T) {
 	}
 }
 
-// TestRequestsUnderWay: strangers' requests give way last, those of the client
-// with the most first, and those of known clients and of a proxy never.
+// TestRequestsUnderWay: strangers' requests are closed last, those of the client with the most first, and those of
+// known clients and of a proxy never.
 func TestRequestsUnderWay(t *testing.T) {
 	t.Parallel()
 	h := serveHostile(t, 6)
@@ -182,7 +180,7 @@ func TestRequestsUnderWay(t *testing.T) {
 			t.Errorf("request %d of the attacker is still there", n)
 		}
 	}
-	// Nothing is left that gives way: another waits until a place is free.
+	// Nothing left can be closed: a new connection waits for a free slot.
 	last := h.dial("127.0.6.1")
 	h.wait("the last has come", func(w *connectionLimit) bool { return w.total == 7 })
 	h.release()

@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// brokenOff is the answer to a client that goes away after that many bytes.
+// brokenOff is the response to a client that disconnects after that many bytes.
 type brokenOff struct {
 	header http.Header
 	left   int
@@ -27,7 +27,7 @@ func (b *brokenOff) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched is content that notices when it is used by others than its owner.
+// watched is content that detects use by others than its owner.
 type watched struct {
 	stored
 	closed atomic.Bool
@@ -52,8 +52,8 @@ func (w *watched) look() {
 	}
 }
 
-// TestBrokenOffRanges asks for several ranges and goes away before they have come:
-// from then on nobody reads what was asked for, and nothing is taken for damaged.
+// TestBrokenOffRanges requests several ranges and disconnects before they arrive: from then on nothing reads the
+// content, and nothing is taken for damaged.
 func TestBrokenOffRanges(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")

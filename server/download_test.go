@@ -25,7 +25,7 @@ import (
 	"holdfast/engine/objects"
 )
 
-// site is the handler of everything over an engine without PostgreSQL.
+// site is the complete handler over an engine without PostgreSQL.
 type site struct {
 	*httptest.Server
 	engine  *engine.Engine
@@ -87,7 +87,7 @@ func (s *site) put(t *testing.T, bucket, key, contentType, content string) objec
 	return o
 }
 
-// ask sends a request; header is pairs of a name and a value.
+// ask sends a request; header is a list of names and values.
 func (s *site) ask(t *testing.T, method, path string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, s.URL+path, nil)
@@ -105,11 +105,11 @@ func (s *site) ask(t *testing.T, method, path string, header ...string) (*http.R
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	body, _ := io.ReadAll(answer.Body) // a cut-off body is as short as it is
+	body, _ := io.ReadAll(answer.Body) // a cut-off body is simply short
 	return answer, string(body)
 }
 
-// TestRanges asks for parts of a small and of a large object.
+// TestRanges requests parts of a small and of a large object.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -163,7 +163,7 @@ func TestRanges(t *testing.T) {
 			}
 			head, none := s.ask(t, http.MethodHead, o.DownloadPath, test.header...)
 			status, length, tag := test.status, answer.Header.Get("Content-Length"), answer.Header.Get("ETag")
-			if status == 206 || status == 416 { // ranges are of GET alone
+			if status == 206 || status == 416 { // ranges apply only to GET
 				status, length, tag = 200, strconv.Itoa(size), etag
 			}
 			if head.StatusCode != status || none != "" || status < 300 && head.Header.Get("Content-Length") != length || head.Header.Get("ETag") != tag {
@@ -188,7 +188,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// TestRangesOfNothing asks for parts of an empty object, which has none.
+// TestRangesOfNothing requests parts of an empty object, which has none.
 func TestRangesOfNothing(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -201,8 +201,7 @@ func TestRangesOfNothing(t *testing.T) {
 	}
 }
 
-// TestNothingIsRedirected asks, by every method, for paths that somebody might
-// clean: there is nothing.
+// TestNothingIsRedirected requests, by every method, paths that a server might clean: none exists.
 func TestNothingIsRedirected(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -227,8 +226,7 @@ func TestNothingIsRedirected(t *testing.T) {
 	}
 }
 
-// TestConsoleDownload follows the console's links to objects whose keys are no
-// clean paths.
+// TestConsoleDownload follows the console's links to objects whose keys are not clean paths.
 func TestConsoleDownload(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -264,7 +262,7 @@ func TestConsoleDownload(t *testing.T) {
 	}
 }
 
-// TestSignedURL tries every way around a signature.
+// TestSignedURL tries every way to evade a signature.
 func TestSignedURL(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -316,7 +314,7 @@ func TestSignedURL(t *testing.T) {
 	}
 }
 
-// TestHeadersOfDownloads uploads what a browser could run.
+// TestHeadersOfDownloads uploads content that a browser could execute.
 func TestHeadersOfDownloads(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -373,8 +371,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestObjectsHost gives downloads a host of their own: nothing else is there,
-// and nothing uploaded anywhere else.
+// TestObjectsHost gives downloads their own host: nothing else is there, and no uploaded content is anywhere else.
 func TestObjectsHost(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "https://files.example.com")
@@ -416,7 +413,7 @@ func TestDamagedDownload(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		ranges string
-		status int // 0 for an answer that is cut off
+		status int // 0 for a response that is cut off
 	}{
 		"whole":          {"", 0},
 		"from its start": {"bytes=0-", 0},
@@ -430,7 +427,7 @@ func TestDamagedDownload(t *testing.T) {
 		}
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil && test.status == 0 {
-			continue // cut off before its beginning was on its way
+			continue // cut off before its beginning was sent
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -466,7 +463,7 @@ func TestDamagedDownload(t *testing.T) {
 	}
 }
 
-// damage overwrites the last byte of content where it lies on the disk.
+// damage overwrites the last byte of content on the disk.
 func damage(t *testing.T, dataDir string, content []byte) {
 	t.Helper()
 	found := false

@@ -19,7 +19,7 @@ import (
 	"holdfast/engine/objects"
 )
 
-// bodyOf is the content of an object, made from its key.
+// bodyOf returns the content of an object, derived from its key.
 func bodyOf(key string) []byte {
 	seed := sha256.Sum256([]byte(key))
 	body := bytes.Repeat(seed[:], 1+int(binary.BigEndian.Uint16(seed[:]))%200)
@@ -29,8 +29,7 @@ func bodyOf(key string) []byte {
 	return body
 }
 
-// uploader uploads until it is told to stop or the server dies, and keeps what
-// was acknowledged.
+// uploader uploads until it is stopped or the server dies, and keeps the acknowledged keys.
 type uploader struct {
 	stopped      atomic.Bool
 	done         sync.WaitGroup
@@ -60,7 +59,7 @@ func (u *uploader) start(h *holdfast, clients int, prefix string) {
 	}
 }
 
-// known returns what is acknowledged by now.
+// known returns the keys acknowledged so far.
 func (u *uploader) known() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,8 +79,7 @@ func (h *holdfast) request(method, path string, body []byte) *http.Request {
 	return r
 }
 
-// mustServe holds that each key is served whole, and that what else is listed
-// is whole too: nothing half visible.
+// mustServe checks that each key is served completely, and that all other listed objects are complete too.
 func (h *holdfast) mustServe(t *testing.T, keys []string) {
 	t.Helper()
 	listed := map[string]bool{}
@@ -138,7 +136,7 @@ func (h *holdfast) mustServe(t *testing.T, keys []string) {
 	}
 }
 
-// TestKillUnderLoad kills the server at random while objects are uploaded.
+// TestKillUnderLoad kills the server at random times while objects are uploaded.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -146,7 +144,7 @@ func TestKillUnderLoad(t *testing.T) {
 	load := &uploader{acknowledged: map[string]bool{}}
 	for round := range 5 {
 		load.start(h, 8, fmt.Sprint("r", round))
-		time.Sleep(time.Duration(50+rand.IntN(500)) * time.Millisecond) // the moment of death
+		time.Sleep(time.Duration(50+rand.IntN(500)) * time.Millisecond) // time until the kill
 		h.kill()
 		load.done.Wait()
 		h = startHoldfast(t, dir, h)
@@ -162,7 +160,7 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 }
 
-// TestSlowUploads holds a hundred uploads half way while others are served.
+// TestSlowUploads keeps a hundred uploads unfinished while others are served.
 func TestSlowUploads(t *testing.T) {
 	t.Parallel()
 	h := startHoldfast(t, t.TempDir(), nil)

@@ -33,10 +33,10 @@ func dialTo(t *testing.T, l net.Listener) net.Conn {
 	return conn
 }
 
-// large is how much the tests of slow clients send at a time.
+// large is the amount that the tests of slow clients send at a time.
 const large = 64 << 20
 
-// sendLarge accepts a client with a patience, and sends it much.
+// sendLarge accepts a client with a patience, and sends it a large amount.
 func sendLarge(t *testing.T, patience time.Duration) (client net.Conn, sent <-chan error) {
 	t.Helper()
 	l := listenGuarded(t, 1, patience)
@@ -53,8 +53,8 @@ func sendLarge(t *testing.T, patience time.Duration) (client net.Conn, sent <-ch
 	return client, done
 }
 
-// TestClientThatTakesNothing sees to it that a client that asks for much and
-// reads none of it does not keep its connection, and the file behind it.
+// TestClientThatTakesNothing checks that a client that requests a large amount and reads none of it does not keep
+// its connection and the file.
 func TestClientThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	_, sent := sendLarge(t, 50*time.Millisecond)
@@ -63,8 +63,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 	}
 }
 
-// TestClientThatTakesItsTime has a client read steadily, and for much longer than
-// it may take nothing.
+// TestClientThatTakesItsTime has a client read steadily, for much longer than it may read nothing.
 func TestClientThatTakesItsTime(t *testing.T) {
 	t.Parallel()
 	client, sent := sendLarge(t, time.Second)
@@ -75,14 +74,14 @@ func TestClientThatTakesItsTime(t *testing.T) {
 		if err != nil {
 			break
 		}
-		time.Sleep(40 * time.Millisecond) // the line is slow
+		time.Sleep(40 * time.Millisecond) // a slow connection
 	}
 	if err := <-sent; err != nil || got != large {
 		t.Errorf("%d bytes of %d, %v", got, large, err)
 	}
 }
 
-// TestListenNeedsAnAddress: none at all is not every address there is.
+// TestListenNeedsAnAddress: an empty address does not mean every address.
 func TestListenNeedsAnAddress(t *testing.T) {
 	t.Parallel()
 	if l, err := Listen(""); err == nil {
@@ -91,8 +90,8 @@ func TestListenNeedsAnAddress(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: where none can give way, one more than there is
-// room for waits, and is served when another goes.
+// TestConnectionsAreBounded: if no connection can be closed, one beyond the limit waits, and is served when another
+// ends.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := listenGuarded(t, 2, time.Minute)
@@ -121,7 +120,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.Close()
-	first.Close() // gives its place back once
+	first.Close() // frees its slot once
 	third := <-accepted
 	dialTo(t, l)
 	select {
@@ -129,7 +128,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Error("a place was given back twice")
 	case <-time.After(50 * time.Millisecond):
 	}
-	if err := l.Close(); err != nil { // while Accept waits for a place
+	if err := l.Close(); err != nil { // while Accept waits for a slot
 		t.Error(err)
 	}
 	if _, more := <-accepted; more {
@@ -139,8 +138,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	third.Close()
 }
 
-// TestBodyThatDoesNotCome sees to it that a request whose body does not come
-// does not keep its connection, whether it is read or not.
+// TestBodyThatDoesNotCome checks that a request whose body does not arrive does not keep its connection, whether the
+// body is read or not.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
@@ -167,7 +166,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestHandlersMayTakeTheirTime: the bound of bodies is none for what follows.
+// TestHandlersMayTakeTheirTime: the deadline of bodies does not limit what follows.
 func TestHandlersMayTakeTheirTime(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "a body"} {

@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// powerCutNeeded, when set, makes TestPowerCut fail where it cannot be done.
+// powerCutNeeded, when set, makes TestPowerCut fail where it cannot run.
 const powerCutNeeded = "HOLDFAST_POWERCUT"
 
-// TestPowerCut keeps the data on an ext4 image whose disk is a file on XFS. A
-// copy by reference of that file, in the middle of the load, is what a power
-// cut would leave: every write that reached the disk up to a moment, and
-// nothing that did not. Whatever was acknowledged before must be in it.
+// TestPowerCut keeps the data on an ext4 image whose disk is a file on XFS. A reflink copy of that file, made under
+// load, is what a power cut would leave: every write that reached the disk up to that moment, and nothing else. It
+// must contain everything acknowledged before.
 func TestPowerCut(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount the file systems this test needs")
@@ -72,8 +71,7 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// mountImage makes a file system in a file, of size bytes unless it is there
-// already, and mounts it.
+// mountImage creates a file system of size bytes in a file, unless it exists, and mounts it.
 func mountImage(t *testing.T, image, at string, size int64, mkfs ...string) error {
 	t.Helper()
 	if len(mkfs) > 0 {
@@ -91,7 +89,7 @@ func mountImage(t *testing.T, image, at string, size int64, mkfs ...string) erro
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
-	// Images that are copies of each other have one UUID, which only XFS minds.
+	// Images that are copies of each other have one UUID, which only XFS rejects.
 	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
 		return fmt.Errorf("mount: %w %s", err, out)
 	}

@@ -17,8 +17,8 @@ import (
 	"holdfast/engine/core"
 )
 
-// serveDir, when set, makes this test binary a server of that directory: one
-// that can be killed, and that is measured apart from its load.
+// serveDir, when set, makes this test binary a server of that directory that can be killed, and that is measured
+// apart from its load.
 const serveDir = "HOLDFAST_SERVE_DIR"
 
 func TestMain(m *testing.M) {
@@ -67,15 +67,15 @@ func serveObjects(dir string) error {
 	return srv.Close()
 }
 
-// holdfast is this program, in a process of its own.
+// holdfast is this program in a separate process.
 type holdfast struct {
 	host, key, bucket string
 	cmd               *exec.Cmd
 	stdin             io.Closer
 }
 
-// startHoldfast serves the directory dir until the test ends. The key and the
-// bucket are there after its first start; later they are those of before.
+// startHoldfast serves the directory dir until the test ends. The first start creates the key and the bucket; later
+// starts reuse them.
 func startHoldfast(tb testing.TB, dir string, before *holdfast) *holdfast {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestReadOnlyDisk makes the file system read-only under a running server, as
-// the kernel does when a disk has errors: uploads are refused in words, and
-// what is there is served.
+// TestReadOnlyDisk makes the file system read-only under a running server, as the kernel does when a disk has
+// errors: uploads are rejected with an explanation, and existing objects are served.
 func TestReadOnlyDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can mount the file system this test needs")

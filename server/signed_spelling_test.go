@@ -15,8 +15,7 @@ import (
 	"holdfast/engine/recovery"
 )
 
-// raw sends a request with the target and Host exactly as they are given, and
-// returns the status and the body.
+// raw sends a request with exactly the given target and Host, and returns the status and the body.
 func (s *site) raw(t *testing.T, method, target string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -39,8 +38,7 @@ func (s *site) raw(t *testing.T, method, target string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// spellings are other ways to write a signed path that a server which decodes it
-// would take for the same.
+// spellings returns other spellings of a signed path that a decoding server would treat as the same.
 func spellings(t *testing.T, signed string) (all []string) {
 	t.Helper()
 	path, query, _ := strings.Cut(signed, "?")
@@ -73,8 +71,8 @@ func spellings(t *testing.T, signed string) (all []string) {
 	)
 }
 
-// TestSignedURLInOneSpelling asks for what is signed in every other spelling.
-// Each is refused: logs, caches and lists of revoked links know one.
+// TestSignedURLInOneSpelling requests a signed URL in every other spelling. Each is rejected: logs, caches and lists
+// of revoked links contain only one.
 func TestSignedURLInOneSpelling(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -89,11 +87,11 @@ func TestSignedURLInOneSpelling(t *testing.T) {
 			t.Errorf("another spelling is let in: %q", target)
 		}
 	}
-	// Clients that parse the URL and write it again ask for what was signed.
+	// Clients that parse and rewrite the URL request exactly what was signed.
 	if answer, body := s.ask(t, http.MethodGet, o.DownloadPath); answer.StatusCode != http.StatusOK || body != "secret" {
 		t.Errorf("by a client of Go: %d", answer.StatusCode)
 	}
-	// What is public has no signature to dodge.
+	// Public content has no signature to evade.
 	open := s.put(t, s.bucket(t, "public", true), "k", "text/plain", "open")
 	if status, _ := s.raw(t, http.MethodGet, strings.Replace(open.PublicPath, "/k", "/%6B?x=1", 1)); status != http.StatusOK {
 		t.Errorf("a public object by another spelling: %d", status)
@@ -109,7 +107,7 @@ func TestSignedURLInOneSpelling(t *testing.T) {
 	s.refusedAreLogged(t, o)
 }
 
-// refusedAreLogged sees that refused spellings are in the log as refused.
+// refusedAreLogged checks that the log has rejected spellings as rejected.
 func (s *site) refusedAreLogged(t *testing.T, o objects.ObjectView) {
 	t.Helper()
 	found := false

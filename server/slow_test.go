@@ -17,7 +17,7 @@ import (
 	"holdfast/engine/objects"
 )
 
-// slowly is a body that comes for longer than a request may take to be read.
+// slowly is a body that arrives more slowly than the read timeout allows.
 type slowly struct {
 	content io.Reader
 	pause   time.Duration
@@ -25,12 +25,12 @@ type slowly struct {
 
 // Read implements io.Reader.
 func (s *slowly) Read(p []byte) (int, error) {
-	time.Sleep(s.pause) // the line is slow
+	time.Sleep(s.pause) // a slow connection
 	return s.content.Read(p[:min(len(p), 100)])
 }
 
-// TestUploadsThatTakeTheirTime sends objects for longer than a request may take to be read, in
-// every way there is: as long as the bytes keep coming, they are taken.
+// TestUploadsThatTakeTheirTime sends objects for longer than the read timeout, in every possible way: as long as the
+// bytes keep arriving, they are accepted.
 func TestUploadsThatTakeTheirTime(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "")
@@ -105,7 +105,7 @@ func TestUploadsThatTakeTheirTime(t *testing.T) {
 	}
 }
 
-// key makes an API key that may do everything.
+// key creates an API key that may do everything.
 func (s *site) key(t *testing.T) string {
 	t.Helper()
 	secret, _, err := s.engine.Access.KeyCreate(s.call(), access.NewKey{Name: "test", Preset: model.PresetFullAccess, Source: model.KeySourceOperator})

@@ -16,7 +16,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// The account of an organization on a plan, then on trial of another.
+// The account of an organization on a plan, then on a trial of another plan.
 func TestAccountOnAPlan(t *testing.T) {
 	plan, err := model.NewPlan("tiny", map[string]int64{"buckets": 2, "storage_bytes": 10})
 	if err != nil {
@@ -75,7 +75,7 @@ func TestAccountOnAPlan(t *testing.T) {
 	}
 }
 
-// TestFeatures: what the appliance does is said, and what the operator turned off is not.
+// TestFeatures checks that the features show what the appliance does, and not what the operator disabled.
 func TestFeatures(t *testing.T) {
 	t.Parallel()
 	all := wire.Features{
@@ -103,8 +103,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// Times in the evidence have the form of every other time of the API: UTC, to
-// the microsecond.
+// Times in the evidence have the form of all times of the API: UTC, to the microsecond.
 func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
 	w := open(t)
 	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$`)
@@ -126,8 +125,8 @@ func TestTimesInEvidenceHaveTheFormOfTheAPI(t *testing.T) {
 	}
 }
 
-// What is recommended is told with all that is needed to follow it, page by
-// page, and at most the gravest five in the status.
+// Recommendations are returned with everything needed to follow them, page by page, and at most the five most severe
+// in the status.
 func TestRecommendationsOnTheWire(t *testing.T) {
 	w := open(t)
 	for range 8 {
@@ -151,7 +150,7 @@ func TestRecommendationsOnTheWire(t *testing.T) {
 			break
 		}
 		cursor = "&cursor=" + *r.next
-		// What was shown last goes: the next page goes on behind it.
+		// The last one shown is removed: the next page continues after it.
 		if _, about, ok := strings.Cut(ids[len(ids)-1], "key_without_expiry:"); ok && about != reader.Key.ID {
 			call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
 			if _, err := w.engine.Access.KeyRevoke(call, about); err != nil {

@@ -25,19 +25,19 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// world is an appliance with two organizations, behind a real listener.
+// world is an appliance with two organizations and a real listener.
 type world struct {
 	engine *engine.Engine
 	server *httptest.Server
 	log    *syncBuffer
-	// dataDir is set where PostgreSQL runs.
+	// dataDir is set if PostgreSQL runs.
 	dataDir string
 	doc     *apitest.Description
 
 	org, other tenant
 }
 
-// syncBuffer is a buffer for many writers.
+// syncBuffer is a buffer that is safe for concurrent writes.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -62,8 +62,7 @@ type tenant struct {
 }
 
 func newConfig(tb testing.TB) core.Config {
-	// Packages are tested side by side: the ports are drawn, below those the
-	// system gives to clients.
+	// Packages are tested in parallel: ports are chosen at random, below those that the system gives to clients.
 	first := 10000 + rand.IntN(20000)
 	return core.Config{
 		DataDir: tb.TempDir(), FirstPort: first, LastPort: first + 500, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
@@ -73,7 +72,7 @@ func newConfig(tb testing.TB) core.Config {
 	}
 }
 
-// open makes a world without PostgreSQL: keys, buckets and objects work.
+// open creates a world without PostgreSQL: keys, buckets and objects work.
 func open(tb testing.TB, change ...func(*core.Config)) *world {
 	tb.Helper()
 	w := &world{log: &syncBuffer{}}
@@ -90,7 +89,7 @@ func open(tb testing.TB, change ...func(*core.Config)) *world {
 	return w
 }
 
-// serve puts the API in front of the engine; both end with the test.
+// serve serves the engine through the API; both end with the test.
 func (w *world) serve(tb testing.TB) {
 	tb.Helper()
 	var handler http.Handler
@@ -151,7 +150,7 @@ func (w *world) key(tb testing.TB, organization string, in access.NewKey) string
 	return secret.Reveal()
 }
 
-// request is one to send.
+// request is a request to send.
 type request struct {
 	method, path string // path without /v1
 	key          string
@@ -161,7 +160,7 @@ type request struct {
 	stream       io.Reader // instead of body
 }
 
-// reply is what came back; its form has been checked.
+// reply is a response whose form has been checked.
 type reply struct {
 	status int
 	header http.Header
@@ -173,8 +172,8 @@ type reply struct {
 	more   *bool
 }
 
-// do sends a request and checks what is true of every answer: the envelope,
-// the headers, and that it is what the OpenAPI document says.
+// do sends a request and checks what applies to every response: the envelope, the headers, and that it conforms to
+// the OpenAPI document.
 func (w *world) do(tb testing.TB, in request) reply {
 	tb.Helper()
 	body := in.stream
@@ -255,7 +254,7 @@ func (w *world) check(tb testing.TB, req *http.Request, res *http.Response) repl
 	return r
 }
 
-// get decodes the data of an answer that must be a success.
+// get decodes the data of a response that must be a success.
 func get[T any](tb testing.TB, r reply) T {
 	tb.Helper()
 	var value T
@@ -268,7 +267,7 @@ func get[T any](tb testing.TB, r reply) T {
 	return value
 }
 
-// bucket makes a bucket of w.org.
+// bucket creates a bucket of w.org.
 func (w *world) bucket(tb testing.TB, name string) wire.Bucket {
 	tb.Helper()
 	return get[wire.Bucket](tb, w.do(tb, request{

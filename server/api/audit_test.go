@@ -11,8 +11,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// entries returns the audit log of an organization, newest first, once it
-// holds an entry for the request.
+// entry returns the audit entry of the request from the organization's log, once there is one.
 func (w *world) entry(tb testing.TB, organization, requestID string) model.AuditEntry {
 	tb.Helper()
 	deadline := time.Now().Add(5 * time.Second)
@@ -100,7 +99,7 @@ func TestEveryRequestIsAudited(t *testing.T) {
 	}
 }
 
-// The filters of the log, alone and together, and what is no filter.
+// The filters of the log, alone and together, and invalid filters.
 func TestAuditLogFilters(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "first")

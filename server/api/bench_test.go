@@ -17,10 +17,9 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// BenchmarkGet asks for records over loopback on eight connections, as a
-// client with keep-alive does: authenticated and audited. The client is a
-// lean one, but shares the machine. Allocations are the server's and the
-// client's together; BenchmarkHandler has the server's alone.
+// BenchmarkGet requests records over loopback on eight connections, like a client with keep-alive: authenticated and
+// audited. The client is lean, but shares the machine. Allocations are those of server and client together;
+// BenchmarkHandler has the server's alone.
 func BenchmarkGet(b *testing.B) {
 	w := start(b)
 	for name, path := range w.benchPaths(b) {
@@ -93,9 +92,8 @@ func (w *world) getMany(b *testing.B, path string, n int) []time.Duration {
 	return times
 }
 
-// BenchmarkAuditCost asks for the same record with handlers that leave the
-// audit log out, and with those that do not, beside each other: what auditing
-// costs a read is the ratio.
+// BenchmarkAuditCost requests the same record from handlers with and without the audit log, side by side: the ratio
+// is the cost of auditing a read.
 func BenchmarkAuditCost(b *testing.B) {
 	w := start(b)
 	path := w.benchPaths(b)["database"]
@@ -116,7 +114,7 @@ func BenchmarkAuditCost(b *testing.B) {
 	}
 }
 
-// BenchmarkHandler is the server's part alone, without a network.
+// BenchmarkHandler measures the server alone, without a network.
 func BenchmarkHandler(b *testing.B) {
 	w := start(b)
 	for name, path := range w.benchPaths(b) {
@@ -136,8 +134,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkGate is what every request costs before its handler: key, scope,
-// form, audit.
+// BenchmarkGate measures what every request costs before its handler: key, scope, form, audit.
 func BenchmarkGate(b *testing.B) {
 	w := open(b)
 	h := newGate(w.engine, Options{}).Handler(model.OperationFor(model.ActionBucketList), (&form{}).check)
@@ -153,7 +150,7 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-// discard is a ResponseWriter that keeps the status only.
+// discard is a ResponseWriter that keeps only the status.
 type discard struct {
 	header http.Header
 	status int

@@ -16,10 +16,9 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// TestContract asks for every operation with every fault it can have. Each
-// request has, beside the fault it is told of, all those that come later in
-// the order of checks, so that the order is held, too. Every answer is compared
-// with the description by world.do, and with its audit entry.
+// TestContract sends requests for every operation with every fault they can have. Each request also has all the
+// faults that come later in the order of checks, which tests the order. world.do compares every response with the
+// description, and the test with its audit entry.
 func TestContract(t *testing.T) {
 	c := newContract(t)
 	for _, r := range (&handlers{}).routes() {
@@ -32,34 +31,33 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// contract is a world in which everything can be asked for.
+// contract is a world in which every request is possible.
 type contract struct {
 	*world
-	ids map[string]string // what there is, by the name of its parameter
-	// keys that are refused, and one that has used all its budgets up.
+	ids map[string]string // existing ids, by the name of their parameter
+	// keys that are rejected, and one that has used up all its budgets
 	revoked, expired, spent string
 	nobodys                 int // requests without a valid key so far
 }
 
-// fault is a request that must be refused.
+// fault is a request that must be rejected.
 type fault struct {
 	name   string
 	in     request
 	status int
 	code   model.Code
-	// log is the organization that finds it in its audit log.
+	// log is the organization whose audit log has the request.
 	log     string
 	outcome model.Outcome
 	says    string // a part of the message
-	// spends is how often it is asked before: were a budget taken first, it
-	// would be used up.
+	// spends is the number of preceding requests: if a budget were drawn on first, it would be used up.
 	spends int
 }
 
-// rateLimit is how many requests a budget has.
+// rateLimit is the number of requests in a budget.
 const rateLimit = 100
 
-// small is what the organization is on in the end: it has all it may have.
+// small is the organization's final plan: all its limits are reached.
 const small = "small"
 
 func newContract(t *testing.T) *contract {
@@ -72,7 +70,7 @@ func newContract(t *testing.T) *contract {
 	w := start(t, func(c *core.Config) {
 		c.Plans = map[string]model.Plan{small: plan}
 		for _, class := range model.RateClasses() {
-			c.Rates[class] = core.Rate{Limit: rateLimit, Window: 1000 * time.Hour} // nothing comes back meanwhile
+			c.Rates[class] = core.Rate{Limit: rateLimit, Window: 1000 * time.Hour} // nothing is refilled meanwhile
 		}
 	})
 	c := &contract{world: w}
@@ -93,8 +91,8 @@ func (c *contract) spend(t *testing.T) {
 	c.spent = c.key(t, c.org.organization, access.NewKey{Preset: model.PresetFullAccess, AllowDangerous: true})
 	spent := map[model.RateClass]bool{}
 	routes := (&handlers{}).routes()
-	// What draws on several budgets comes first: one of them that is used up would
-	// keep the others from being drawn on.
+	// Requests that draw on several budgets come first: if one of those were used up, the others would not be drawn
+	// on.
 	slices.SortStableFunc(routes, func(a, b route) int {
 		return cmp.Compare(len(model.OperationFor(b.action).Acts()), len(model.OperationFor(a.action).Acts()))
 	})
@@ -116,7 +114,7 @@ func (c *contract) spend(t *testing.T) {
 	}
 }
 
-// furnish makes one of everything.
+// furnish creates one of everything.
 func (c *contract) furnish(t *testing.T) {
 	db := c.createDatabase(t, `{"project":"`+c.org.project+`","name":"taken"}`)
 	post := func(path, body string) request {
@@ -135,8 +133,7 @@ func (c *contract) furnish(t *testing.T) {
 	c.ids = map[string]string{"lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
 }
 
-// path fills the parameters of a route in: with what there is, or with what
-// there is not.
+// path fills in the parameters of a route with existing or missing ids.
 func (c *contract) path(r route, there bool) string {
 	id, backup, imported, key := nobody, "bkp_x", "imp_x", "none"
 	if strings.HasPrefix(r.path, "/buckets/") {
@@ -155,7 +152,7 @@ func (c *contract) path(r route, there bool) string {
 	return path
 }
 
-// malformed adds to a path what no operation takes.
+// malformed adds a query that no operation accepts to a path.
 func malformed(path string) string {
 	if strings.Contains(path, "?") {
 		return path + "&nonsense=1"
@@ -163,7 +160,7 @@ func malformed(path string) string {
 	return path + "?nonsense=1"
 }
 
-// faults are all that can be wrong about a request of a route.
+// faults returns all possible faults of a route's requests.
 func (c *contract) faults(r route, op model.Operation) []fault {
 	nowhere := malformed(c.path(r, false))
 	ask := func(path, key, body string) request {
@@ -227,8 +224,7 @@ func (c *contract) faults(r route, op model.Operation) []fault {
 	return all
 }
 
-// malformedBodies are what fields say that do not go together, or that only the
-// engine sees to be malformed.
+// malformedBodies returns bodies whose fields contradict each other, or whose faults only the engine detects.
 func malformedBodies(r route) map[string]string {
 	switch r.action {
 	case model.ActionBackupRestore:
@@ -250,14 +246,14 @@ func malformedBodies(r route) map[string]string {
 	}
 }
 
-// takesJSON reports whether a route has a body of JSON.
+// takesJSON reports whether a route takes a JSON body.
 func takesJSON(r route) bool {
 	return r.method != http.MethodGet && r.method != http.MethodDelete && r.action != model.ActionObjectUpload &&
 		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo}, r.action)
 }
 
-// without returns a key that may do everything but what needs the scope. It
-// may not delete either, and has its budgets: the scope is asked for first.
+// without returns a key that may do everything except what needs the scope. It may not delete either, and has
+// budgets left: the scope is checked first.
 func (c *contract) without(scope model.Scope) string {
 	all := slices.DeleteFunc(slices.Clone(model.Scopes()), func(s model.Scope) bool { return s == scope })
 	call := &model.Call{Operation: model.Operation{Action: model.ActionKeyCreate}, Actor: model.Actor{Type: model.ActorOperator}, Organization: c.org.organization}
@@ -268,9 +264,8 @@ func (c *contract) without(scope model.Scope) string {
 	return secret.Reveal()
 }
 
-// conflicts are the requests that are right in form and meet something that
-// is in their way: what is taken, what is busy for good, what the plan does
-// not hold.
+// conflicts returns the well-formed requests that cause a conflict: something is taken, is permanently busy, or
+// exceeds the plan.
 func (c *contract) conflicts(r route) []fault {
 	post := func(body string) request {
 		return request{method: r.method, path: c.path(r, true), key: c.org.full, body: body, contentType: "application/json"}
@@ -325,7 +320,7 @@ func (c *contract) conflicts(r route) []fault {
 	}
 }
 
-// holds sends a faulty request and compares what comes of it.
+// holds sends a faulty request and checks the result.
 func (c *contract) holds(t *testing.T, r route, f fault) {
 	for range f.spends {
 		c.do(t, f.in)
@@ -341,7 +336,7 @@ func (c *contract) holds(t *testing.T, r route, f fault) {
 		t.Errorf("Retry-After: %q", got.header.Get("Retry-After"))
 	}
 	if f.log == "" {
-		if c.nobodys++; c.nobodys > 25 { // beyond 30 a minute from one address they are folded
+		if c.nobodys++; c.nobodys > 25 { // beyond 30 a minute from one address they are coalesced
 			return
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// start makes a world with PostgreSQL.
+// start creates a world with PostgreSQL.
 func start(tb testing.TB, change ...func(*core.Config)) *world {
 	tb.Helper()
 	bin := postgrestest.Binaries(tb)
@@ -57,7 +57,7 @@ func connect(tb testing.TB, url string) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// TestDatabaseLife goes through everything the API can do to a database.
+// TestDatabaseLife covers everything that the API can do to a database.
 func TestDatabaseLife(t *testing.T) {
 	w := start(t)
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop","db_user":"owner","password":"correct horse/battery"}`)
@@ -173,7 +173,7 @@ func TestDatabaseLife(t *testing.T) {
 	}
 }
 
-// testConnection sees to it that the power of the URL is that of the key.
+// testConnection checks that the URL has the same permissions as the key.
 func testConnection(t *testing.T, w *world, path string) {
 	for _, test := range []struct {
 		key      string
@@ -209,8 +209,7 @@ func testConnection(t *testing.T, w *world, path string) {
 	}
 }
 
-// testPasswordChanged sees to it that no answer holds a password that is not in
-// force, until it is set back.
+// testPasswordChanged checks that no response has a password that is not in force, until it is reset.
 func testPasswordChanged(t *testing.T, w *world, path string) {
 	ask := func() wire.Connection {
 		return get[wire.Connection](t, w.do(t, request{method: "GET", path: path + "/connection", key: w.org.developer}))
@@ -252,7 +251,7 @@ func testRotate(t *testing.T, w *world, path, oldURL string) {
 	}
 }
 
-// TestBackupAndRestore goes through the backups of a database.
+// TestBackupAndRestore covers the backups of a database.
 func TestBackupAndRestore(t *testing.T) {
 	w := start(t)
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
@@ -308,11 +307,11 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("%+v", undone)
 	}
 	w.awaitAvailable(t, path)
-	exec(t, db.Credentials.ConnectionURL, "create table t (i int)") // it is gone again
+	exec(t, db.Credentials.ConnectionURL, "create table t (i int)") // it no longer exists
 	if got := get[wire.DeletedBackup](t, w.do(t, request{method: "DELETE", path: path + "/backups/" + b.ID, key: w.org.full})); !got.Deleted {
 		t.Errorf("%+v", got)
 	}
-	// Those that follow each restore by themselves may be there.
+	// Those that follow each restore automatically may be there.
 	for _, left := range get[[]wire.Backup](t, w.do(t, request{method: "GET", path: path + "/backups", key: w.org.full})) {
 		if left.Type != wire.BackupScheduled {
 			t.Errorf("%+v", left)
@@ -356,8 +355,8 @@ func (w *world) awaitAvailable(tb testing.TB, path string) {
 	})
 }
 
-// TestRandomDatabases creates databases from random bodies: what is refused
-// leaves nothing, neither a record nor files.
+// TestRandomDatabases creates databases from random bodies: a rejected request leaves nothing, neither a record nor
+// files.
 func TestRandomDatabases(t *testing.T) {
 	w := start(t)
 	random := rand.New(rand.NewPCG(3, 4))

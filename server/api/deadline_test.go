@@ -10,8 +10,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// TestStalledBody sees to it that a body that does not arrive is given up, and
-// that the client is told so at once.
+// TestStalledBody checks that a stalled body is abandoned, and that the client is told so immediately.
 func TestStalledBody(t *testing.T) {
 	w := open(t)
 	g := newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler)})

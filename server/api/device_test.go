@@ -12,7 +12,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// signIn makes a person's account in w.org and signs in.
+// signIn creates a person's account in w.org and signs in.
 func (w *world) signIn(tb testing.TB, role model.Role) access.Person {
 	tb.Helper()
 	call := &model.Call{
@@ -34,7 +34,7 @@ func (w *world) signIn(tb testing.TB, role model.Role) access.Person {
 	return person
 }
 
-// approve lets the device of a user code in, with the preset it asked for.
+// approve approves the device with a user code, with the preset it requested.
 func (w *world) approve(tb testing.TB, person access.Person, code string, preset model.Preset) {
 	tb.Helper()
 	call := &model.Call{
@@ -51,7 +51,7 @@ func poll(device string) request {
 	return request{method: "POST", path: "/device/token", body: `{"device_code":"` + device + `"}`}
 }
 
-// TestDeviceLogin goes the way of a tool: codes, polls, the key.
+// TestDeviceLogin goes through the login of a tool: codes, polls, the key.
 func TestDeviceLogin(t *testing.T) {
 	w := open(t)
 	person := w.signIn(t, model.RoleOwner)
@@ -84,7 +84,7 @@ func TestDeviceLogin(t *testing.T) {
 	}
 }
 
-// TestDeviceTokenOnce has fifty clients poll at once.
+// TestDeviceTokenOnce has fifty clients poll concurrently.
 func TestDeviceTokenOnce(t *testing.T) {
 	w := open(t)
 	codes := get[wire.DeviceCodes](t, w.do(t, request{method: "POST", path: "/device/authorize"}))
@@ -110,7 +110,7 @@ func TestDeviceTokenOnce(t *testing.T) {
 	}
 }
 
-// TestDeviceThrottle: one address may not ask without end, whatever it sends.
+// TestDeviceThrottle: requests from one address are limited, whatever they contain.
 func TestDeviceThrottle(t *testing.T) {
 	for name, in := range map[string]request{
 		"authorize": {path: "/device/authorize"}, "authorize, malformed": {path: "/device/authorize", body: "{"},
@@ -134,7 +134,7 @@ func TestDeviceThrottle(t *testing.T) {
 	}
 }
 
-// TestDeviceNames: a person reads what a client calls itself.
+// TestDeviceNames: a client's name is shown to a person.
 func TestDeviceNames(t *testing.T) {
 	w := open(t)
 	for _, name := range []string{`a\u202eb`, `a\nb`, `a\u200bb`, strings.Repeat("x", 129), strings.Repeat("é", 129)} {

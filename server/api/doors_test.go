@@ -14,8 +14,8 @@ import (
 	"holdfast/server/gate"
 )
 
-// door is a request and everything that README.md says it needs. The list is
-// written by hand: it is compared with what the gate does, not derived from it.
+// door is a request and everything that it needs according to README.md. The list is written by hand: it is compared
+// with the gate's behaviour, not derived from it.
 type door struct {
 	name, method, path, body string
 	header                   map[string]string
@@ -110,8 +110,8 @@ func doors() []door {
 	return all
 }
 
-// TestDoors asks for everything with exactly what it needs, which is let in, and
-// with each of that missing, which is refused before anything is looked for.
+// TestDoors sends every request with exactly what it needs, which is admitted, and with each part of that missing,
+// which is rejected before any lookup.
 func TestDoors(t *testing.T) {
 	w := open(t, onceEach)
 	routed := map[string]bool{}
@@ -126,7 +126,7 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-// operationAt returns the name of the operation that a door leads to.
+// operationAt returns the name of a door's operation.
 func (w *world) operationAt(t *testing.T, d door) string {
 	t.Helper()
 	req, err := http.NewRequest(d.method, w.server.URL+Prefix+d.path, nil)
@@ -184,7 +184,7 @@ func (w *world) described(t *testing.T, d door) string {
 	return w.doc.CheckRequest(t, req, nil).Description
 }
 
-// probes are requests that draw on one budget, or name it where it is used up.
+// probes are requests that draw on one budget, or name it if it is used up.
 func probes() map[model.RateClass]request {
 	const db = "/databases/" + nobody
 	return map[model.RateClass]request{
@@ -196,7 +196,7 @@ func probes() map[model.RateClass]request {
 	}
 }
 
-// testBudgets sees that the request draws on each of its budgets and on no other.
+// testBudgets checks that the request draws on each of its budgets and on no other.
 func (w *world) testBudgets(t *testing.T, d door) {
 	t.Helper()
 	for _, class := range model.RateClasses() {
@@ -213,8 +213,8 @@ func (w *world) testBudgets(t *testing.T, d door) {
 	}
 }
 
-// TestBudgetsAreDrawnTogether uses up one of two budgets: a request that needs
-// both is refused and draws on neither.
+// TestBudgetsAreDrawnTogether uses up one of two budgets: a request that needs both is rejected and draws on
+// neither.
 func TestBudgetsAreDrawnTogether(t *testing.T) {
 	w := open(t, onceEach)
 	ask := func(class model.RateClass) reply {
@@ -234,15 +234,14 @@ func TestBudgetsAreDrawnTogether(t *testing.T) {
 	}
 }
 
-// onceEach lets a key draw once on each budget.
+// onceEach lets a key draw on each budget once.
 func onceEach(c *core.Config) {
 	for _, class := range model.RateClasses() {
 		c.Rates[class] = core.Rate{Limit: 1, Window: time.Hour}
 	}
 }
 
-// TestModeInAnyForm sends what somebody may hope is taken for mode new by one
-// reader and not by the other.
+// TestModeInAnyForm sends values that one parser might take for mode new and another might not.
 func TestModeInAnyForm(t *testing.T) {
 	w := open(t)
 	key := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeBackupRestore}})
@@ -261,8 +260,8 @@ func TestModeInAnyForm(t *testing.T) {
 	}
 }
 
-// TestUploadsGrantNoReading stores an object by a key that may not read: the answer
-// has no signed URL, which would show what others store there afterwards.
+// TestUploadsGrantNoReading stores an object with a key that may not read: the response has no signed URL, which
+// would show what others store there later.
 func TestUploadsGrantNoReading(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "box")

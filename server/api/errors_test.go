@@ -14,8 +14,7 @@ import (
 	"holdfast/server/gate"
 )
 
-// answered lets act answer one request and returns what the client gets and
-// what is logged.
+// answered lets act serve one request and returns the response and the log.
 func answered(t *testing.T, ctx context.Context, act func(*gate.Exchange) error) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	w := open(t)
@@ -72,7 +71,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestPanicAfterAnswer sees to it that half an answer is cut off.
+// TestPanicAfterAnswer checks that an incomplete response is cut off.
 func TestPanicAfterAnswer(t *testing.T) {
 	defer func() {
 		if cause := recover(); cause != http.ErrAbortHandler {

@@ -11,14 +11,13 @@ import (
 
 const secret = "s3cret-do-not-show"
 
-// TestBodies sends malformed bodies: each is a 422 whose message names the
-// field and never tells a value.
+// TestBodies sends malformed bodies: each is a 422 whose message names the field and never includes a value.
 func TestBodies(t *testing.T) {
 	w := open(t)
 	project := w.org.project
 	for _, test := range []struct {
 		name, path, contentType, body string
-		names                         string // what the message must have
+		names                         string // required text of the message
 	}{
 		{"missing", "/databases", "", "", "body: must be a JSON object; the fields are db_user, name, password, project"},
 		{"white space", "/databases", "", " \n", "body"},
@@ -112,7 +111,7 @@ func TestAllowlistBodies(t *testing.T) {
 	}
 }
 
-// TestOptionalBodies sends what may be left out in every way it can be.
+// TestOptionalBodies sends every form of an absent body.
 func TestOptionalBodies(t *testing.T) {
 	w := open(t)
 	for path, status := range map[string]int{
@@ -189,8 +188,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers sends a number in every way JSON can write one: what is the
-// same number is taken, and what is none of the field's says so.
+// TestWholeNumbers sends a number in every JSON spelling: equal numbers are accepted, and invalid ones are rejected
+// with an explanation.
 func TestWholeNumbers(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "files")
@@ -218,8 +217,7 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestCursors sends cursors that no page gave, and those of other lists: each
-// would lead past what was never shown.
+// TestCursors sends invalid cursors, and those of other lists: each would skip unseen entries.
 func TestCursors(t *testing.T) {
 	w := open(t)
 	bucket, other := w.bucket(t, "one"), w.bucket(t, "two")
@@ -233,7 +231,7 @@ func TestCursors(t *testing.T) {
 		"/buckets?", "/account/api-keys?", "/agent/recommendations?", objects + "?", objects + "?prefix=a/&", objects + "?delimiter=/&",
 		objects + "?delimiter=b&", "/buckets/" + other.ID + "/objects?",
 	}
-	cursors := map[string]string{} // by the list that gave them
+	cursors := map[string]string{} // by the list that returned them
 	for _, path := range lists {
 		got := w.do(t, request{method: "GET", path: path + "limit=1", key: w.org.read})
 		if got.status != 200 || got.next == nil {
@@ -259,7 +257,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// Of two values the first alone would be read.
+// Only the first of two values would be read.
 func TestHeadersGivenTwice(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Content-Type", "If-None-Match", "X-Checksum-SHA256", "X-Checksum-CRC32C", "Content-Encoding", "Upload-Offset"} {

@@ -12,7 +12,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// bodyRoutes are the routes of databases and buckets that take a JSON body.
+// bodyRoutes returns the routes of databases and buckets that take a JSON body.
 func bodyRoutes() []route {
 	var found []route
 	for _, r := range (&handlers{}).routes() {
@@ -37,8 +37,8 @@ func seedBodies() []string {
 	}
 }
 
-// sendBody sends a body to a route and checks what must hold for any: an
-// answer in the envelope, no server error, and nothing made unless it says so.
+// sendBody sends a body to a route and checks what must hold for any: a response in the envelope, no server error,
+// and nothing created unless it says so.
 func (w *world) sendBody(t *testing.T, r route, id, body string) reply {
 	t.Helper()
 	path := strings.NewReplacer("{id}", id, "{backupId}", "bkp_x").Replace(r.path)
@@ -55,8 +55,7 @@ func (w *world) sendBody(t *testing.T, r route, id, body string) reply {
 	return got
 }
 
-// count returns how many databases and buckets the organization has, by the
-// engine's own records.
+// count returns the number of databases and buckets of the organization, from the engine's own records.
 func (w *world) count(tb testing.TB) int {
 	tb.Helper()
 	usage, err := w.engine.Insight.Usage(&model.Call{Organization: w.org.organization})
@@ -79,8 +78,8 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// TestRandomBodies is the fuzzer for every run of the tests: valid bodies
-// with random faults. Its bucket bodies name a project there is.
+// TestRandomBodies is the fuzzer for every test run: valid bodies with random faults. Its bucket bodies name an
+// existing project.
 func TestRandomBodies(t *testing.T) {
 	w := open(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -100,8 +99,7 @@ func TestRandomBodies(t *testing.T) {
 	}
 }
 
-// randomBody makes a JSON object with fields of the API, right and wrong, and
-// sometimes damages its text.
+// randomBody returns a JSON object with fields of the API, valid and invalid, and sometimes damages its text.
 func randomBody(random *rand.Rand, project string) string {
 	fields := map[string]any{}
 	if random.IntN(3) > 0 {
@@ -161,7 +159,7 @@ func randomText(random *rand.Rand) string {
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
 
-// FuzzJSON compares checkJSON with the decoder: what it lets through decodes.
+// FuzzJSON compares checkJSON with the decoder: what checkJSON accepts can be decoded.
 func FuzzJSON(f *testing.F) {
 	for _, body := range seedBodies() {
 		f.Add([]byte(body))
@@ -180,7 +178,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// pathOf fills a route's parameters in, with what does not exist.
+// pathOf fills in a route's parameters with missing ids.
 func pathOf(r route) string {
 	return strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{key}", "k").Replace(r.path)
 }
@@ -212,8 +210,8 @@ func FuzzQueries(f *testing.F) {
 	})
 }
 
-// FuzzObjectKeys puts an object at any key, in the query, and finds it under
-// exactly that key, in the path; or the key is refused, and nothing is there.
+// FuzzObjectKeys stores an object at any key, in the query, and finds it under exactly that key, in the path; or the
+// key is rejected, and there is no object.
 func FuzzObjectKeys(f *testing.F) {
 	w := open(f)
 	objects := "/buckets/" + w.bucket(f, "keys").ID + "/objects"
@@ -245,7 +243,7 @@ func FuzzObjectKeys(f *testing.F) {
 	})
 }
 
-// FuzzUploadHeaders reads any headers of a resumable upload.
+// FuzzUploadHeaders parses any headers of a resumable upload.
 func FuzzUploadHeaders(f *testing.F) {
 	f.Add("3", "key YS9i,content_type aW1hZ2UvcG5n", "*")
 	f.Add("-1", "filename", "")

@@ -13,14 +13,13 @@ import (
 
 const nobody = "db_00000000000000000000000000"
 
-// TestOrderOfChecks sends requests with more than one fault: the first in the
-// order of DECISIONS is told.
+// TestOrderOfChecks sends requests with more than one fault: the first in the order of DECISIONS is reported.
 func TestOrderOfChecks(t *testing.T) {
 	w := open(t, func(c *core.Config) {
 		c.Rates[model.RateCreateBucket] = core.Rate{Limit: 1, Window: time.Hour}
 	})
 	spent := w.key(t, w.org.organization, access.NewKey{Preset: model.PresetDeveloper})
-	w.do(t, request{method: "POST", path: "/buckets", key: spent, body: `{}`}) // a 422 draws on the budget too
+	w.do(t, request{method: "POST", path: "/buckets", key: spent, body: `{}`}) // a 422 also draws on the budget
 	for _, test := range []struct {
 		name   string
 		in     request
@@ -105,7 +104,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// revoke ends a key, told by its text.
+// revoke revokes the key with the given text.
 func (w *world) revoke(tb testing.TB, text string) {
 	tb.Helper()
 	known := &model.Call{}
@@ -150,8 +149,8 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// TestMethodsOfNoResource sends methods that no resource can have: they are
-// refused with those that the path has, and audited.
+// TestMethodsOfNoResource sends methods that no resource supports: they are rejected with a list of those that the
+// path supports, and audited.
 func TestMethodsOfNoResource(t *testing.T) {
 	w := open(t)
 	for _, test := range []struct{ path, allow string }{
@@ -175,8 +174,7 @@ func TestMethodsOfNoResource(t *testing.T) {
 	}
 }
 
-// TestIsolation asks for everything of one organization with the key of
-// another.
+// TestIsolation requests everything of one organization with the key of another.
 func TestIsolation(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "theirs")
@@ -189,7 +187,7 @@ func TestIsolation(t *testing.T) {
 			path = strings.Replace(path, "{id}", nobody, 1)
 		}
 		if path == r.path {
-			continue // about no single resource
+			continue // not about a single resource
 		}
 		if r.path == "/buckets/{id}/objects" && r.method != "GET" {
 			path += "?key=k"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestImportForm sees that what is wrong with the form of an import is
-// answered with its field, and never with anything of the URL.
+// TestImportForm checks that a malformed import is rejected with the name of its field, and never with any part of
+// the URL.
 func TestImportForm(t *testing.T) {
 	w := open(t)
 	project := w.org.project

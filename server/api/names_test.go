@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// node is an object of a description, as JSON.
+// node is an object of a description in JSON.
 type node = map[string]any
 
-// descriptions are both forms of the description, as a client gets them.
+// descriptions returns both forms of the description, as a client gets them.
 func descriptions(t *testing.T, w *world) map[string]node {
 	t.Helper()
 	docs := map[string]node{}
@@ -37,7 +37,7 @@ func descriptions(t *testing.T, w *world) map[string]node {
 	return docs
 }
 
-// at returns what is at a path of names, nil for nothing.
+// at returns the value at a path of names, or nil.
 func at(tree any, path ...string) any {
 	for _, name := range path {
 		object, _ := tree.(node)
@@ -57,10 +57,9 @@ func objectsAt(tree any, path ...string) map[string]node {
 	return found
 }
 
-// TestGeneratorsCanName holds the description to what generators need: they
-// make a type of each component, and of each record or enumeration without a
-// name a type named after where it is. No two of these names may be one, in any
-// language's spelling.
+// TestGeneratorsCanName checks that the description meets the needs of generators: they make a type of each
+// component, and of each record or enumeration without a name a type named after its position. No two of these names
+// may be equal in any language's spelling.
 func TestGeneratorsCanName(t *testing.T) {
 	for name, doc := range descriptions(t, open(t)) {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +100,8 @@ func TestGeneratorsCanName(t *testing.T) {
 	}
 }
 
-// checkInline reports records and enumerations without a name in a schema. For
-// a map, which no component can be, name is called.
+// checkInline reports records and enumerations without a name in a schema. For a map, which no component can be,
+// name is called.
 func checkInline(t *testing.T, what string, schema node, name func()) {
 	t.Helper()
 	if schema["$ref"] != nil {
@@ -129,7 +128,7 @@ func checkInline(t *testing.T, what string, schema node, name func()) {
 	}
 }
 
-// checkTyped holds an operation to typed parameters, bodies and answers.
+// checkTyped checks that an operation has typed parameters, bodies and responses.
 func checkTyped(t *testing.T, what string, doc, op node) {
 	t.Helper()
 	parameters, _ := op["parameters"].([]any)

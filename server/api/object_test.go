@@ -27,8 +27,7 @@ func escapeAll(key string) string {
 	return b.String()
 }
 
-// TestHostileKeys writes, reads and deletes objects whose keys routers like
-// to clean, by every spelling of the path.
+// TestHostileKeys writes, reads and deletes objects whose keys routers tend to clean, in every spelling of the path.
 func TestHostileKeys(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "hostile")
@@ -74,8 +73,8 @@ func (w *world) buckets(tb testing.TB) []wire.Bucket {
 	return get[[]wire.Bucket](tb, w.do(tb, request{method: "GET", path: "/buckets", key: w.org.full}))
 }
 
-// TestKeysThatCouldBeRewritten sends deletes that a cleaning router, proxy or
-// client would turn into deletes of something else.
+// TestKeysThatCouldBeRewritten sends deletions that a cleaning router, proxy or client would turn into deletions of
+// something else.
 func TestKeysThatCouldBeRewritten(t *testing.T) {
 	w := open(t)
 	bucket, other := w.bucket(t, "bucket"), w.bucket(t, "other")
@@ -151,8 +150,7 @@ func TestBucketDelete(t *testing.T) {
 	}
 }
 
-// TestExpiryNeedsWhatDeletingNeeds: whoever may not delete an object does not
-// have it removed by its age either.
+// TestExpiryNeedsWhatDeletingNeeds: a key that may not delete an object cannot have it removed by expiry either.
 func TestExpiryNeedsWhatDeletingNeeds(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -47,7 +47,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Errorf("%s: %s", name, r.text)
 		}
 	}
-	// What was refused is not kept: once the way is free the same key works.
+	// A rejected request is not kept: once the conflict is gone the same key works.
 	w.do(t, request{method: "DELETE", path: "/buckets/" + made.ID, key: w.org.full})
 	if r := w.makeBucket(t, w.org.full, "k2", "first"); r.status != http.StatusOK {
 		t.Errorf("after a refusal: %s", r.text)
@@ -59,7 +59,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// The key does not let anybody past the gate.
+// The Idempotency-Key does not bypass the gate.
 func TestIdempotencyKeyNeedsTheScopeAgain(t *testing.T) {
 	w := open(t)
 	secret, key, err := w.engine.Access.KeyCreate(&model.Call{Organization: w.org.organization}, newTestKey())
@@ -104,8 +104,8 @@ func TestIdempotencyKeyOfConcurrentCallers(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyOfUploads sends uploads again: the same one is answered as
-// before and stores nothing, another one with the same key is refused.
+// TestIdempotencyKeyOfUploads repeats uploads: the same one gets the same response and stores nothing, another one
+// with the same key is rejected.
 func TestIdempotencyKeyOfUploads(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "files")
@@ -153,7 +153,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	if got := upload("k2", body, contentType); string(got.data) != string(formed.data) || got.header.Get(gate.ReplayedHeader) != "true" {
 		t.Errorf("the same form: %s", got.text)
 	}
-	// What was refused is not kept, and a malformed request is told so first.
+	// A rejected request is not kept, and a malformed one is reported first.
 	bad := map[string]string{gate.OnceHeader: "k3", "X-Checksum-CRC32C": "AAAAAA=="}
 	if got := w.do(t, request{method: "POST", path: path, key: w.org.full, header: bad, body: "three"}); got.status != 422 {
 		t.Errorf("a wrong checksum: %s", got.text)
@@ -166,7 +166,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	}
 }
 
-// Of many that send the same upload at once, one stores it.
+// Of many clients that send the same upload concurrently, one stores it.
 func TestIdempotencyKeyOfUploadsAtOnce(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "files")
@@ -195,7 +195,7 @@ func newTestKey() access.NewKey {
 	return access.NewKey{Name: "test", Preset: model.PresetDeveloper, Source: model.KeySourceOperator}
 }
 
-// answered has the API key's request to a path be answered before.
+// answered stores a response to the API key's request to a path.
 func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 	t.Helper()
 	call := &model.Call{}
@@ -209,10 +209,9 @@ func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 	w.engine.Core.EndOnce(call, []byte(`{"first":"answer"}`))
 }
 
-// TestFormBeforeIdempotencyKey sends, for every operation that takes the header,
-// what is malformed with a key that was used: each is told what is wrong with it,
-// as without the key. What is well-formed and another request is a conflict, and
-// the same request gets the first answer, before anything is looked for.
+// TestFormBeforeIdempotencyKey sends malformed requests with a used key for every operation that takes the header:
+// each gets the error that it gets without the key. A well-formed but different request is a conflict, and the same
+// request gets the first response, before any lookup.
 func TestFormBeforeIdempotencyKey(t *testing.T) {
 	w := open(t)
 	for _, r := range (&handlers{}).routes() {
@@ -250,7 +249,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 		if got := ask(path+"?nonsense=1", valid); got.status != 422 {
 			t.Errorf("%s, unknown parameter: %d %s", r.path, got.status, got.msg)
 		}
-		if r.action == model.ActionImportCreate { // needs a pg_dump here: to lack it is a fault of the form
+		if r.action == model.ActionImportCreate { // needs a pg_dump here: its absence is a fault of the form
 			continue
 		}
 		if status, text := w.plain(t, path, valid, "used"); status != 200 || !strings.Contains(text, `{"first":"answer"}`) {
@@ -259,7 +258,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 	}
 }
 
-// plain sends a request whose answer is no record of the description.
+// plain sends a request whose response is not a record of the description.
 func (w *world) plain(t *testing.T, path, body, once string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, w.server.URL+Prefix+path, strings.NewReader(body))
@@ -280,7 +279,7 @@ func (w *world) plain(t *testing.T, path, body, once string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// A replay draws on the budget, like any request.
+// A replay draws on the budget like any request.
 func TestReplaysDrawOnTheBudget(t *testing.T) {
 	w := open(t, onceEach)
 	if first := w.makeBucket(t, w.org.full, "k", "first"); first.status != 200 {

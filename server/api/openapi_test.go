@@ -22,9 +22,8 @@ func TestDescriptionIsValid(t *testing.T) {
 	}
 }
 
-// TestDescriptionForTools gives both forms of the description to a linter that
-// others use, which finds nothing. Generators are in cli, where there is a whole
-// appliance for what they make.
+// TestDescriptionForTools runs a public linter on both forms of the description, which finds nothing. Generators are
+// tested in cli, which has a whole appliance for the generated clients.
 func TestDescriptionForTools(t *testing.T) {
 	linter, err := filepath.Abs("testdata/node_modules/@redocly/cli/bin/cli.js")
 	if err != nil {

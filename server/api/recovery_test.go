@@ -11,7 +11,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// backedUp makes a database of which there is a backup.
+// backedUp creates a database with a backup.
 func (w *world) backedUp(t *testing.T) (wire.CreatedDatabase, wire.Backup) {
 	t.Helper()
 	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
@@ -37,7 +37,7 @@ func (w *world) backedUp(t *testing.T) (wire.CreatedDatabase, wire.Backup) {
 	})
 }
 
-// askRestore asks for a restore with the fields that are given as JSON.
+// askRestore requests a restore with the given JSON fields.
 func (w *world) askRestore(t *testing.T, database, fields string) reply {
 	t.Helper()
 	return w.do(t, request{
@@ -49,7 +49,7 @@ func targetTime(at time.Time) string {
 	return fmt.Sprintf(`"target_time":%q`, at.Format(time.RFC3339Nano))
 }
 
-// Each time that is answered can be asked for, and means what it was answered as.
+// Each returned time can be requested, and refers to the same state.
 func TestAnsweredTimesCanBeRestored(t *testing.T) {
 	w := start(t)
 	db, b := w.backedUp(t)
@@ -102,8 +102,7 @@ func TestAnsweredTimesCanBeRestored(t *testing.T) {
 	w.awaitAvailable(t, "/databases/"+*op.NewDatabaseID)
 }
 
-// A point that cannot be restored is refused with the window in the message, the
-// ends of which can be.
+// A point that cannot be restored is rejected with the window in the message, whose ends can be restored.
 func TestPointsOutsideTheWindow(t *testing.T) {
 	w := start(t)
 	db, b := w.backedUp(t)

@@ -13,9 +13,8 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// TestRoutesAndOperations holds the two tables together: every operation is
-// routed once (the delete of an object twice: by path and by query), and no
-// path is without one.
+// TestRoutesAndOperations compares the two tables: every operation has one route (the deletion of an object has two:
+// by path and by query), and every path has an operation.
 func TestRoutesAndOperations(t *testing.T) {
 	routed := map[model.Action]int{}
 	for _, r := range (&handlers{}).routes() {
@@ -36,7 +35,7 @@ func TestRoutesAndOperations(t *testing.T) {
 	}
 }
 
-// specification is the endpoints and scopes as the specification has them.
+// specification has the endpoints and scopes of the specification.
 const specification = `
 POST /device/authorize
 POST /device/token
@@ -85,8 +84,7 @@ GET /buckets/{id}/objects/{key} storage:read
 DELETE /buckets/{id}/objects storage:delete
 `
 
-// TestRoutesAndSpecification compares what is served with the specification
-// and its extensions.
+// TestRoutesAndSpecification compares the routes with the specification and its extensions.
 func TestRoutesAndSpecification(t *testing.T) {
 	var got []string
 	for _, r := range (&handlers{}).routes() {
@@ -105,8 +103,7 @@ func TestRoutesAndSpecification(t *testing.T) {
 	}
 }
 
-// TestDescriptionIsWhole checks what the document must say of every
-// operation.
+// TestDescriptionIsWhole checks what the document must contain for every operation.
 func TestDescriptionIsWhole(t *testing.T) {
 	w := open(t)
 	names := map[string]bool{}
@@ -133,8 +130,7 @@ func TestDescriptionIsWhole(t *testing.T) {
 	}
 }
 
-// TestSchemas checks that answers leave no field out, and that values that
-// may be null are documented so.
+// TestSchemas checks that responses omit no field, and that nullable values are documented as such.
 func TestSchemas(t *testing.T) {
 	w := open(t)
 	requests := map[string]bool{}
@@ -147,7 +143,7 @@ func TestSchemas(t *testing.T) {
 	}
 	for name, schema := range w.doc.T.Components.Schemas {
 		for field, property := range schema.Value.Properties {
-			variable := name == "Environment" // one that is not to be set is not null
+			variable := name == "Environment" // an absent variable is not null
 			if !requests["#/components/schemas/"+name] && !variable && !slices.Contains(schema.Value.Required, field) {
 				t.Errorf("%s.%s may be missing; absent is null", name, field)
 			}
@@ -161,7 +157,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// checkClosed sees to it that a body has no room for unknown fields.
+// checkClosed checks that a body permits no unknown fields.
 func checkClosed(t *testing.T, what string, body *openapi3.MediaType) {
 	t.Helper()
 	if body == nil || body.Schema.Ref == "" { // an upload

@@ -22,13 +22,13 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// What is valid, of the kinds whose rules the description can only say in words.
+// Valid values of the kinds whose rules the description can express only in words.
 const (
 	goodPassword = "lavender-Quartz-71-bridge"
 	goodSource   = "postgres://u:" + goodPassword + "@example.com/db"
 )
 
-// words are the rules that the description can only say in words, by field.
+// words are the rules that the description can express only in words, by field.
 var words = map[string]func(text string) bool{
 	"client_name": func(text string) bool { return model.ValidateClientName("", text) == nil },
 	"password": func(text string) bool {
@@ -39,7 +39,7 @@ var words = map[string]func(text string) bool{
 	"key":        func(text string) bool { return model.ValidateObjectKey("", text) == nil },
 }
 
-// edgeTexts are at the edges of the rules of one field or another.
+// edgeTexts are edge cases of the rules of some field.
 var edgeTexts = []string{
 	"", "a", "Ab_9-", "1a", "_a", "-a", "a-", "a b", "a\nb", "é", "postgres", "POSTGRES", "postgresql", "template", "Template1", "public", "none",
 	"nonesuch", "pg_a", "pga", "holdfast", "a_readonly", "a_readonlyx", "abc", "ab", "a..b", "a.-b", "a-.b", "a--b", "a.b", ".ab", "ab.", "xn--a",
@@ -49,9 +49,8 @@ var edgeTexts = []string{
 	"*", `"x"`, "AAAAAA==", "AAAAAAA=", strings.Repeat("A", 43) + "=", strings.Repeat("A", 42) + "==", goodPassword, goodSource,
 }
 
-// TestDescriptionAndServerAgree sends requests at the edges of what the
-// description says: those it refuses are 422, and those it allows are not. A
-// validator of JSON Schema that others use reads the description.
+// TestDescriptionAndServerAgree sends requests at the edges of the description: those it rejects are 422, and those
+// it allows are not. A public JSON Schema validator reads the description.
 func TestDescriptionAndServerAgree(t *testing.T) {
 	a := newAgreement(t)
 	for _, r := range (&handlers{}).routes() {
@@ -91,8 +90,8 @@ func newAgreement(t *testing.T) *agreement {
 	return a
 }
 
-// quickTools has a pg_dump that only says its version: each of some hundred
-// imports asks for that, and none gets as far as running it.
+// quickTools has a pg_dump that only reports its version: each of some hundred imports checks that, and none gets as
+// far as running it.
 func quickTools(t *testing.T) postgres.Search {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 99.0'\n"), 0o755); err != nil {
@@ -110,7 +109,7 @@ func (a *agreement) schema(t *testing.T, pointer string) *jsonschema.Schema {
 	return schema
 }
 
-// judge compares an answer with what the description and the words say.
+// judge compares a response with the description and the rules in words.
 func (a *agreement) judge(t *testing.T, what string, described error, inWords bool, got reply) {
 	t.Helper()
 	if got.status == http.StatusTooManyRequests {
@@ -127,7 +126,7 @@ func (a *agreement) judge(t *testing.T, what string, described error, inWords bo
 	}
 }
 
-// bodies sends bodies with each field at its edges, and each two fields at a few.
+// bodies sends bodies with each field at its edges, and each pair of fields at a few.
 func (a *agreement) bodies(t *testing.T, r route, ref string) {
 	schema := a.schema(t, ref)
 	fields := objectsAt(a.doc, "components", "schemas", strings.TrimPrefix(ref, schemaPrefix), "properties")
@@ -163,7 +162,7 @@ func (a *agreement) bodies(t *testing.T, r route, ref string) {
 	}
 }
 
-// bases are bodies that the server takes, if what they name were there.
+// bases returns bodies that the server accepts if the named resources exist.
 func bases(r route) []node {
 	switch r.action {
 	case model.ActionBackupRestore:
@@ -193,7 +192,7 @@ func without(base node, name string) node {
 	return body
 }
 
-// inWords reports whether a body keeps to what the description says in words.
+// inWords reports whether a body satisfies the rules that the description has in words.
 func inWords(body any) bool {
 	fields, _ := body.(node)
 	for name, value := range fields {
@@ -211,7 +210,7 @@ func inWords(body any) bool {
 	return true
 }
 
-// edges are values at the edges of a schema, on both sides, and of other types.
+// edges returns values at the edges of a schema, on both sides, and of other types.
 func (a *agreement) edges(schema node) []any {
 	schema = a.resolve(schema)
 	values := []any{nil, true, false, 1.0, 1.5, -1.0, []any{}, []any{1.0}, node{}}
@@ -239,7 +238,7 @@ func (a *agreement) edges(schema node) []any {
 	return values
 }
 
-// resolve returns what a reference is to, and leaves out that it may be null.
+// resolve returns the target of a reference, and omits nullability.
 func (a *agreement) resolve(schema node) node {
 	if parts, ok := schema["anyOf"].([]any); ok {
 		schema = parts[0].(node)
@@ -250,7 +249,7 @@ func (a *agreement) resolve(schema node) node {
 	return schema
 }
 
-// few are the values of a field that matter to other fields.
+// few returns the values of a field that matter to other fields.
 func (a *agreement) few(name string, schema node) []any {
 	schema = a.resolve(schema)
 	if values, ok := schema["enum"].([]any); ok {
@@ -307,7 +306,7 @@ func (a *agreement) parameter(t *testing.T, r route, p node, pointer string) {
 	}
 }
 
-// queried is the path of a route with the query it requires.
+// queried returns the path of a route with its required query.
 func queried(r route) string {
 	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
 		return pathOf(r) + "?key=k"
@@ -328,8 +327,7 @@ func asText(value any) (string, bool) {
 	}
 }
 
-// typed returns the text of a parameter as the value that the description is
-// about.
+// typed returns the text of a parameter as the value that the description describes.
 func typed(schema node, text string) any {
 	switch schema["type"] {
 	case "integer":

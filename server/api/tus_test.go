@@ -23,7 +23,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// tusServer serves resumable uploads of a world.
+// tusServer serves a world's resumable uploads.
 func (w *world) tusServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	var handler http.Handler
@@ -33,13 +33,13 @@ func (w *world) tusServer(t *testing.T) *httptest.Server {
 	return s
 }
 
-// tusClient speaks tus by hand.
+// tusClient is a hand-written tus client.
 type tusClient struct {
 	t   *testing.T
 	key string
 }
 
-// do sends a request; header is pairs of a name and a value.
+// do sends a request; header is a list of names and values.
 func (c tusClient) do(method, url, body string, header ...string) *http.Response {
 	c.t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -109,11 +109,11 @@ func TestTus(t *testing.T) {
 	if b := w.buckets(t)[0]; b.ObjectCount != 1 || b.SizeBytes != int64(len(content)) {
 		t.Errorf("%+v", b)
 	}
-	head := c.do("HEAD", location, "") // by who has not heard the answer
+	head := c.do("HEAD", location, "") // by a client that missed the response
 	if h := head.Header; head.StatusCode != 200 || h.Get("Upload-Offset") != h.Get("Upload-Length") || h.Get("Upload-Expires") != "" || h.Get("Upload-Metadata") != "" {
 		t.Errorf("HEAD of a complete upload: %d %v", head.StatusCode, h)
 	}
-	// What changes nothing by itself follows a moment later.
+	// Entries of operations that change nothing follow a moment later.
 	actions := await(t, func() (map[string]int, bool) {
 		actions := map[string]int{}
 		for _, e := range get[[]wire.AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?limit=100", key: w.org.full})) {
@@ -184,7 +184,7 @@ func TestTusRefusals(t *testing.T) {
 	}
 }
 
-// TestTusCreationWithUpload sends the bytes along, and nothing at all.
+// TestTusCreationWithUpload sends the bytes with the creation, and no bytes at all.
 func TestTusCreationWithUpload(t *testing.T) {
 	w := open(t)
 	server, bucket := w.tusServer(t), w.bucket(t, "tus")
@@ -201,7 +201,7 @@ func TestTusCreationWithUpload(t *testing.T) {
 	}
 }
 
-// TestTusBrokenConnection breaks a PATCH off in its middle, and goes on.
+// TestTusBrokenConnection breaks the connection in the middle of a PATCH, and continues.
 func TestTusBrokenConnection(t *testing.T) {
 	w := open(t)
 	server, bucket := w.tusServer(t), w.bucket(t, "tus")
@@ -227,7 +227,7 @@ func TestTusBrokenConnection(t *testing.T) {
 		}
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		answer := c.patch(location, offset, content[offset:]) // 423 while the broken one holds it
+		answer := c.patch(location, offset, content[offset:]) // 423 while the broken one still holds it
 		if answer.StatusCode == 204 {
 			break
 		}
@@ -241,7 +241,7 @@ func TestTusBrokenConnection(t *testing.T) {
 	}
 }
 
-// TestTusRace sends the same bytes from many clients at once.
+// TestTusRace sends the same bytes from many clients concurrently.
 func TestTusRace(t *testing.T) {
 	w := open(t)
 	server, bucket := w.tusServer(t), w.bucket(t, "tus")
@@ -268,7 +268,7 @@ func TestTusRace(t *testing.T) {
 	}
 }
 
-// TestTusJSClient uploads with the client most people use, and has it resume.
+// TestTusJSClient uploads with the most common client, and has it resume.
 func TestTusJSClient(t *testing.T) {
 	if _, err := os.Stat("testdata/node_modules/tus-js-client"); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("tus-js-client is not there: npm install --prefix server/api/testdata, as .ci/run does")

@@ -102,7 +102,7 @@ func TestUploadIfNoneMatch(t *testing.T) {
 	}
 }
 
-// form writes a multipart body.
+// multipartBody writes a multipart body.
 func multipartBody(parts ...[3]string) (contentType string, body *bytes.Buffer) {
 	body = &bytes.Buffer{}
 	m := multipart.NewWriter(body)
@@ -174,8 +174,7 @@ func TestUploadMultipart(t *testing.T) {
 	}
 }
 
-// TestUploadIsStreamed sends an object much larger than what may be
-// allocated for it, with and without a length.
+// TestUploadIsStreamed sends an object much larger than the allocation limit, with and without a length.
 func TestUploadIsStreamed(t *testing.T) {
 	w := open(t, func(c *core.Config) { c.MaxObjectBytes = 1 << 30 })
 	bucket := w.bucket(t, "streams")
@@ -211,7 +210,7 @@ func TestUploadTooLarge(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they are and returns the answer, nil when there is none.
+// raw sends bytes unchanged and returns the response, or nil.
 func (w *world) raw(tb testing.TB, head, body string, hangUp bool) *http.Response {
 	tb.Helper()
 	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
@@ -254,8 +253,8 @@ func TestUploadThatEndsEarly(t *testing.T) {
 	}
 }
 
-// TestExpectContinue sees to it that a client that waits for leave to send is
-// refused before it sends, and let send when all is well.
+// TestExpectContinue checks that a client that waits for permission to send is rejected before it sends, and may
+// send if the request is valid.
 func TestExpectContinue(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "expect")
@@ -284,7 +283,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// deadlines are connections that remember until when they may be read.
+// deadlines are connections that record their read deadline.
 type deadlines struct{ net.Listener }
 
 func (d deadlines) Accept() (net.Conn, error) {
@@ -302,8 +301,8 @@ func (c *deadlineConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// While a body comes it may not stand still, and at its end nothing is left of
-// that: the server watches the connection then, and would cancel the request.
+// A body must not stall, and at its end the deadline is cleared: the server watches the connection then, and would
+// cancel the request.
 func TestDeadlineEndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	type connKey struct{}
@@ -313,7 +312,7 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 		if _, err := body.Read(make([]byte, 2)); err != nil || conn.until.Load().IsZero() || body.ended {
 			t.Errorf("in the middle: until %v, %v", conn.until.Load(), err)
 		}
-		for range 2 { // who wants to see that there is no more reads once more
+		for range 2 { // a reader that checks for the end reads once more
 			body.moved = time.Time{}
 			if _, err := io.ReadAll(body); err != nil || !conn.until.Load().IsZero() || !body.ended {
 				t.Errorf("at the end: until %v, %v", conn.until.Load(), err)

@@ -18,8 +18,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// scrape returns what Prometheus would be given by an appliance to which a
-// little has happened.
+// scrape returns what Prometheus would get from an appliance with some activity.
 func scrape(t *testing.T) string {
 	t.Helper()
 	e, err := engine.Open(core.Config{DataDir: t.TempDir(), AuditKeep: 100, Advice: advice.Defaults()})
@@ -64,14 +63,14 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// No metric has an id for a label: there could be any number of them.
+// No metric has an id as a label: the number of ids is unbounded.
 func TestNoIDsAreLabels(t *testing.T) {
 	if id := regexp.MustCompile(`"(org|db|key|bucket|bkp|proj)_[0-9a-z]`).FindString(scrape(t)); id != "" {
 		t.Errorf("a label begins with %s", id)
 	}
 }
 
-// What the dashboard and the alert rules name is what there is.
+// The dashboard and the alert rules name only existing metrics.
 func TestFilesNameMetricsThereAre(t *testing.T) {
 	there := map[string]bool{}
 	for line := range strings.Lines(scrape(t)) {

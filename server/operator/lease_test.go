@@ -36,7 +36,7 @@ type appliance struct {
 	stop    func() error // waits for the end
 }
 
-// short are the timeouts of the tests: a lease outlasts all of them.
+// short returns the timeouts of the tests: a lease outlasts all of them.
 func short() server.Timeouts {
 	return server.Timeouts{ReadHeader: 200 * time.Millisecond, Read: 200 * time.Millisecond, Idle: 200 * time.Millisecond, Drain: 2 * time.Second}
 }
@@ -91,7 +91,7 @@ func serve(t *testing.T, e *engine.Engine) *appliance {
 	return a
 }
 
-// take takes a sandbox over the operator's socket, as the command does.
+// take takes a sandbox over the operator's socket, like the command.
 func (a *appliance) take(t *testing.T) *sandbox.Lease {
 	t.Helper()
 	dial := func(ctx context.Context) (net.Conn, error) {
@@ -105,7 +105,7 @@ func (a *appliance) take(t *testing.T) *sandbox.Lease {
 	return lease
 }
 
-// databases returns the records of all.
+// databases returns all database records.
 func (a *appliance) databases(t *testing.T) []databases.View {
 	t.Helper()
 	list, err := a.Databases.List(a.call(t, model.ActionDatabaseList), core.Page{Limit: 10})
@@ -150,8 +150,8 @@ func TestLeaseOutlastsTimeouts(t *testing.T) {
 	}
 }
 
-// TestLeaseOfADeletedDatabase deletes a database that is held: its holder learns
-// why, before the database is stopped.
+// TestLeaseOfADeletedDatabase deletes a database in use: its holder learns the reason before the database is
+// stopped.
 func TestLeaseOfADeletedDatabase(t *testing.T) {
 	t.Parallel()
 	a := startAppliance(t)
@@ -162,8 +162,8 @@ func TestLeaseOfADeletedDatabase(t *testing.T) {
 	wantLost(t, lease, "the database was deleted")
 }
 
-// TestLeaseEndsBesideAnotherRequest stops an appliance while a request on its
-// address takes longer than it waits for: the lease ends in order all the same.
+// TestLeaseEndsBesideAnotherRequest stops an appliance while a request on its address takes longer than the drain
+// timeout: the lease still ends in order.
 func TestLeaseEndsBesideAnotherRequest(t *testing.T) {
 	t.Parallel()
 	a := startAppliance(t)
@@ -212,7 +212,7 @@ func (a *appliance) bucket(t *testing.T) string {
 	return b.ID
 }
 
-// wantLost checks that a lease has ended, why, and that its removal went well.
+// wantLost checks that a lease has ended for that reason, and that its removal succeeded.
 func wantLost(t *testing.T, lease *sandbox.Lease, why string) {
 	t.Helper()
 	select {

@@ -101,7 +101,7 @@ func failure(n int) model.Event {
 	}
 }
 
-// A receiver that knows the secret can check who sent what and when.
+// A receiver that knows the secret can verify the sender, the content and the time.
 func TestSignedMessage(t *testing.T) {
 	r := newReceiver(t)
 	s, file := open(t, r.URL+"/hook?token=hidden", &bytes.Buffer{})
@@ -132,8 +132,7 @@ func TestSignedMessage(t *testing.T) {
 	}
 }
 
-// What fails is tried again with the same id, and nothing of the URL is
-// logged.
+// A failed delivery is retried with the same id, and no part of the URL is logged.
 func TestRetries(t *testing.T) {
 	for name, status := range map[string]int{"error": http.StatusInternalServerError, "redirect": http.StatusFound} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +155,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A receiver that is away costs nothing but what is old: the newest are kept.
+// An unreachable receiver costs only old messages: the newest are kept.
 func TestQueueIsBounded(t *testing.T) {
 	r := newReceiver(t)
 	r.status.Store(http.StatusServiceUnavailable)
@@ -171,7 +170,7 @@ func TestQueueIsBounded(t *testing.T) {
 		for _, m := range got {
 			ids[m.header.Get("webhook-id")] = true
 		}
-		for n := 2*maxWaiting + 1; n < 3*maxWaiting; n++ { // one may have been on its way meanwhile
+		for n := 2*maxWaiting + 1; n < 3*maxWaiting; n++ { // one may have been in transit meanwhile
 			if !ids[fmt.Sprintf("evt_%d", n)] {
 				return false
 			}
