@@ -67,8 +67,8 @@ func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
 	})
 }
 
-// Chunk reads one chunk into dst, which must have the capacity of a whole chunk. A whole chunk is cached for a
-// caller that is about to write an overlay on it.
+// Chunk reads one chunk into dst, which must have the capacity of a whole chunk. It caches the whole chunk that it
+// reads, the base of an overlay or the chunk itself, for a caller that is about to write an overlay on it.
 func (rd *Reader) Chunk(ref Ref, dst []byte) ([]byte, error) {
 	e, err := rd.r.entry(ref)
 	if err != nil {
