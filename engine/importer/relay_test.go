@@ -37,7 +37,9 @@ func TestRelayAfterASlowWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Host, cfg.Port, cfg.Database, cfg.User, cfg.Password = "127.0.0.1", uint16(o.Spec.Config.Port), "app", "boss", o.password.Reveal()
-	cfg.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) { return slowConn{conn, &slow}, nil }
+	cfg.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		return slowConn{conn, &slow}, nil
+	}
 	conn, err := pgx.ConnectConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
