@@ -42,8 +42,8 @@
 // random, so that blob content cannot be mistaken for records when those before it are damaged. Reads are verified:
 // bytes that differ from what was written are ErrDamaged.
 //
-// A process appends only to segments that it created. At the end of a segment a crash may leave zeros, which fill
-// its last page, and any part of the last batch, which was never acknowledged. The bytes after an incomplete record
+// A process appends only to segments that it created. At the end of a segment a crash may leave zeros that were written
+// ahead, and any part of the last batch, which was never acknowledged. The bytes after an incomplete record
 // are therefore ignored, unless they contain the first record of a batch: a batch begins after the sync of the
 // previous one, so the record was complete and is damaged.
 //

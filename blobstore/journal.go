@@ -35,11 +35,20 @@ type segment struct {
 	number uint32
 	mark   mark
 	pageWriter
+	laid  int64 // up to here the file has bytes: zeros after offset
 	batch uint32
 }
 
 // writeSize is the maximum size of a write, in bytes.
 const writeSize = 1 << 20
+
+// zerosAhead is how many zeros are written after the records of a small batch. The next batches overwrite them, so they
+// become durable without a new size and new blocks in the file system, which costs more than the bytes.
+// docs/decisions/0010-tricks.md has the figures.
+const zerosAhead = 1 << 20
+
+// zeros are as many as are written at a time.
+var zeros = durable.NewBuffer(256 << 10)
 
 // append makes records durable, in order and without others between them, and delivers them.
 func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
@@ -53,7 +62,11 @@ func (j *journal) write(records []*record) error {
 	}
 	s := j.current
 	before := s.offset()
-	if err := j.writeRecords(s, records); err != nil {
+	err := j.writeRecords(s, records)
+	if err == nil && s.offset() > s.laid {
+		err = s.layZeros(s.offset()-before, j.size)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
 	}
 	if err := j.store.sync(s.file); err != nil {
@@ -75,6 +88,26 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 		}
 	}
 	return s.flush()
+}
+
+// layZeros writes zeros after a batch of that size that went beyond the last ones, within the size of a segment. Large
+// batches gain nothing by them. If the disk has no space for them, it may still have some for records.
+func (s *segment) layZeros(batch, size int64) error {
+	s.laid = pageEnd(s.offset())
+	if batch > zerosAhead/4 {
+		return nil
+	}
+	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.laid < past; {
+		n, err := s.mode.WriteAt(s.file, zeros.Bytes[:min(int64(len(zeros.Bytes)), past-s.laid)], s.laid)
+		if isFull(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.laid += int64(n)
+	}
+	return nil
 }
 
 // end abandons the current segment and truncates it to its acknowledged records: failed ones must not reappear at
@@ -107,6 +140,7 @@ func (j *journal) roll() error {
 // start makes a new segment and its name durable.
 func (j *journal) start(s *segment) error {
 	line := []byte(segmentLine(s.number, s.mark))
+	s.laid = pageEnd(int64(len(line)))
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
@@ -120,7 +154,7 @@ func (j *journal) path(number uint32) string {
 	return filepath.Join(j.dir, directoryName(number))
 }
 
-// seal ends the current segment. Zeros fill its last page.
+// seal ends the current segment and cuts off the zeros after its last record.
 func (j *journal) seal() error {
 	s := j.current
 	if s == nil {
@@ -129,6 +163,9 @@ func (j *journal) seal() error {
 	j.current = nil
 	if err := s.file.Close(); err != nil {
 		return fmt.Errorf("close journal segment: %w", err)
+	}
+	if s.laid > s.offset() {
+		_ = j.store.fs.Truncate(j.path(s.number), s.offset())
 	}
 	return nil
 }
