@@ -69,7 +69,7 @@ func (j *journal) write(records []*record) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
 	}
-	if err := j.store.sync(s.file); err != nil {
+	if err := j.store.syncFile(s.file); err != nil {
 		return errors.Join(fmt.Errorf("sync journal: %w", err), j.end(before))
 	}
 	s.batch++
@@ -144,7 +144,7 @@ func (j *journal) start(s *segment) error {
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
-	if err := j.store.sync(s.file); err != nil {
+	if err := j.store.syncFile(s.file); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
 	return j.store.syncDir(j.dir)

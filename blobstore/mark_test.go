@@ -45,8 +45,8 @@ func TestForgedRecord(t *testing.T) {
 		}
 		s.Close()
 		path := filepath.Join(dir, "journal", directoryName(at.Segment()))
-		flipByte(t, path, at.offset())                      // the record before it
-		flipByte(t, path, segment.offset()-forged.size()-1) // and the end of its own note
+		flipByte(t, path, at.offset())                                    // the record before it
+		flipByte(t, path, segment.offset()-int64(len(forged.bytes(m)))-1) // and the end of its own note
 		var notes []string
 		openStore(t, dir, Options{Deliver: collect(&notes)})
 		if slices.Contains(notes, "forged") != known {

@@ -87,7 +87,7 @@ func (p *Part) Write(b []byte) (int, error) {
 
 // Sync makes the written bytes durable. It returns their number and their CRC-32C.
 func (p *Part) Sync() (size int64, crc uint32, err error) {
-	if err := p.store.sync(p.file); err != nil {
+	if err := p.store.syncFile(p.file); err != nil {
 		return 0, 0, fmt.Errorf("sync part: %w", err)
 	}
 	return p.size, p.crc, nil

@@ -62,8 +62,6 @@ type record struct {
 	first    bool // of its batch
 }
 
-func (r *record) size() int64 { return recordHeader + int64(len(r.note)) + int64(len(r.blob)) }
-
 // header returns the record's header in a segment with mark m. Note and blob follow it.
 func (r *record) header(m mark) (h [recordHeader]byte) {
 	copy(h[:], m[:])

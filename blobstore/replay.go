@@ -70,7 +70,7 @@ func (j *journal) replay(number uint32, opts Options) error {
 		return fmt.Errorf("open journal segment: %w", err)
 	}
 	defer h.Close()
-	if err := j.store.sync(h); err != nil {
+	if err := j.store.syncFile(h); err != nil {
 		return fmt.Errorf("sync journal: %w", err)
 	}
 	var entries []Entry

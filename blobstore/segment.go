@@ -30,14 +30,15 @@ const maxOpenSegments = 128
 // segmentFiles are segments kept open to read single records: opening one takes four times as long as reading a
 // small record.
 type segmentFiles struct {
-	mu   sync.RWMutex // held shared during a read
-	open map[uint32]*os.File
+	mu      sync.RWMutex // not held while the disk is read
+	open    map[uint32]*os.File
+	forgets int // how often forget was called
 }
 
 // read calls fn with an open segment.
 func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error) error {
 	s.mu.RLock()
-	f := s.open[number]
+	f, forgets := s.open[number], s.forgets
 	s.mu.RUnlock()
 	if f != nil {
 		if err := fn(f); !errors.Is(err, os.ErrClosed) { // closed before it was read
@@ -51,7 +52,7 @@ func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error)
 	err = fn(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, gone := os.Lstat(path); s.open[number] != nil || gone != nil {
+	if s.open[number] != nil || s.forgets != forgets { // the segment may have been removed
 		f.Close()
 		return err
 	}
@@ -66,6 +67,7 @@ func (s *segmentFiles) read(number uint32, path string, fn func(*os.File) error)
 func (s *segmentFiles) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgets++
 	s.closeAll()
 }
 

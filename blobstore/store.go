@@ -186,28 +186,31 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// sync syncs a file or a directory. A failure makes the store read-only, because the success of another sync would
-// mean nothing. A full disk affects only the data that the caller has just written and then discards.
-func (s *Store) sync(h durable.Handle) error {
+// syncFile syncs a file. A failure makes the store read-only, because the success of another sync would mean nothing.
+// A full disk does not: it affects only the data that the caller has just written and then discards.
+func (s *Store) syncFile(h durable.Handle) error { return s.sync(h, isFull) }
+
+// sync syncs h and makes the store read-only if that fails, unless harmless reports true for the error.
+func (s *Store) sync(h durable.Handle, harmless func(error) bool) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
 	err := h.Sync()
-	if err != nil && !isFull(err) {
+	if err != nil && !harmless(err) {
 		s.broken.CompareAndSwap(nil, &err)
 	}
 	return err
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the names in a directory durable. Any failure makes the store read-only, because the directory may
+// hold names that other callers wrote.
 func (s *Store) syncDir(path string) error {
 	d, err := s.fs.OpenDir(path)
 	if err != nil {
 		return fmt.Errorf("open directory to sync: %w", err)
 	}
 	defer d.Close()
-	if err := s.sync(d); err != nil {
-		s.broken.CompareAndSwap(nil, &err) // a full disk too: others' names may be in it
+	if err := s.sync(d, func(error) bool { return false }); err != nil {
 		return fmt.Errorf("sync %s: %w", filepath.Base(path), err)
 	}
 	return nil

@@ -193,7 +193,7 @@ func (w *Writer) syncBytes() error {
 	if _, err := w.file.WriteAt(w.sums.trailer(w.size), w.size); err != nil {
 		return fmt.Errorf("write blob: %w", err)
 	}
-	if err := w.store.sync(w.file); err != nil {
+	if err := w.store.syncFile(w.file); err != nil {
 		return fmt.Errorf("sync blob: %w", err)
 	}
 	err := w.file.Close()
