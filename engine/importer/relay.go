@@ -35,14 +35,9 @@ const relays = 999
 // openRelay creates a socket below dir, which must be private, and takes over the session conn. It passes no bytes
 // before start. The caller closes the relay.
 func openRelay(ctx context.Context, dir string, conn *pgconn.PgConn) (*relay, error) {
-	// After a write that took long, pgconn reads in the background and would take
-	// what the server answers to the client.
-	if err := conn.SyncConn(ctx); err != nil {
-		return nil, fmt.Errorf("take over session: %w", err)
-	}
-	session, err := conn.Hijack()
+	session, err := takeOver(ctx, conn)
 	if err != nil {
-		return nil, fmt.Errorf("take over session: %w", err)
+		return nil, err
 	}
 	r := &relay{session: session}
 	for r.port = 1; r.port <= relays; r.port++ {
@@ -55,6 +50,19 @@ func openRelay(ctx context.Context, dir string, conn *pgconn.PgConn) (*relay, er
 		return nil, errors.Join(fmt.Errorf("open relay: %w", err), session.Conn.Close())
 	}
 	return r, nil
+}
+
+// takeOver takes the session from conn, which is unusable afterwards. After a write that took long, pgconn reads in the
+// background, and would take the next answer of the server; SyncConn ends that.
+func takeOver(ctx context.Context, conn *pgconn.PgConn) (*pgconn.HijackedConn, error) {
+	if err := conn.SyncConn(ctx); err != nil {
+		return nil, fmt.Errorf("take over session: %w", err)
+	}
+	session, err := conn.Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take over session: %w", err)
+	}
+	return session, nil
 }
 
 // start lets the client in.

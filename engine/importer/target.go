@@ -41,12 +41,9 @@ func openExecutor(ctx context.Context, open Target) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.PgConn().SyncConn(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("take over session: %w", err), conn.Close(context.WithoutCancel(ctx)))
-	}
-	session, err := conn.PgConn().Hijack()
+	session, err := takeOver(ctx, conn.PgConn())
 	if err != nil {
-		return nil, fmt.Errorf("take over session: %w", err)
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
 	x := &executor{session: session}
 	if err := x.execute(ctx, targetSession); err != nil {
