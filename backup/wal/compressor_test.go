@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
@@ -13,25 +14,40 @@ import (
 	"holdfast/internal/testenv"
 )
 
+// fullDisk is an archive on a disk that has no space for compressed segments.
+type fullDisk struct {
+	archive *Archive
+	writer  *Writer
+	fs      *faultfs.FS       // Arm(nil) makes space
+	wal     *xlogtest.Builder // several segments
+	segment *xlogtest.Builder // the first of them
+}
+
+func newFullDisk(t *testing.T) fullDisk {
+	t.Helper()
+	d := fullDisk{wal: longWAL(4, nil), fs: &faultfs.FS{Err: syscall.ENOSPC}}
+	var err error
+	if d.archive, d.writer, err = openWriter(filepath.Join(t.TempDir(), "wal"), d.fs); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.archive.Close() })
+	d.fs.Arm(func(_ int, verb, path string) bool {
+		return verb == "create" && strings.HasSuffix(path, compressedSuffix+durable.NewSuffix)
+	})
+	d.segment = &xlogtest.Builder{Start: d.wal.Start}
+	d.segment.Write(d.wal.Bytes()[:smallSegment])
+	return d
+}
+
 // TestFullDiskWhileCompressing checks that sessions that begin and end while a segment cannot be compressed do not
 // prevent its later compression.
 func TestFullDiskWhileCompressing(t *testing.T) {
 	t.Parallel()
-	b := longWAL(4, nil)
-	fsys := &faultfs.FS{Err: syscall.ENOSPC}
-	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	d := newFullDisk(t)
+	a, w, b := d.archive, d.writer, d.wal
 	defer w.Close()
-	fsys.Arm(func(_ int, verb, path string) bool {
-		return verb == "create" && strings.HasSuffix(path, compressedSuffix+durable.NewSuffix)
-	})
-	part := &xlogtest.Builder{Start: b.Start}
-	part.Write(b.Bytes()[:smallSegment])
 	for range 3 {
-		if err := appendAll(w, part, func(xlog.LSN) {}); err != nil {
+		if err := appendAll(w, d.segment, func(xlog.LSN) {}); err != nil {
 			t.Fatal(err)
 		}
 		w.compressor.wait()
@@ -39,7 +55,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 	if w.compressor.failure() == nil {
 		t.Error("a segment was compressed on a full disk")
 	}
-	fsys.Arm(nil)
+	d.fs.Arm(nil)
 	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,4 +78,31 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 	if sizes := a.Sizes(1); sizes.Segments != 1 {
 		t.Errorf("%d segments are left, want the newest", sizes.Segments)
 	}
+}
+
+// TestCompressorRetriesAfterAStart checks that a compression that failed at a start is tried again.
+func TestCompressorRetriesAfterAStart(t *testing.T) {
+	t.Parallel()
+	d := newFullDisk(t)
+	a, w, b := d.archive, d.writer, d.wal
+	if err := appendAll(w, d.segment, func(xlog.LSN) {}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, "the disk is full", func() bool { return w.compressor.failure() != nil })
+	if err := w.Close(); err != nil { // the receiver is closed, and opened again
+		t.Fatal(err)
+	}
+	w, err := a.Writer(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Start(1, b.Start); err != nil {
+		t.Fatal(err)
+	}
+	if w.compressor.failure() == nil {
+		t.Fatal("compressed on a full disk")
+	}
+	d.fs.Arm(nil) // there is space again, and the server is idle
+	testenv.Within(t, compressRetry+15*time.Second, "compressed", func() bool { return w.compressor.failure() == nil })
 }
