@@ -298,10 +298,10 @@ func (s *Service) RemoveBackups(database string) error {
 		return err
 	}
 	s.archives.open.Delete(database)
-	s.measured.Delete(database)
 	if err := s.databases.Discard(s.BackupDirectory(database), database+"-backups"); err != nil {
 		return fmt.Errorf("remove backups: %w", err)
 	}
+	s.measured.Delete(database)
 	return nil
 }
 

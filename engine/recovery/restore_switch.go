@@ -1,0 +1,192 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/backup"
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// SwitchGeneration replaces the running instance with one on the new data directory. The commit in the middle is the
+// switch: by then the old instance has stopped and the new one has not accepted writes, so no crash loses what either
+// has acknowledged. The next start rolls back a switch interrupted before the commit and finishes one interrupted after
+// it. The caller rolls back if the new instance does not start.
+func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
+	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
+		return err
+	}
+	next, err := s.RecordSwitch(db.ID, s.describeSwitch(db, op.Generation))
+	if err != nil {
+		return err
+	}
+	startCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	defer cancel()
+	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
+		return fmt.Errorf("start restored instance: %w", err)
+	}
+	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: recorded later
+		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
+	}
+	if err := s.ReceiveWAL(next); err != nil {
+		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
+	}
+	s.backUpSoon(db.ID)
+	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the samples are of the replaced data
+	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
+		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
+			s.core.Log.Error("remove data replaced earlier", "database", db.ID, "error", err)
+		}
+	}
+	return nil
+}
+
+// tryDrain archives the last WAL that the stopped instance of a database wrote and
+// reports whether the archive then has all its commits, which needs a clean
+// shutdown.
+func (s *Service) tryDrain(db model.Database) bool {
+	err := s.drain(db)
+	if err != nil {
+		s.core.Log.Warn("what the replaced data committed last may be missing in the archive", "database", db.ID, "generation", db.Generation, "reason", err)
+	}
+	return err == nil
+}
+
+func (s *Service) drain(db model.Database) error {
+	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, db.Generation))
+	if err != nil {
+		return err
+	}
+	archive, err := s.WALArchive(db.ID)
+	if err != nil {
+		return err
+	}
+	if err := archive.Drain(db.Generation, s.serverWAL(db), shutdown.Timeline, shutdown.Checkpoint); err != nil {
+		return err
+	}
+	// The archive ends with a whole record.
+	return archive.Covers(db.Generation, shutdown.Timeline, shutdown.Checkpoint, shutdown.Checkpoint+1)
+}
+
+// describeSwitch describes the switch from db, whose instance has stopped, to a generation: whether all WAL of the old
+// one is archived, and where in the WAL the new one continues. That is the fork point, or the shutdown checkpoint if
+// the generation served before. RecordSwitch sets the time.
+func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
+	next := model.Served{Generation: generation, Undrained: !s.tryDrain(db)}
+	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, generation))
+	if err != nil {
+		s.core.Log.Warn("where the WAL goes on after a switch is not known", "database", db.ID, "generation", generation, "reason", err)
+		return next
+	}
+	next.Timeline, next.LSN = int(shutdown.Timeline), shutdown.Checkpoint.String()
+	back := generation == firstGeneration || slices.ContainsFunc(db.Served, func(it model.Served) bool { return it.Generation == generation })
+	if archive, err := s.WALArchive(db.ID); err == nil && !back {
+		if known, err := archive.Generation(generation); err == nil && known.Parent != nil {
+			next.LSN = known.Parent.Fork.String()
+		}
+	}
+	return next
+}
+
+// RecordSwitch commits that a generation is now the current one.
+func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
+	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
+	next.Since = now
+	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
+		return tx.Databases().Update(id, func(d *model.Database) error {
+			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention)}
+			d.Generation = next.Generation
+			d.Served = append(d.Served, next)
+			if d.Rebuild {
+				d.Rebuild, d.Replaced = false, nil
+			}
+			return nil
+		})
+	})
+}
+
+// RevertSwitch stops the instance and reverts RecordSwitch, if that was committed. On a full disk it waits for free
+// space: a start that used the new generation would lose what the old one acknowledges from here on. If RevertSwitch
+// fails, the next start recovers the operation.
+func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error {
+	if err := s.databases.StopInstance(ctx, before.ID); err != nil {
+		return err
+	}
+	if now, err := s.databases.Record(before.ID); err != nil || now.Generation == before.Generation {
+		return err
+	}
+	revert := func(tx *meta.Tx) error {
+		return tx.Databases().Change(before.ID, func(d *model.Database) {
+			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
+		})
+	}
+	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {
+		return err
+	}
+	return s.core.RecordOnceSpace(ctx, revert)
+}
+
+// rollBackSwitch returns the database to its state before the operation; switched says that its instance was stopped.
+// If the old data does not start either, the operation ends while retries continue in the background: a running
+// operation would block all others on the database.
+func (s *Service) rollBackSwitch(
+	ctx context.Context, db model.Database, op model.DatabaseOperation, switched bool, cause error,
+) error {
+	if switched {
+		if err := s.RevertSwitch(ctx, db); err != nil {
+			return err
+		}
+		if err := s.databases.StartDatabase(ctx, db); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			cause = errors.Join(cause, err)
+		}
+	}
+	return s.endRolledBack(db, op, cause)
+}
+
+// endRolledBack removes what an operation has built and records its end.
+func (s *Service) endRolledBack(db model.Database, op model.DatabaseOperation, cause error) error {
+	removeErr := s.RemoveBuilt(db, op)
+	_, err := s.databases.ConcludeOperation(s.databases.RollBack(db, op), op, cause)
+	return errors.Join(removeErr, err)
+}
+
+// RemoveBuilt removes the data directory that the operation was building. It
+// keeps the one that an undo would have brought back.
+func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) error {
+	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
+		return nil
+	}
+	if err := s.databases.Discard(s.databases.DataDirectory(db.ID, op.Generation), fmt.Sprintf("%s-%d", db.ID, op.Generation)); err != nil {
+		return fmt.Errorf("remove unfinished data directory: %w", err)
+	}
+	return nil
+}
+
+// DropReplaced removes the data that a restore replaced, unless the database is
+// busy: then the next sweep does it.
+func (s *Service) DropReplaced(id string) error {
+	release, err := s.core.Claims.Take(id, "a clean-up")
+	if err != nil {
+		return nil // busy: the next sweep is soon enough
+	}
+	defer release()
+	db, err := s.databases.Record(id)
+	if err != nil || db.Replaced == nil {
+		return err
+	}
+	if err := s.core.Change(s.core.System(model.ActionReplacedExpire, db.Organization, databases.DatabaseResource(db)), func(tx *meta.Tx) error {
+		return tx.Databases().Change(id, func(d *model.Database) { d.Replaced = nil })
+	}); err != nil {
+		return err
+	}
+	return databases.RemoveDirectory(s.databases.DataDirectory(id, db.Replaced.Generation))
+}
