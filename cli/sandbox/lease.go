@@ -151,10 +151,6 @@ func next(events *json.Decoder) (last bool, err error) {
 	}
 }
 
-// Lost returns a channel that is closed when the sandbox has ended, or is about
-// to be removed, while it is held.
-func (l *Lease) Lost() <-chan struct{} { return l.lost }
-
 // Why returns why the sandbox is lost, or nil while it is held. After Release it
 // has no meaning.
 func (l *Lease) Why() error {
