@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -92,7 +91,7 @@ type piece struct {
 
 // run reads all files, pg_control last.
 func (c *copying) run(ctx context.Context) error {
-	if err := parallel.Do(ctx, min(runtime.GOMAXPROCS(0), maxWorkers), c.pieces, c.work); err != nil {
+	if err := parallel.Do(ctx, min(parallel.Processors(), maxWorkers), c.pieces, c.work); err != nil {
 		return err
 	}
 	if err := c.damage(); err != nil {

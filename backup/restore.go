@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 
 	"holdfast/backup/repository"
@@ -80,7 +79,7 @@ func (r *restoring) run(ctx context.Context, workers int) error {
 		return err
 	}
 	if workers <= 0 {
-		workers = min(2*runtime.GOMAXPROCS(0), maxWorkers)
+		workers = min(2*parallel.Processors(), maxWorkers)
 	}
 	if err := parallel.Do(ctx, workers, r.pieces, r.work); err != nil {
 		return err

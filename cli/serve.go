@@ -44,6 +44,7 @@ func newServe() *cobra.Command {
 			if err := c.load(cmd.Flags()); err != nil {
 				return err
 			}
+			server.TuneRuntime()
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -57,7 +56,7 @@ func (r *Repository) Verify(ctx context.Context, progress func(done, total int64
 			return Report{}, err
 		}
 	}
-	if err := parallel.Do(ctx, runtime.GOMAXPROCS(0), slices.Values(v.all), v.packs); err != nil {
+	if err := parallel.Do(ctx, parallel.Processors(), slices.Values(v.all), v.packs); err != nil {
 		return Report{}, fmt.Errorf("verify backups: %w", err)
 	}
 	for _, id := range ids {

@@ -3,10 +3,11 @@ package repository
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"holdfast/internal/parallel"
 )
 
 // Writer writes the chunks and the manifest of one backup. Several goroutines may fill its Pieces at once. It ends
@@ -65,7 +66,7 @@ func (r *Repository) begin() (*Writer, error) {
 func newEncoder() (*zstd.Encoder, error) {
 	// The window must come before the level: SpeedFastest halves a default window.
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(ChunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)))
+		zstd.WithEncoderCRC(false), zstd.WithEncoderConcurrency(parallel.Processors()))
 	if err != nil {
 		return nil, fmt.Errorf("compress chunks: %w", err)
 	}

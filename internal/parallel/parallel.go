@@ -4,8 +4,13 @@ package parallel
 import (
 	"context"
 	"iter"
+	"runtime"
 	"sync"
 )
+
+// Processors returns the number of processors that computations can use. GOMAXPROCS may be higher, for goroutines that
+// wait in system calls.
+func Processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 // Do runs n workers, hands items out to them, and returns when all have ended. The first error of a worker ends the
 // context of the others. Do returns that error, or the cause if ctx ended.
