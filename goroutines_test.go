@@ -21,7 +21,7 @@ func goroutines() map[string]string {
 		"holdfast/cli/sandbox.whileHeld":               "the function it returns waits",
 		"holdfast/engine/imports.keepAccount":          "the function it returns waits",
 		"holdfast/engine/core.startAuditQueue":         "close waits",
-		"holdfast/engine/recovery.startFed":            "waits before it returns",
+		"holdfast/engine/recovery.startWithWAL":        "waits before it returns",
 		"holdfast/engine/importer.pipe":                "waits before it returns",
 		"holdfast/engine/meta.Open":                    "Close waits",
 		"holdfast/engine/postgres.dump":                "waits before it returns",

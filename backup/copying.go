@@ -210,7 +210,7 @@ func (c *copying) excludeUnlogged(ctx context.Context) error {
 			}
 			read[dir] = true
 		}
-		if now.isMadeAnew(f.entry.Path) {
+		if now.isRecreated(f.entry.Path) {
 			f.gone = true
 		}
 	}

@@ -43,7 +43,7 @@ func (l *listing) directory(dir string) error {
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		if isExcluded(name) || l.isMadeAnew(name) {
+		if isExcluded(name) || l.isRecreated(name) {
 			continue
 		}
 		if err := l.entry(name, e); err != nil {
@@ -71,9 +71,9 @@ func (l *listing) read(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// isMadeAnew reports whether PostgreSQL recreates a file: it belongs to a temporary relation, or to an unlogged one
+// isRecreated reports whether PostgreSQL recreates a file: it belongs to a temporary relation, or to an unlogged one
 // and is not its init fork.
-func (l *listing) isMadeAnew(name string) bool {
+func (l *listing) isRecreated(name string) bool {
 	f, ok := parseRelation(name)
 	return ok && (f.temp || f.fork != "init" && l.unlogged[path.Join(path.Dir(name), f.number)])
 }

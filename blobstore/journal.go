@@ -35,8 +35,8 @@ type segment struct {
 	number uint32
 	mark   mark
 	pageWriter
-	laid  int64 // up to here the file has bytes: zeros after offset
-	batch uint32
+	zerosEnd int64 // up to here the file has bytes: zeros after offset
+	batch    uint32
 }
 
 // writeSize is the maximum size of a write, in bytes.
@@ -63,8 +63,8 @@ func (j *journal) write(records []*record) error {
 	s := j.current
 	before := s.offset()
 	err := j.writeRecords(s, records)
-	if err == nil && s.offset() > s.laid {
-		err = s.layZeros(s.offset()-before, j.size)
+	if err == nil && s.offset() > s.zerosEnd {
+		err = s.writeZeros(s.offset()-before, j.size)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
@@ -90,22 +90,22 @@ func (j *journal) writeRecords(s *segment, records []*record) error {
 	return s.flush()
 }
 
-// layZeros writes zeros after a batch of that size that went beyond the last ones, within the size of a segment. Large
+// writeZeros writes zeros after a batch of that size that went beyond the last ones, within the size of a segment. Large
 // batches gain nothing by them. If the disk has no space for them, it may still have some for records.
-func (s *segment) layZeros(batch, size int64) error {
-	s.laid = pageEnd(s.offset())
+func (s *segment) writeZeros(batch, size int64) error {
+	s.zerosEnd = pageEnd(s.offset())
 	if batch > zerosAhead/4 {
 		return nil
 	}
-	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.laid < past; {
-		n, err := s.mode.WriteAt(s.file, zeros.Bytes[:min(int64(len(zeros.Bytes)), past-s.laid)], s.laid)
+	for past := pageEnd(min(s.offset()+zerosAhead, size)); s.zerosEnd < past; {
+		n, err := s.mode.WriteAt(s.file, zeros.Bytes[:min(int64(len(zeros.Bytes)), past-s.zerosEnd)], s.zerosEnd)
 		if isFull(err) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		s.laid += int64(n)
+		s.zerosEnd += int64(n)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (j *journal) roll() error {
 // start makes a new segment and its name durable.
 func (j *journal) start(s *segment) error {
 	line := []byte(segmentLine(s.number, s.mark))
-	s.laid = pageEnd(int64(len(line)))
+	s.zerosEnd = pageEnd(int64(len(line)))
 	if err := errors.Join(s.write(line), s.flush()); err != nil {
 		return fmt.Errorf("begin journal segment: %w", err)
 	}
@@ -164,7 +164,7 @@ func (j *journal) seal() error {
 	if err := s.file.Close(); err != nil {
 		return fmt.Errorf("close journal segment: %w", err)
 	}
-	if s.laid > s.offset() {
+	if s.zerosEnd > s.offset() {
 		_ = j.store.fs.Truncate(j.path(s.number), s.offset())
 	}
 	return nil

@@ -81,7 +81,7 @@ func (a *appliance) beginChange(t testing.TB, action model.Action, id string, ch
 	t.Helper()
 	call := a.call(action)
 	a.edit(t, id, func(d *model.Database) {
-		d.PendingChange = &model.PendingChange{Entry: *a.Core.Entry(call, nil), Once: call.Once, Settings: d.Settings}
+		d.PendingChange = &model.PendingChange{Entry: *a.Core.Entry(call, nil), Idempotent: call.Idempotent, Settings: d.Settings}
 		change(d)
 	})
 }

@@ -40,7 +40,7 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 	dir := filepath.Join(e.Core.Config.DataDir, movingDir)
 	databases, releaseFiles, err := e.prepareMove(ctx, call, dir)
 	if err != nil {
-		return errors.Join(core.NoRoom(err), os.RemoveAll(dir))
+		return errors.Join(core.ExplainDiskFull(err), os.RemoveAll(dir))
 	}
 	defer releaseFiles()
 	m := move.Manifest{Version: e.Core.Config.Version, CreatedAt: e.Core.Clock()}

@@ -14,13 +14,13 @@ import (
 	"holdfast/internal/durable"
 )
 
-// arrivingDir is the directory below the new data directory into which an appliance
+// importDir is the directory below the new data directory into which an appliance
 // is unpacked. While it exists, the rest of the data directory is incomplete.
-const arrivingDir = "arriving"
+const importDir = "arriving"
 
-// refuseHalfArrived refuses a data directory with an interrupted import.
-func refuseHalfArrived(dir string) error {
-	if core.Absent(dir, arrivingDir) {
+// refuseInterruptedImport refuses a data directory with an interrupted import.
+func refuseInterruptedImport(dir string) error {
+	if core.Absent(dir, importDir) {
 		return nil
 	}
 	return fmt.Errorf("the data directory %s holds half of an appliance, whose import was cut off: begin `holdfast admin import-all` again", dir)
@@ -30,49 +30,49 @@ func refuseHalfArrived(dir string) error {
 // takes effect once the archive is completely read, verified and durable; the metadata come last. An interrupted import
 // can be started again over its remains.
 func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
-	if err := prepareArrival(dir); err != nil {
+	if err := prepareImport(dir); err != nil {
 		return move.Manifest{}, err
 	}
-	arriving := filepath.Join(dir, arrivingDir)
-	m, err := move.Read(r, arriving)
+	unpacked := filepath.Join(dir, importDir)
+	m, err := move.Read(r, unpacked)
 	if err == nil {
-		err = reconcileArrival(arriving)
+		err = reconcileImport(unpacked)
 	}
 	if err == nil {
-		err = durable.SyncTree(arriving)
+		err = durable.SyncTree(unpacked)
 	}
 	if err != nil {
-		return m, errors.Join(err, os.RemoveAll(arriving))
+		return m, errors.Join(err, os.RemoveAll(unpacked))
 	}
-	return m, arrive(dir, arriving)
+	return m, publishImport(dir, unpacked)
 }
 
-// prepareArrival checks that dir is empty and clears what an interrupted import left.
-func prepareArrival(dir string) error {
+// prepareImport checks that dir is empty and clears what an interrupted import left.
+func prepareImport(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
-	if len(entries) > 0 && core.Absent(dir, arrivingDir) {
+	if len(entries) > 0 && core.Absent(dir, importDir) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be moved into an empty one", dir)
 	}
 	for _, entry := range entries { // an interrupted import left them: the directory was empty before it
-		if entry.Name() != arrivingDir {
+		if entry.Name() != importDir {
 			if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	arriving := filepath.Join(dir, arrivingDir)
-	if err := errors.Join(os.RemoveAll(arriving), os.Mkdir(arriving, 0o700)); err != nil {
+	unpacked := filepath.Join(dir, importDir)
+	if err := errors.Join(os.RemoveAll(unpacked), os.Mkdir(unpacked, 0o700)); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	return durable.SyncDir(durable.OS{}, dir)
 }
 
-// reconcileArrival marks the databases that arrived as backups for a rebuild, and drops references to replaced data,
+// reconcileImport marks the databases that arrived as backups for a rebuild, and drops references to replaced data,
 // which an archive does not contain.
-func reconcileArrival(dir string) error {
+func reconcileImport(dir string) error {
 	for _, name := range []string{core.MetadataFile, core.KeyFile} {
 		if core.Absent(dir, name) {
 			return fmt.Errorf("%w: it has no %s", move.ErrDamaged, name)
@@ -82,10 +82,10 @@ func reconcileArrival(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(reconcileArrived(db, dir), db.Close())
+	return errors.Join(reconcileImported(db, dir), db.Close())
 }
 
-func reconcileArrived(db *meta.DB, dir string) error {
+func reconcileImported(db *meta.DB, dir string) error {
 	var databases []model.Database
 	if err := db.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(d model.Database) error {
@@ -109,10 +109,10 @@ func reconcileArrived(db *meta.DB, dir string) error {
 	})
 }
 
-// arrive moves everything to its place, the metadata last, and removes the
+// publishImport moves everything to its place, the metadata last, and removes the
 // directory arriving, which completes the import.
-func arrive(dir, arriving string) error {
-	entries, err := os.ReadDir(arriving)
+func publishImport(dir, unpacked string) error {
+	entries, err := os.ReadDir(unpacked)
 	if err != nil {
 		return err
 	}
@@ -120,15 +120,15 @@ func arrive(dir, arriving string) error {
 		if entry.Name() == core.MetadataFile {
 			continue
 		}
-		if err := os.Rename(filepath.Join(arriving, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
+		if err := os.Rename(filepath.Join(unpacked, entry.Name()), filepath.Join(dir, entry.Name())); err != nil {
 			return err
 		}
 	}
 	if err := durable.SyncDir(durable.OS{}, dir); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(arriving, core.MetadataFile), filepath.Join(dir, core.MetadataFile)); err != nil {
+	if err := os.Rename(filepath.Join(unpacked, core.MetadataFile), filepath.Join(dir, core.MetadataFile)); err != nil {
 		return err
 	}
-	return errors.Join(durable.SyncDir(durable.OS{}, dir), os.Remove(arriving), durable.SyncDir(durable.OS{}, dir))
+	return errors.Join(durable.SyncDir(durable.OS{}, dir), os.Remove(unpacked), durable.SyncDir(durable.OS{}, dir))
 }

@@ -143,7 +143,7 @@ func TestClockLeap(t *testing.T) {
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, 30*time.Second)
 	sweep(true)
 	a.Core.Guard.Mu.Lock()
-	a.Core.Guard.Looked = a.Core.Guard.Looked.Add(-core.ClockGrace)
+	a.Core.Guard.UpdatedAt = a.Core.Guard.UpdatedAt.Add(-core.ClockGrace)
 	a.Core.Guard.Mu.Unlock()
 	sweep(false)
 	if told() {

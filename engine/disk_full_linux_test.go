@@ -25,7 +25,7 @@ func TestEndedWithoutAWord(t *testing.T) {
 		{t.TempDir(), ended, model.CodeInternal, ""},
 	} {
 		e := &Engine{Core: &core.Core{Config: core.Config{DataDir: c.dir}}}
-		err := core.NoRoom(e.Core.ExplainFailed(c.err))
+		err := core.ExplainDiskFull(e.Core.ExplainFailed(c.err))
 		if model.CodeOf(err) != c.code || !strings.Contains(model.PublicMessage(err), c.message) || !errors.Is(err, c.err) {
 			t.Errorf("%v in %s is %v (%s), %q", c.err, c.dir, err, model.CodeOf(err), model.PublicMessage(err))
 		}

@@ -45,7 +45,7 @@ func Open(cfg core.Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := errors.Join(refuseHalfArrived(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
+	if err := errors.Join(refuseInterruptedImport(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	db, err := meta.Open(filepath.Join(cfg.DataDir, core.MetadataFile))

@@ -32,7 +32,7 @@ func beginOnce(t *testing.T, a *appliance, key, content string) (*model.Call, st
 	t.Helper()
 	call := a.call(model.ActionBucketCreate)
 	call.Repeatable = &model.Repeatable{Key: key, Route: onceRoute, Content: []byte(content)}
-	err := a.Core.OnlyOnce(call)
+	err := a.Core.ClaimIdempotencyKey(call)
 	call.Repeatable = nil // the operation would claim it again
 	if first, ok := errors.AsType[*core.FirstAnswer](err); ok {
 		return call, string(first.Data), nil
@@ -65,7 +65,7 @@ func TestOnceAfterACrash(t *testing.T) {
 	if _, _, err := beginOnce(t, next, "done", "x"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), b.ID) {
 		t.Errorf("what was done: %v", err)
 	}
-	if call, answer, err := beginOnce(t, next, "undone", "x"); err != nil || answer != "" || call.Once == "" {
+	if call, answer, err := beginOnce(t, next, "undone", "x"); err != nil || answer != "" || call.Idempotent == "" {
 		t.Errorf("what was not done: %q, %v", answer, err)
 	}
 }
@@ -82,7 +82,7 @@ func TestOnceKeepsAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Core.EndOnce(call, []byte(secret))
+	a.Core.EndIdempotent(call, []byte(secret))
 	next := a.reopenFiles(t)
 	if _, answer, err := beginOnce(t, next, "k", secret); err != nil || answer != secret {
 		t.Errorf("the answer is %q, %v", answer, err)
@@ -98,7 +98,7 @@ func TestOnceKeepsAnswers(t *testing.T) {
 	if call, answer, err := beginOnce(t, next, "k", "other"); err != nil || answer != "" {
 		t.Errorf("a day later: %q, %v", answer, err)
 	} else {
-		next.Core.EndOnce(call, nil)
+		next.Core.EndIdempotent(call, nil)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestOnceIsBounded(t *testing.T) {
 		}
 	}
 	kept := func() (count int) {
-		if err := a.Core.ExpireOnce(); err != nil {
+		if err := a.Core.ExpireIdempotent(); err != nil {
 			t.Fatal(err)
 		}
 		_ = a.Core.Meta.View(func(tx *meta.Tx) error {
@@ -170,7 +170,7 @@ func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	}
 	undone := a.call(model.ActionObjectUpload)
 	undone.Repeatable = &model.Repeatable{Key: "undone", Route: "POST /v1/buckets/" + b.ID + "/objects"}
-	if err := a.Core.OnlyOnceStreamed(undone, nil); err != nil {
+	if err := a.Core.ClaimIdempotencyKeyStreamed(undone, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := beginUpload(t, a, b.ID, "done", "first"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {

@@ -25,11 +25,11 @@ func (e *Engine) PutInto(t *testing.T, id string, status model.DatabaseStatus) (
 	case model.DatabaseAvailable:
 		return func() {}
 	case model.DatabaseUnavailable:
-		e.Databases.InstanceChanged(id, postgres.StateDown, "it is being brought back")
-		return func() { e.Databases.InstanceChanged(id, postgres.StateRunning, "") }
+		e.Databases.HandleInstanceState(id, postgres.StateDown, "it is being brought back")
+		return func() { e.Databases.HandleInstanceState(id, postgres.StateRunning, "") }
 	case model.DatabaseFailed:
-		e.Databases.InstanceChanged(id, postgres.StateFailed, "it does not start")
-		return func() { e.Databases.InstanceChanged(id, postgres.StateRunning, "") }
+		e.Databases.HandleInstanceState(id, postgres.StateFailed, "it does not start")
+		return func() { e.Databases.HandleInstanceState(id, postgres.StateRunning, "") }
 	}
 	free, err := e.Core.Claims.Take(id, "a test")
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 type adviceItem struct {
 	model.Recommendation
 	// About and Remedy are pages: of the resource, and where the user can act.
-	About, Remedy place
+	About, Remedy pageLink
 	Facts         []fact
 }
 
-// place is a link to a page of the console; without Href it is only a name.
-type place struct{ Href, Name string }
+// pageLink is a link to a page of the console; without Href it is only a name.
+type pageLink struct{ Href, Name string }
 
 // fact is a figure in support of a recommendation.
 type fact struct{ Name, Value string }
@@ -28,26 +28,26 @@ type fact struct{ Name, Value string }
 func newAdvice(all []model.Recommendation) []adviceItem {
 	items := make([]adviceItem, len(all))
 	for i, r := range all {
-		items[i] = adviceItem{Recommendation: r, About: placeOf(r), Remedy: remedyFor(r), Facts: factsOf(r.Evidence)}
+		items[i] = adviceItem{Recommendation: r, About: pageLinkOf(r), Remedy: remedyFor(r), Facts: factsOf(r.Evidence)}
 	}
 	return items
 }
 
-// placeOf returns the page of the resource that a recommendation is about.
-func placeOf(r model.Recommendation) place {
+// pageLinkOf returns the page of the resource that a recommendation is about.
+func pageLinkOf(r model.Recommendation) pageLink {
 	switch r.Resource.Type {
 	case model.ResourceDatabase:
-		return place{"/databases/" + r.Resource.ID, r.Resource.Name}
+		return pageLink{"/databases/" + r.Resource.ID, r.Resource.Name}
 	case model.ResourceBackup:
 		if database := databaseOf(r); database != "" {
-			return place{"/databases/" + database + "/backups/" + r.Resource.ID, r.Resource.Name}
+			return pageLink{"/databases/" + database + "/backups/" + r.Resource.ID, r.Resource.Name}
 		}
 	case model.ResourceKey:
-		return place{"/keys/" + r.Resource.ID, r.Resource.Name}
+		return pageLink{"/keys/" + r.Resource.ID, r.Resource.Name}
 	case model.ResourceObject:
-		return place{"/buckets/" + r.Resource.ID, r.Resource.Name}
+		return pageLink{"/buckets/" + r.Resource.ID, r.Resource.Name}
 	}
-	return place{Name: r.Resource.Name}
+	return pageLink{Name: r.Resource.Name}
 }
 
 // databaseOf returns the id of the database that a recommendation is about,
@@ -69,33 +69,33 @@ func databaseOf(r model.Recommendation) string {
 
 // remedyFor returns the page on which a user can do what the recommended
 // request does.
-func remedyFor(r model.Recommendation) place {
+func remedyFor(r model.Recommendation) pageLink {
 	if r.Action == nil {
 		if database := databaseOf(r); database != "" && r.Category == model.CategoryBackup {
-			return place{"/databases/" + database + "/backups", "Go to its backups"}
+			return pageLink{"/databases/" + database + "/backups", "Go to its backups"}
 		}
-		return place{}
+		return pageLink{}
 	}
 	if database := databaseOf(r); database != "" {
 		path := "/databases/" + database
 		switch {
 		case strings.HasSuffix(r.Action.Path, "/backups"), strings.HasSuffix(r.Action.Path, "/recovery"):
-			return place{path + "/backups", "Go to its backups"}
+			return pageLink{path + "/backups", "Go to its backups"}
 		case strings.HasSuffix(r.Action.Path, "/allowlist"):
-			return place{path + "/access", "Go to its network"}
+			return pageLink{path + "/access", "Go to its network"}
 		case strings.HasSuffix(r.Action.Path, "/rls"):
-			return place{path + "/tables", "Go to its row security"}
+			return pageLink{path + "/tables", "Go to its row security"}
 		case strings.HasSuffix(r.Action.Path, "/restart"):
-			return place{path + "/settings", "Go to its settings"}
+			return pageLink{path + "/settings", "Go to its settings"}
 		}
 	}
 	switch r.Action.Path {
 	case "/v1/account/api-keys":
-		return place{"/keys", "Go to the API keys"}
+		return pageLink{"/keys", "Go to the API keys"}
 	case "/v1/account/usage":
-		return place{"/settings", "Go to what is used"}
+		return pageLink{"/settings", "Go to what is used"}
 	}
-	return place{}
+	return pageLink{}
 }
 
 // factsOf formats the evidence of a recommendation for people.
@@ -149,7 +149,7 @@ const advicePage = 20
 // adviceData is what advice.html shows.
 type adviceData struct {
 	listPage[model.Recommendation]
-	Of place // the database, if the page is limited to one
+	Of pageLink // the database, if the page is limited to one
 }
 
 // Advice returns the recommendations of this page in displayable form.
@@ -169,7 +169,7 @@ func (req *request) advice() (answer, error) {
 			return answer{}, err
 		}
 		req.call.Resource = about
-		data.Of = place{"/databases/" + db.ID, db.Name}
+		data.Of = pageLink{"/databases/" + db.ID, db.Name}
 		all = adviceOn(all, db.ID)
 	}
 	data.listPage = listPageOf(all, asked, advicePage)
@@ -181,8 +181,8 @@ func adviceOn(all []model.Recommendation, database string) []model.Recommendatio
 	return slices.DeleteFunc(slices.Clone(all), func(r model.Recommendation) bool { return databaseOf(r) != database })
 }
 
-// gravest is the number of recommendations on pages about other things.
-const gravest = 4
+// mostSevere is the number of recommendations on pages about other things.
+const mostSevere = 4
 
 // adviceBrief holds the most severe recommendations, and the number of all.
 type adviceBrief struct {
@@ -193,13 +193,13 @@ type adviceBrief struct {
 
 // newAdviceBrief shortens a list of recommendations for the page here.
 func newAdviceBrief(all []model.Recommendation, here, path string) adviceBrief {
-	brief := adviceBrief{Items: newAdvice(all[:min(len(all), gravest)]), Count: len(all)}
+	brief := adviceBrief{Items: newAdvice(all[:min(len(all), mostSevere)]), Count: len(all)}
 	for i := range brief.Items {
 		if brief.Items[i].About.Href == here { // the link would lead to this page
-			brief.Items[i].About = place{}
+			brief.Items[i].About = pageLink{}
 		}
 	}
-	if len(all) > gravest {
+	if len(all) > mostSevere {
 		brief.More = path
 	}
 	return brief

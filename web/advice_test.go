@@ -40,7 +40,7 @@ func TestAdviceLeadsSomewhere(t *testing.T) {
 		{model.Resource{}, call("/v1/account/usage"), "", "/settings"},
 	} {
 		r := model.Recommendation{Resource: tt.about, Action: tt.action}
-		if got := placeOf(r).Href; got != tt.place {
+		if got := pageLinkOf(r).Href; got != tt.place {
 			t.Errorf("%v is at %q, want %q", tt.about, got, tt.place)
 		}
 		if got := remedyFor(r).Href; got != tt.remedy {

@@ -126,7 +126,7 @@ func (req *request) serve(h handler, audited bool) {
 	case err != nil:
 		req.fail(a, err)
 	case a.redirect != "":
-		req.leadTo(a.redirect)
+		req.redirectTo(a.redirect)
 	case a.page != "":
 		req.render(http.StatusOK, a, "")
 	}
@@ -149,9 +149,9 @@ func (req *request) readForm() error {
 	return nil
 }
 
-// leadTo redirects to a URL. http.Redirect would clean the path, which changes
+// redirectTo redirects to a URL. http.Redirect would clean the path, which changes
 // an object's key to another's.
-func (req *request) leadTo(to string) {
+func (req *request) redirectTo(to string) {
 	req.w.Header().Set("Location", to)
 	req.w.WriteHeader(http.StatusSeeOther)
 }

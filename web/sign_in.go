@@ -75,7 +75,7 @@ func (req *request) askToSignIn() {
 		query.Set("next", next)
 	}
 	to := url.URL{Path: signInPath, RawQuery: query.Encode()}
-	req.leadTo(to.String())
+	req.redirectTo(to.String())
 }
 
 // localPath returns the path to open after signing in: always a path of the

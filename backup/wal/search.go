@@ -78,8 +78,8 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 		return nil
 	case s.next == 0 && sum.maxTime <= target:
 		s.last, s.lastIn = Point{}, n
-		s.stamped(sum.maxTime)
-		s.stamped(sum.lastTime)
+		s.noteTime(sum.maxTime)
+		s.noteTime(sum.lastTime)
 		return nil
 	case s.next != 0 && sum.minTime > target:
 		s.ahead = max(s.ahead, sum.maxTime)
@@ -105,12 +105,12 @@ func (s *search) commit(at, before Point, stamp, target int64) {
 		// Out of order: it returned after a commit with a later timestamp.
 	default:
 		s.last, s.lastIn, s.next = at, 0, 0
-		s.stamped(stamp)
+		s.noteTime(stamp)
 	}
 }
 
-// stamped records the timestamp of a wanted commit, and discards timestamps from before the clock was set back.
-func (s *search) stamped(stamp int64) {
+// noteTime records the timestamp of a wanted commit, and discards timestamps from before the clock was set back.
+func (s *search) noteTime(stamp int64) {
 	if s.lastTime-stamp > clockSlack.Microseconds() {
 		s.lastTime = stamp
 	}

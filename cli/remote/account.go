@@ -72,7 +72,7 @@ func newBilling(s *session) *cobra.Command {
 		return shows(t, func(w io.Writer, b wire.Billing) {
 			details(w, "plan", b.Plan, "status", string(b.Status), "due", strings.TrimSpace(fmt.Sprintf("%d.%02d %s",
 				b.AmountDueCents/100, b.AmountDueCents%100, text(b.Currency))),
-				"trial until", moment(b.Trial.EndsAt))
+				"trial until", formatTime(b.Trial.EndsAt))
 		})(t.api.GetBilling(t.ctx))
 	})
 }
@@ -126,7 +126,7 @@ func newAudit(s *session) *cobra.Command {
 				about = strings.TrimSpace(text(e.Resource.Name) + " " + text(e.Resource.ID))
 			}
 			outcome := strings.TrimSpace(string(e.Outcome) + " " + text(e.ErrorCode))
-			rows = append(rows, []string{moment(&e.At), e.Action, about, outcome, actor(e.Actor), text(e.IP)})
+			rows = append(rows, []string{formatTime(&e.At), e.Action, about, outcome, actor(e.Actor), text(e.IP)})
 		}
 		return t.table(map[string]any{"has_next": more}, entries, "nothing was done yet", []string{"AT", "ACTION", "ABOUT", "OUTCOME", "BY", "FROM"}, rows)
 	})

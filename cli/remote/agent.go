@@ -28,7 +28,7 @@ func statusDetails(w io.Writer, s wire.Status) {
 	}
 	details(w,
 		"organization", s.Organization.Name, "appliance", "version "+s.Server.Version,
-		"last backup", moment(s.Backups.NewestCompletedAt), "last verified", moment(s.Backups.NewestVerifiedAt),
+		"last backup", formatTime(s.Backups.NewestCompletedAt), "last verified", formatTime(s.Backups.NewestVerifiedAt),
 		"without backup", strings.Join(unprotected, ", "),
 		"storage", fmt.Sprintf("%d buckets, %d objects, %s", s.Storage.Buckets, s.Storage.Objects, size(s.Storage.SizeBytes)),
 		"disk free", size(s.Usage.Host.DiskFreeBytes))
@@ -57,7 +57,7 @@ func newRecommendations(s *session) *cobra.Command {
 				printRecommendation(w, r)
 			}
 			if len(all) == 0 {
-				t.remark("there is nothing to be done")
+				t.note("there is nothing to be done")
 			}
 		})
 	})

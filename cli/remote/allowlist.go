@@ -55,7 +55,7 @@ func (t *task) replaceAllowlist(db wire.Database, entries []string) error {
 		return err
 	}
 	if list.SessionsTerminated > 0 {
-		t.remark("%d sessions that are no longer allowed were ended", list.SessionsTerminated)
+		t.note("%d sessions that are no longer allowed were ended", list.SessionsTerminated)
 	}
 	return t.show(list, func(w io.Writer) { t.allowlistDetails(w, list) })
 }
@@ -65,7 +65,7 @@ func (t *task) allowlistDetails(w io.Writer, list wire.Allowlist) {
 		fmt.Fprintln(w, printable(entry))
 	}
 	if len(list.Entries) == 0 {
-		t.remark("nobody may connect; `holdfast db allowlist add` lets somebody in")
+		t.note("nobody may connect; `holdfast db allowlist add` lets somebody in")
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *task) printBackup(w io.Writer, db wire.Database, b wire.Backup) {
 	case wire.BackupFailed:
 	default:
 		fmt.Fprintf(w, "backup %s of %s is %s\n", b.ID, db.Name, b.Status)
-		t.remark("`holdfast backup get %s %s` shows how far it is", db.Name, b.ID)
+		t.note("`holdfast backup get %s %s` shows how far it is", db.Name, b.ID)
 	}
 }
 
@@ -103,10 +103,10 @@ func newBackupGet(s *session) *cobra.Command {
 		return t.show(b, func(w io.Writer) {
 			details(w,
 				"id", b.ID, "type", string(b.Type), "status", backupStatus(b), "error", text(b.Error),
-				"started", moment(&b.StartedAt), "completed", moment(b.CompletedAt), "expires", orNever(moment(b.ExpiresAt)),
+				"started", formatTime(&b.StartedAt), "completed", formatTime(b.CompletedAt), "expires", orNever(formatTime(b.ExpiresAt)),
 				"pinned", yesNo(b.Pinned), "pin reason", text(b.PinReason),
 				"size", sizeOr(b.SizeBytes), "stored", sizeOr(b.StoredBytes), "PostgreSQL", text(b.PostgresVersion),
-				"verification", string(b.Verification.Status), "verified", moment(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
+				"verification", string(b.Verification.Status), "verified", formatTime(b.Verification.VerifiedAt), "", text(b.Verification.Detail))
 		})
 	})
 }
@@ -148,7 +148,7 @@ func newBackupRestore(s *session) *cobra.Command {
 			in := wire.RestoreBackup{Mode: new(wire.RestoreInPlace)}
 			if name != "" {
 				in = wire.RestoreBackup{Mode: new(wire.RestoreNew), Name: &name}
-			} else if err := t.confirm("replace the data of %s by that of %s, and remove what an earlier restore replaced", db.Name, moment(&b.StartedAt)); err != nil {
+			} else if err := t.confirm("replace the data of %s by that of %s, and remove what an earlier restore replaced", db.Name, formatTime(&b.StartedAt)); err != nil {
 				return err
 			}
 			op, err := t.api.RestoreBackup(t.ctx, db.ID, b.ID, in)
@@ -181,7 +181,7 @@ func (t *task) follow(db wire.Database, op wire.Operation, err error, wait bool,
 	if !wait {
 		return t.show(op, func(w io.Writer) {
 			fmt.Fprintf(w, "%s has begun (%s)\n", act, op.ID)
-			t.remark("`holdfast recovery status %s` shows how far it is", db.Name)
+			t.note("`holdfast recovery status %s` shows how far it is", db.Name)
 		})
 	}
 	m := t.meter(act)

@@ -59,7 +59,7 @@ func bucketDetails(w io.Writer, b wire.Bucket) {
 	}
 	details(w,
 		"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
-		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", moment(&b.CreatedAt))
+		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", formatTime(&b.CreatedAt))
 }
 
 func newBucketUpdate(s *session) *cobra.Command {

@@ -46,7 +46,7 @@ func (a *authorityFile) showDriver(t *task, database, driver string) error {
 func (t *task) databaseConnection(database string, o client.ConnectionOptions) (wire.Connection, error) {
 	c, err := t.api.GetDatabaseConnection(t.ctx, database, o)
 	if err == nil && c.Message != nil {
-		t.remark("%s (`holdfast db rotate-password`)", *c.Message)
+		t.note("%s (`holdfast db rotate-password`)", *c.Message)
 	}
 	return c, err
 }

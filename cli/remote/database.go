@@ -70,7 +70,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 		return t.show(created, func(w io.Writer) {
 			fmt.Fprintf(w, "created %s (%s), PostgreSQL %s at %s:%d\n",
 				created.Name, created.ID, text(created.Version), created.Host, created.Port)
-			t.remark("`holdfast db psql %s` connects, `holdfast db url %s` shows the URL", created.Name, created.Name)
+			t.note("`holdfast db psql %s` connects, `holdfast db url %s` shows the URL", created.Name, created.Name)
 		})
 	})
 	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --user owner --with-password < password.txt"
@@ -100,7 +100,7 @@ func databaseDetails(w io.Writer, db wire.Database) {
 		"status", doing(db), "reason", text(db.StatusReason), "phase", phase,
 		"PostgreSQL", text(db.Version), "address", fmt.Sprintf("%s:%d", db.Host, db.Port),
 		"owner", db.DBUser, "size", sizeOr(db.SizeBytes), "connections", connections,
-		"last backup", moment(db.LatestBackupAt), "created", moment(&db.CreatedAt))
+		"last backup", formatTime(db.LatestBackupAt), "created", formatTime(&db.CreatedAt))
 }
 
 func newDatabaseDelete(s *session) *cobra.Command {
@@ -141,7 +141,7 @@ func newRotatePassword(s *session) *cobra.Command {
 		func(t *task, db wire.Database, _ []string) error {
 			return shows(t, func(w io.Writer, rotated wire.RotatedConnection) {
 				fmt.Fprintf(w, "%s has a new password; %d sessions were ended\n", db.Name, rotated.SessionsTerminated)
-				t.remark("`holdfast db url %s` shows the new URL", db.Name)
+				t.note("`holdfast db url %s` shows the new URL", db.Name)
 			})(t.api.RotateDatabasePassword(t.ctx, db.ID, wire.RotatePassword{TerminateSessions: &terminate}))
 		})
 	cmd.Flags().BoolVar(&terminate, "terminate-sessions", false, "end the sessions that logged in with the old one")

@@ -142,7 +142,7 @@ func (src downloadSource) check(sum checksum) error {
 // a partial download.
 func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) error {
 	if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-		return &unfit{name, "exists already and is not a file"}
+		return &skippedName{name, "exists already and is not a file"}
 	}
 	partial := src.partial(name)
 	file, err := openPartial(root, partial)
@@ -156,7 +156,7 @@ func (t *task) save(root *os.Root, name string, src downloadSource, m *meter) er
 		return fmt.Errorf("read %s: %w", partial, err)
 	}
 	if offset > 0 {
-		t.remark("going on with %s after %s", src.name, size(offset))
+		t.note("going on with %s after %s", src.name, size(offset))
 		m.add(offset)
 	}
 	err = t.fetch(src, offset, io.MultiWriter(file, sum), m)

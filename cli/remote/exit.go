@@ -74,7 +74,7 @@ func ExitCode(err error) int {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.code
 	}
-	if _, named := errors.AsType[*unfit](err); named {
+	if _, named := errors.AsType[*skippedName](err); named {
 		return exitUsage
 	}
 	if errors.Is(err, context.Canceled) {

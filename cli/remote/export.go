@@ -75,9 +75,9 @@ func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
 		case wait && failure != nil:
 			return x, failure
 		case failure != nil:
-			t.remark("this one is older: %v", failure)
+			t.note("this one is older: %v", failure)
 		case !wait:
-			t.remark("the export after the newest backup is %s; --wait waits for it", x.Newer.Status)
+			t.note("the export after the newest backup is %s; --wait waits for it", x.Newer.Status)
 		}
 	}
 	if x.Status != wire.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
@@ -93,7 +93,7 @@ type savedExport struct {
 }
 
 func (t *task) saveExport(db wire.Database, x wire.Export, to string, m *meter) (string, error) {
-	dir, name, err := placeFor(*x.Filename, to)
+	dir, name, err := destinationOf(*x.Filename, to)
 	if err != nil {
 		return "", err
 	}

@@ -57,12 +57,12 @@ func TestPlaceAll(t *testing.T) {
 	for _, key := range []string{"f/a", "f/a/b", "f/a/b/c", "f//x", "f/../y", "f/z/", "f/A", "f/ok", "f/"} {
 		objects = append(objects, wire.Object{Key: key})
 	}
-	placed, unfits := placeAll(objects, "f/")
+	placed, skipped := destinations(objects, "f/")
 	var files, left []string
 	for _, p := range placed {
 		files = append(files, p.name)
 	}
-	for _, u := range unfits {
+	for _, u := range skipped {
 		left = append(left, u.name)
 	}
 	if got := strings.Join(files, " "); got != "a/b/c A ok" {

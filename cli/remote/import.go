@@ -68,7 +68,7 @@ func (t *task) importStart(name string, in startImport) error {
 	}
 	return t.show(i, func(w io.Writer) {
 		fmt.Fprintf(w, "the import of %s has begun (%s)\n", name, i.ID)
-		t.remark("`holdfast import status %s --wait` shows how far it is", i.ID)
+		t.note("`holdfast import status %s --wait` shows how far it is", i.ID)
 	})
 }
 
@@ -179,11 +179,11 @@ func importDetails(w io.Writer, i wire.ImportDetail) {
 		"status", importStatus(i.Import), "error", text(i.Error),
 		"tables", fmt.Sprintf("%d of %d", i.Tables.Done, i.Tables.Total), "rows", fmt.Sprint(i.RowsCopied),
 		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "),
-		"started", moment(&i.StartedAt), "completed", moment(i.CompletedAt))
+		"started", formatTime(&i.StartedAt), "completed", formatTime(i.CompletedAt))
 	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, i.Errors, func(flaw wire.ImportFlaw) []string {
 		return []string{flaw.Object, text(flaw.SQLState), flaw.Message}
 	})
 	printMore(w, []string{"AT", "LEVEL", "LOG"}, i.Log, func(line wire.ImportLine) []string {
-		return []string{moment(&line.At), string(line.Level), line.Message}
+		return []string{formatTime(&line.At), string(line.Level), line.Message}
 	})
 }

@@ -55,7 +55,7 @@ func (t *task) login(in login) error {
 		return err
 	}
 	if warnsOfClearText(p.URL) {
-		t.remark("careful: %s is plain HTTP to another machine, and the key can be read on the way", p.URL)
+		t.note("careful: %s is plain HTTP to another machine, and the key can be read on the way", p.URL)
 	}
 	if in.withKey {
 		p.APIKey, err = Secret(t.ctx, t.cmd.ErrOrStderr(), "API key")
@@ -161,20 +161,20 @@ func (t *task) keep(name string, p profile) (err error) {
 	}
 	status, err := t.api.GetAgentStatus(t.ctx)
 	if err != nil && client.CodeOf(err) != wire.CodeInsufficientScope {
-		return notKept(explain(err, p.URL), p)
+		return notSaved(explain(err, p.URL), p)
 	}
 	if err == nil && !slices.ContainsFunc(status.Projects, func(of wire.Project) bool { return of.ID == p.Project }) {
 		p.Project = "" // it belonged to another organization
 	}
 	if err := writeProfile(name, p); err != nil {
-		return notKept(err, p)
+		return notSaved(err, p)
 	}
 	if err := useProfile(name); err != nil {
 		return err
 	}
 	if wanted := flagOr(t.project, variableProject); wanted != "" {
 		if p.Project, err = t.projectForNew(); err != nil {
-			t.remark("the key is kept as profile %s, without a project", name)
+			t.note("the key is kept as profile %s, without a project", name)
 			return explain(err, p.URL)
 		}
 		if err := writeProfile(name, p); err != nil {
@@ -191,8 +191,8 @@ func (t *task) keep(name string, p profile) (err error) {
 	})
 }
 
-// notKept adds that a newly issued key was not saved but is still valid.
-func notKept(err error, p profile) error {
+// notSaved adds that a newly issued key was not saved but is still valid.
+func notSaved(err error, p profile) error {
 	if p.KeyID == "" {
 		return err
 	}

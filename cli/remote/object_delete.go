@@ -19,13 +19,13 @@ func newObjectDelete(s *session) *cobra.Command {
 	return cmd
 }
 
-// doomed is an object to delete.
-type doomed struct{ bucketName, bucket, key string }
+// namedObject is an object to delete.
+type namedObject struct{ bucketName, bucket, key string }
 
 func (t *task) deleteObjects(args []string, recursive bool) error {
-	var all []doomed
+	var all []namedObject
 	for _, arg := range args {
-		found, err := t.doom(arg, recursive)
+		found, err := t.objectsNamed(arg, recursive)
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 		return err
 	}
 	m := t.meter(what)
-	deleted, err := inOrder(t, all, func(t *task, d doomed) (wire.DeletedObject, error) {
+	deleted, err := inOrder(t, all, func(t *task, d namedObject) (wire.DeletedObject, error) {
 		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
 	})
 	m.stop()
@@ -49,8 +49,8 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 	return transferred(t, deleted, err, func(d wire.DeletedObject) string { return "deleted " + d.Key })
 }
 
-// doom finds the objects that an argument names.
-func (t *task) doom(arg string, recursive bool) ([]doomed, error) {
+// objectsNamed finds the objects that an argument names.
+func (t *task) objectsNamed(arg string, recursive bool) ([]namedObject, error) {
 	at, err := parseTarget(arg)
 	if err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func (t *task) doom(arg string, recursive bool) ([]doomed, error) {
 	}
 	if !p.wild && !recursive {
 		_, err := t.api.GetObject(t.ctx, bucket, p.prefix)
-		return []doomed{{at.bucket, bucket, p.prefix}}, err
+		return []namedObject{{at.bucket, bucket, p.prefix}}, err
 	}
-	var found []doomed
+	var found []namedObject
 	for o, err := range t.matching(bucket, p) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, doomed{at.bucket, bucket, o.Key})
+		found = append(found, namedObject{at.bucket, bucket, o.Key})
 	}
 	if len(found) == 0 {
 		return nil, failf(exitNotFound, "there is no object %s", arg)

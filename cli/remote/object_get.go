@@ -68,19 +68,19 @@ func (t *task) get(from, to string, in get) error {
 		defer m.stop()
 		return t.stream(t.objectSource(bucket, o), to, m)
 	}
-	dir, name, err := placeFor(o.Key, to)
+	dir, name, err := destinationOf(o.Key, to)
 	if err != nil {
 		return err
 	}
-	results, unfits, err := t.getInto(dir, bucket, []placed{{o, name}}, in)
-	if len(unfits) > 0 {
-		err = unfits[0]
+	results, skipped, err := t.getInto(dir, bucket, []destination{{o, name}}, in)
+	if len(skipped) > 0 {
+		err = skipped[0]
 	}
 	return t.showSaved(results, err)
 }
 
-// placed is an object and its file, relative to a directory.
-type placed struct {
+// destination is an object and its file, relative to a directory.
+type destination struct {
 	object wire.Object
 	name   string
 }
@@ -91,8 +91,8 @@ type saved struct {
 	File string `json:"file"`
 }
 
-// placeFor returns the directory and file name for one object.
-func placeFor(key, to string) (dir, name string, err error) {
+// destinationOf returns the directory and file name for one object.
+func destinationOf(key, to string) (dir, name string, err error) {
 	if info, err := os.Stat(to); to == "" || err == nil && info.IsDir() {
 		name, err := fileName(path.Base(key))
 		if err != nil || strings.HasSuffix(key, "/") {
@@ -123,24 +123,24 @@ func orHere(dir string) string {
 func fileName(key string) (string, error) {
 	name := filepath.FromSlash(key)
 	if !filepath.IsLocal(name) || filepath.Clean(name) != name || name == "." {
-		return "", &unfit{key, noName}
+		return "", &skippedName{key, noName}
 	}
 	return name, nil
 }
 
 const noName = "is not the name of a file below a directory"
 
-// placeAll chooses the file of each object. An object cannot be a file where
+// destinations chooses the file of each object. An object cannot be a file where
 // others need a directory.
-func placeAll(objects []wire.Object, folder string) (all []placed, unfits []*unfit) {
+func destinations(objects []wire.Object, folder string) (all []destination, skipped []*skippedName) {
 	directories := map[string]bool{}
 	for _, o := range objects {
 		name, err := fileName(strings.TrimPrefix(o.Key, folder))
 		if err != nil {
-			unfits = append(unfits, &unfit{o.Key, noName})
+			skipped = append(skipped, &skippedName{o.Key, noName})
 			continue
 		}
-		all = append(all, placed{o, name})
+		all = append(all, destination{o, name})
 		for dir := filepath.Dir(name); dir != "." && !directories[dir]; dir = filepath.Dir(dir) {
 			directories[dir] = true
 		}
@@ -148,12 +148,12 @@ func placeAll(objects []wire.Object, folder string) (all []placed, unfits []*unf
 	fit := all[:0]
 	for _, p := range all {
 		if directories[p.name] {
-			unfits = append(unfits, &unfit{p.object.Key, "other objects need a directory of that name"})
+			skipped = append(skipped, &skippedName{p.object.Key, "other objects need a directory of that name"})
 			continue
 		}
 		fit = append(fit, p)
 	}
-	return fit, unfits
+	return fit, skipped
 }
 
 func (t *task) getMany(bucket, from string, p pattern, to string, in get) error {
@@ -173,19 +173,19 @@ func (t *task) getMany(bucket, from string, p pattern, to string, in get) error 
 	if len(objects) == 0 {
 		return failf(exitNotFound, "there is no object %s", from)
 	}
-	all, unfits := placeAll(objects, p.folder())
+	all, skipped := destinations(objects, p.folder())
 	if err := os.MkdirAll(orHere(to), 0o777); err != nil {
 		return err
 	}
 	results, more, err := t.getInto(orHere(to), bucket, all, in)
 	if err == nil {
-		err = leftOut("objects", "download each alone and name the file to write", append(unfits, more...))
+		err = skippedError("objects", "download each alone and name the file to write", append(skipped, more...))
 	}
 	return t.showSaved(results, err)
 }
 
 // getInto downloads objects into a directory and nowhere else.
-func (t *task) getInto(dir, bucket string, all []placed, in get) (results []saved, unfits []*unfit, err error) {
+func (t *task) getInto(dir, bucket string, all []destination, in get) (results []saved, skipped []*skippedName, err error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
@@ -209,25 +209,25 @@ func (t *task) getInto(dir, bucket string, all []placed, in get) (results []save
 	}
 	m := t.meter(label)
 	m.expect(total, "")
-	done, err := inOrder(t, all, func(t *task, p placed) (result outcome[saved], err error) {
+	done, err := inOrder(t, all, func(t *task, p destination) (result outcome[saved], err error) {
 		result.of = saved{p.object, filepath.Join(dir, p.name)}
-		result.unfit, err = leaveOut(t.saveAt(root, p, t.objectSource(bucket, p.object), m))
+		result.skipped, err = asSkipped(t.saveAt(root, p, t.objectSource(bucket, p.object), m))
 		return result, err
 	})
 	m.stop()
-	results, unfits = split(done)
-	return results, unfits, err
+	results, skipped = split(done)
+	return results, skipped, err
 }
 
 // saveAt downloads an object into its file and creates the directories it
 // needs.
-func (t *task) saveAt(root *os.Root, p placed, src downloadSource, m *meter) error {
+func (t *task) saveAt(root *os.Root, p destination, src downloadSource, m *meter) error {
 	err := root.MkdirAll(filepath.Dir(p.name), 0o777)
 	if err == nil {
 		_, err = root.Lstat(p.name)
 	}
 	if aboutName(err) {
-		return &unfit{p.object.Key, whyName(err)}
+		return &skippedName{p.object.Key, whyName(err)}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -241,7 +241,7 @@ func (t *task) showSaved(results []saved, err error) error {
 
 // forgetOlder removes partial downloads of other versions from the target
 // directories.
-func (t *task) forgetOlder(root *os.Root, bucket string, all []placed) error {
+func (t *task) forgetOlder(root *os.Root, bucket string, all []destination) error {
 	sources := map[string][]downloadSource{}
 	for _, p := range all {
 		dir := filepath.Dir(p.name)

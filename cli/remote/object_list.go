@@ -53,7 +53,7 @@ func (t *task) listLevel(bucket, prefix string) error {
 		}
 		row := []string{"", "", e.Name}
 		if e.Object != nil {
-			row[0], row[1] = size(e.Object.SizeBytes), moment(&e.Object.LastModified)
+			row[0], row[1] = size(e.Object.SizeBytes), formatTime(&e.Object.LastModified)
 		}
 		rows = append(rows, row)
 	}
@@ -92,7 +92,7 @@ func (t *task) listAll(bucket string, p pattern) error {
 		return t.endObjects(out, n)
 	}
 	if n == 0 {
-		t.remark("there is no such object")
+		t.note("there is no such object")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ const objectsBegin = "{\n  \"data\": ["
 // printObject prints the n-th object of a list.
 func (t *task) printObject(out io.Writer, o wire.Object, n int) error {
 	if !t.json {
-		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), moment(&o.LastModified), printable(o.Key))
+		_, err := fmt.Fprintf(out, "%8s  %s  %s\n", size(o.SizeBytes), formatTime(&o.LastModified), printable(o.Key))
 		return err
 	}
 	var text bytes.Buffer

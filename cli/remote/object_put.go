@@ -59,7 +59,7 @@ func (t *task) put(files []string, to string, in put) error {
 	if err != nil {
 		return err
 	}
-	uploads, err := planUploads(files, at.key, in.recursive, t.remark)
+	uploads, err := planUploads(files, at.key, in.recursive, t.note)
 	if err != nil {
 		return err
 	}
@@ -74,13 +74,13 @@ func (t *task) put(files []string, to string, in put) error {
 		if len(uploads) > 1 {
 			err = aboutKey(u, err)
 		}
-		result.unfit, err = leaveOut(err)
+		result.skipped, err = asSkipped(err)
 		return result, err
 	})
 	m.stop()
-	objects, unfits := split(done)
+	objects, skipped := split(done)
 	if err == nil {
-		err = leftOut("files", "upload each alone with its whole key", unfits)
+		err = skippedError("files", "upload each alone with its whole key", skipped)
 	}
 	return transferred(t, objects, err, func(o wire.Object) string {
 		return fmt.Sprintf("uploaded %s/%s (%s)", at.bucket, o.Key, size(o.SizeBytes))
@@ -202,7 +202,7 @@ func walkUploads(dir, key string, inFolder bool, remark func(string, ...any)) ([
 func aboutKey(u upload, err error) error {
 	refusal, ok := errors.AsType[*client.Error](err)
 	if ok && refusal.Code == wire.CodeValidation && strings.HasPrefix(refusal.Message, "key: ") {
-		return &unfit{u.file, refusal.Message}
+		return &skippedName{u.file, refusal.Message}
 	}
 	return err
 }

@@ -79,15 +79,15 @@ func list[R any](t *task, all iter.Seq2[R, error], empty string, headings []stri
 func (t *task) table(meta map[string]any, items any, empty string, headings []string, rows [][]string) error {
 	return t.showWith(meta, items, func(w io.Writer) {
 		if len(rows) == 0 {
-			t.remark("%s", empty)
+			t.note("%s", empty)
 			return
 		}
 		columns(w, append([][]string{headings}, rows...))
 	})
 }
 
-// remark prints a note that is not part of the result.
-func (t *task) remark(format string, args ...any) {
+// note prints a note that is not part of the result.
+func (t *task) note(format string, args ...any) {
 	if !t.json {
 		fmt.Fprintln(t.cmd.ErrOrStderr(), printable(fmt.Sprintf(format, args...)))
 	}
@@ -97,7 +97,7 @@ func (t *task) remark(format string, args ...any) {
 // what was deleted.
 func (t *task) remarkRecoverable(deleted wire.Recoverable, command string) {
 	if deleted.RecoverableUntil != nil {
-		t.remark("until %s the operator can bring it back: `holdfast admin trash %s`", moment(deleted.RecoverableUntil), command)
+		t.note("until %s the operator can bring it back: `holdfast admin trash %s`", formatTime(deleted.RecoverableUntil), command)
 	}
 }
 
@@ -213,8 +213,8 @@ func sizeOr(n *int64) string {
 	return size(*n)
 }
 
-// moment formats a time in full.
-func moment(at *time.Time) string {
+// formatTime formats a time in full.
+func formatTime(at *time.Time) string {
 	if at == nil {
 		return ""
 	}

@@ -32,7 +32,7 @@ func (t *task) logout() error {
 	return t.show(map[string]any{"profile": name, "url": p.URL, "removed": true}, func(w io.Writer) {
 		fmt.Fprintf(w, "forgot the key of profile %s\n", name)
 		if p.KeyID != "" {
-			t.remark("the key stays valid until it is revoked: `holdfast admin key revoke %s`, or in the console", p.KeyID)
+			t.note("the key stays valid until it is revoked: `holdfast admin key revoke %s`, or in the console", p.KeyID)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func newWhoami(s *session) *cobra.Command {
 					"projects", strings.Join(projects, ", "),
 					"scopes", strings.Join(status.Key.Scopes, " "),
 					"may delete", yesNo(status.Key.AllowDangerous),
-					"key expires", orNever(moment(status.Key.ExpiresAt)),
+					"key expires", orNever(formatTime(status.Key.ExpiresAt)),
 					"key from", keySource(t.connection),
 					"appliance", t.connection.base+", version "+status.Server.Version)
 			})

@@ -28,18 +28,18 @@ func recoveryDetails(w io.Writer, r wire.Recovery) {
 	}
 	details(w,
 		"status", string(r.Status), "from", exactly(r.EarliestRestorableTime), "until", exactly(r.LatestRestorableTime),
-		"could be lost", lost, "WAL archive", string(r.WALArchiving.Status), "last archived", moment(r.WALArchiving.LastArchivedAt),
+		"could be lost", lost, "WAL archive", string(r.WALArchiving.Status), "last archived", formatTime(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
-		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", moment(r.Schedule.NextRunAt))
+		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", formatTime(r.Schedule.NextRunAt))
 	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, r.Timeline, func(event wire.RecoveryEvent) []string {
-		return []string{moment(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)}
+		return []string{formatTime(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)}
 	})
 	printMore(w, []string{"BEGUN", "OPERATION", "STATUS", "DONE", "WHAT"}, r.Operations, func(op wire.Operation) []string {
 		what := text(op.Error)
 		if op.Status == wire.OperationRunning {
 			what = text(op.Phase)
 		}
-		return []string{moment(&op.StartedAt), string(op.Type), string(op.Status), fmt.Sprintf("%d%%", op.ProgressPercent), what}
+		return []string{formatTime(&op.StartedAt), string(op.Type), string(op.Status), fmt.Sprintf("%d%%", op.ProgressPercent), what}
 	})
 }
 
@@ -123,7 +123,7 @@ func (t *task) planRestore(db wire.Database, in wire.RequestRestore) error {
 			"backup", plan.BackupID, "last commit", exactly(plan.TargetTime), "up to", plan.TargetLSN,
 			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
 			"takes about", about(plan.EstimatedSeconds))
-		t.remark("nothing was changed")
+		t.note("nothing was changed")
 	})(t.api.PlanRestore(t.ctx, db.ID, in))
 }
 

@@ -37,7 +37,7 @@ func sslDetails(w io.Writer, ssl wire.SSL) {
 	details(w,
 		"encrypted", yesNo(ssl.Enabled), "enforced", yesNo(ssl.Enforced), "at least", ssl.MinProtocolVersion,
 		"certificate", ssl.Certificate.Subject, "names", strings.Join(ssl.Certificate.SANs, ", "),
-		"issuer", ssl.Certificate.Issuer, "valid until", moment(&ssl.Certificate.NotAfter),
+		"issuer", ssl.Certificate.Issuer, "valid until", formatTime(&ssl.Certificate.NotAfter),
 		"SHA-256", ssl.Certificate.SHA256Fingerprint,
 		"sessions with", count(ssl.Connections.SSL), "sessions without", count(ssl.Connections.NonSSL))
 }

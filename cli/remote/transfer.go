@@ -20,11 +20,11 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 	inner := *t
 	inner.ctx = ctx
 	results, done := make([]R, len(items)), make([]bool, len(items))
-	places := make(chan int)
+	indexes := make(chan int)
 	var workers sync.WaitGroup
 	for range min(inParallel, len(items)) {
 		workers.Go(func() {
-			for i := range places {
+			for i := range indexes {
 				if ctx.Err() != nil {
 					return // both were ready: the index and the cancellation
 				}
@@ -38,11 +38,11 @@ func inOrder[T, R any](t *task, items []T, work func(*task, T) (R, error)) ([]R,
 	}
 	for i := 0; i < len(items) && ctx.Err() == nil; i++ {
 		select {
-		case places <- i:
+		case indexes <- i:
 		case <-ctx.Done():
 		}
 	}
-	close(places)
+	close(indexes)
 	workers.Wait()
 	kept := results[:0]
 	for i, r := range results {

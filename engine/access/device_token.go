@@ -37,7 +37,7 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 		err = answer
 	}
 	if err != nil {
-		return DeviceToken{}, core.NoRoom(err)
+		return DeviceToken{}, core.ExplainDiskFull(err)
 	}
 	return token, nil
 }

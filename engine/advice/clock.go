@@ -7,8 +7,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// leaptClock reports that the machine's clock is not believed.
-func leaptClock(f Facts) []model.Recommendation {
+// clockAhead reports that the machine's clock is not believed.
+func clockAhead(f Facts) []model.Recommendation {
 	if f.ClockAhead == 0 {
 		return nil
 	}

@@ -55,8 +55,8 @@ func resource(db model.Database) model.Resource {
 	return model.Resource{Type: model.ResourceDatabase, ID: db.ID, Name: db.Name}
 }
 
-// settled reports whether the database is neither being created nor deleted.
-func (db Database) settled() bool {
+// isStable reports whether the database is neither being created nor deleted.
+func (db Database) isStable() bool {
 	return db.Status != model.DatabaseCreating && db.Status != model.DatabaseDeleting
 }
 
@@ -79,14 +79,14 @@ func accountChecks() []func(Facts) []model.Recommendation {
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
-		leaptClock, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, endlessKeys,
+		clockAhead, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, keysWithoutExpiry,
 	}
 }
 
 func eachDatabase(check func(Facts, Database) []model.Recommendation) func(Facts) []model.Recommendation {
 	return func(f Facts) (found []model.Recommendation) {
 		for _, db := range f.Databases {
-			if db.settled() {
+			if db.isStable() {
 				found = append(found, check(f, db)...)
 			}
 		}

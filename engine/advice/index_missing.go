@@ -43,7 +43,7 @@ func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, er
 		rec := s.about("missing_index", model.SeverityWarning, r.String(), "A large table is read whole",
 			fmt.Sprintf("%s was read from end to end %.0f times lately, %.0f rows each time.", r.table, scans, read/scans))
 		rec.Evidence = map[string]any{"table": r.String(), "sequential_scans": int64(scans), "rows_read": int64(read), "index_scans": int64(others)}
-		if column, ms := mostWanted(r.Table, r.Columns, s.Statements); column != "" {
+		if column, ms := mostCompared(r.Table, r.Columns, s.Statements); column != "" {
 			rec.Message += fmt.Sprintf(" The statements on it compare %s most.", column)
 			rec.Evidence["column"], rec.Evidence["statements_ms"] = column, ms
 			rec.SQL, rec.Caution = createIndex(r.table, []string{column}, false)
@@ -59,10 +59,10 @@ func missingIndexes(ctx context.Context, s *Session) ([]model.Recommendation, er
 // compared matches what a statement compares: a name, quoted or not, before an operator.
 var compared = regexp.MustCompile(`(?i)(?:"((?:[^"]|"")+)"|([\pL_][\pL\pN_$]*))(?:\s*[=<>]|\s+(?:between|in|like)\b)`)
 
-// mostWanted returns the column that the statements on a table compare most, weighted by
+// mostCompared returns the column that the statements on a table compare most, weighted by
 // the time they take. It matches text, which is right for simple statements; a person
 // judges the advice.
-func mostWanted(table string, columns []string, statements []Statement) (best string, ms float64) {
+func mostCompared(table string, columns []string, statements []Statement) (best string, ms float64) {
 	named := regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(table) + `\b`)
 	sums := map[string]float64{}
 	for _, st := range statements {

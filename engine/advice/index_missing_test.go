@@ -25,7 +25,7 @@ func TestMostWanted(t *testing.T) {
 		{"id,city", "city", 2},
 		{"id,adm", "", 0},
 	} {
-		if got, ms := mostWanted("orders", strings.Split(test.columns, ","), statements); got != test.want || ms != test.ms {
+		if got, ms := mostCompared("orders", strings.Split(test.columns, ","), statements); got != test.want || ms != test.ms {
 			t.Errorf("%s: %q, %v", test.columns, got, ms)
 		}
 	}
@@ -43,6 +43,6 @@ func BenchmarkMostWanted(b *testing.B) {
 		statements[i] = Statement{Text: text, TotalMS: 1}
 	}
 	for b.Loop() {
-		mostWanted("t", columns, statements)
+		mostCompared("t", columns, statements)
 	}
 }

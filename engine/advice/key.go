@@ -23,8 +23,8 @@ func unusedKeys(f Facts) (found []model.Recommendation) {
 	return found
 }
 
-// endlessKeys reports keys that do not expire.
-func endlessKeys(f Facts) (found []model.Recommendation) {
+// keysWithoutExpiry reports keys that do not expire.
+func keysWithoutExpiry(f Facts) (found []model.Recommendation) {
 	for _, k := range f.Keys {
 		if k.ExpiresAt == nil {
 			found = append(found, aboutKey(k, "key_without_expiry", "A key does not expire",

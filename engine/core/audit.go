@@ -10,7 +10,7 @@ import (
 
 // Change commits the changes of fn together with the call's audit entry.
 func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
-	return NoRoom(c.Meta.Update(func(tx *meta.Tx) error {
+	return ExplainDiskFull(c.Meta.Update(func(tx *meta.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -21,7 +21,7 @@ func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
 // Audit adds the call's entry to the transaction; err is the call's result.
 func (c *Core) Audit(tx *meta.Tx, call *model.Call, err error) error {
 	if err == nil {
-		if err := MarkOnceDone(tx, call.Once, call.Resource); err != nil {
+		if err := MarkIdempotentDone(tx, call.Idempotent, call.Resource); err != nil {
 			return err
 		}
 	}

@@ -99,7 +99,7 @@ func auditBounds(call *model.Call, err error) []auditBound {
 
 // admit takes an entry with its bounds and returns the entries to write now.
 func (f *AuditCoalescer) admit(entry *model.AuditEntry, bounds []auditBound) []*model.AuditEntry {
-	write := f.Turn(entry.At)
+	write := f.NextWindow(entry.At)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range bounds { // a source below an exhausted one is not recorded, which also bounds memory
@@ -120,9 +120,9 @@ func (f *AuditCoalescer) admit(entry *model.AuditEntry, bounds []auditBound) []*
 	return append(write, entry)
 }
 
-// Turn starts another window if the current one is over, and returns the remaining
+// NextWindow starts another window if the current one is over, and returns the remaining
 // entries to write for it.
-func (f *AuditCoalescer) Turn(now time.Time) []*model.AuditEntry {
+func (f *AuditCoalescer) NextWindow(now time.Time) []*model.AuditEntry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if past := now.Sub(f.began); past >= 0 && past < coalesceWindow {

@@ -87,8 +87,8 @@ func (c *Claims) Ending(ids ...string) {
 	}
 }
 
-// SameAct reports whether two ids are claimed for the same operation.
-func (c *Claims) SameAct(one, other string) bool {
+// SameOperation reports whether two ids are claimed for the same operation.
+func (c *Claims) SameOperation(one, other string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, b := c.held[one], c.held[other]

@@ -54,18 +54,18 @@ func (b BelievedClock) After(passed time.Duration, now time.Time) BelievedClock 
 
 // ClockGuard is the engine's knowledge of its clock.
 type ClockGuard struct {
-	Mu       sync.Mutex
-	Believed BelievedClock
-	Looked   time.Time // when Believed was updated, to measure the time elapsed since
-	told     bool      // the leap was logged
-	KeepAll  time.Time // nothing is removed for its age before then: see recoverOlder
+	Mu        sync.Mutex
+	Believed  BelievedClock
+	UpdatedAt time.Time // when Believed was updated, to measure the time elapsed since
+	logged    bool      // the leap was logged
+	KeepAll   time.Time // nothing is removed for its age before then: see recoverOlder
 }
 
 // loadClock reads how far the clock had advanced when the appliance last ran, and
 // until when everything is kept.
 func (c *Core) loadClock() error {
 	g := &c.Guard
-	g.Looked = time.Now()
+	g.UpdatedAt = time.Now()
 	return c.Meta.View(func(tx *meta.Tx) error {
 		g.KeepAll = keepAllSetting(tx)
 		if text := tx.Setting(clockSetting); len(text) > 0 {
@@ -88,17 +88,17 @@ func (c *Core) KeepClock() error {
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
 	now := c.WallClock()
-	passed := time.Since(g.Looked)
-	g.Believed, g.Looked = g.Believed.After(passed, now), g.Looked.Add(passed)
+	passed := time.Since(g.UpdatedAt)
+	g.Believed, g.UpdatedAt = g.Believed.After(passed, now), g.UpdatedAt.Add(passed)
 	ahead := g.Believed.Ahead(now)
-	if ahead > 0 && !g.told {
+	if ahead > 0 && !g.logged {
 		c.Log.Warn("the clock is far ahead of where it was: it is wrong, or the machine was off; nothing is removed for its age until the appliance "+
 			"has run on for so long, or the clock is set right", "ahead", ahead.Round(time.Minute), "clock", now, "run_on", ClockGrace-g.Believed.Waited)
 	}
-	if ahead == 0 && g.told {
+	if ahead == 0 && g.logged {
 		c.Log.Warn("the clock is believed again: what has outlived its time is removed", "clock", now)
 	}
-	g.told = ahead > 0
+	g.logged = ahead > 0
 	text, err := json.Marshal(g.Believed)
 	if err != nil {
 		return fmt.Errorf("encode how far the clock has come: %w", err)
@@ -112,7 +112,7 @@ func (c *Core) ClockAhead() (by, grace time.Duration) {
 	g := &c.Guard
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
-	passed := time.Since(g.Looked)
+	passed := time.Since(g.UpdatedAt)
 	b := BelievedClock{Time: g.Believed.Time.Add(passed), Waited: g.Believed.Waited + passed}
 	return b.Ahead(c.WallClock()), max(0, ClockGrace-b.Waited)
 }

@@ -51,7 +51,7 @@ type Core struct {
 	Work     sync.WaitGroup
 
 	auditKey []byte
-	once     onceSet
+	once     idempotentInProgress
 	visitors *RateLimiter // for requests without a key, by address and account
 }
 

@@ -21,7 +21,7 @@ const DiskFull = "the disk is full"
 // errDiskFull is wrapped by the errors of ExplainFailed.
 var errDiskFull = errors.New(DiskFull)
 
-// DiskFullRetry is the time between two attempts of RecordOnceSpace.
+// DiskFullRetry is the time between two attempts of RecordWhenSpace.
 const DiskFullRetry = time.Second
 
 // RecordLater handles err, the failure to commit something that has already happened.
@@ -33,15 +33,15 @@ func (c *Core) RecordLater(err error, what string, fn func(*meta.Tx) error) erro
 	}
 	c.Log.Warn("no room to record "+what+": trying until there is", "error", err)
 	c.Background(func(ctx context.Context) {
-		if err := c.RecordOnceSpace(ctx, fn); err != nil && ctx.Err() == nil {
+		if err := c.RecordWhenSpace(ctx, fn); err != nil && ctx.Err() == nil {
 			c.Log.Error("record "+what, "error", err)
 		}
 	})
-	return NoRoom(err)
+	return ExplainDiskFull(err)
 }
 
-// RecordOnceSpace commits fn once the disk has space, until ctx ends.
-func (c *Core) RecordOnceSpace(ctx context.Context, fn func(*meta.Tx) error) error {
+// RecordWhenSpace commits fn once the disk has space, until ctx ends.
+func (c *Core) RecordWhenSpace(ctx context.Context, fn func(*meta.Tx) error) error {
 	ticker := time.NewTicker(DiskFullRetry)
 	defer ticker.Stop()
 	for {
@@ -56,9 +56,9 @@ func (c *Core) RecordOnceSpace(ctx context.Context, fn func(*meta.Tx) error) err
 	}
 }
 
-// NoRoom turns an error from a full disk into one for the client, and returns every
+// ExplainDiskFull turns an error from a full disk into one for the client, and returns every
 // other error unchanged.
-func NoRoom(err error) error {
+func ExplainDiskFull(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *Core) FreeSpaceForWarmPool() bool {
 	return err != nil || host.DiskFree >= warmPoolFreeSpace
 }
 
-// ExplainFailed is ExplainDown for an operation that failed with err; NoRoom
+// ExplainFailed is ExplainDown for an operation that failed with err; ExplainDiskFull
 // recognizes its result.
 func (c *Core) ExplainFailed(err error) error {
 	if reason := err.Error(); c.ExplainDown(reason) != reason {

@@ -4,8 +4,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// Tell passes an event to Config.Observe.
-func (c *Core) Tell(event model.Event) {
+// Emit passes an event to Config.Observe.
+func (c *Core) Emit(event model.Event) {
 	if c.Config.Observe == nil {
 		return
 	}

@@ -30,19 +30,21 @@ type FirstAnswer struct{ Data []byte }
 // Error implements error.
 func (*FirstAnswer) Error() string { return "the request was answered before" }
 
-// OnlyOnce claims the Idempotency-Key of a call that has one. Each operation that
+// ClaimIdempotencyKey claims the Idempotency-Key of a call that has one. Each operation that
 // accepts the header calls it once, after validating the request's syntax and before
 // any lookup. The error is a FirstAnswer if the request was answered before. It is a
 // conflict if the first request had different content, is still in progress, or was
 // carried out by an appliance that died before it could answer. A claimed call must
-// be ended with EndOnce.
-func (c *Core) OnlyOnce(call *model.Call) error { return c.OnlyOnceStreamed(call, nil) }
+// be ended with EndIdempotent.
+func (c *Core) ClaimIdempotencyKey(call *model.Call) error {
+	return c.ClaimIdempotencyKeyStreamed(call, nil)
+}
 
-// OnlyOnceStreamed is OnlyOnce for a call with a streamed body. digest reads all of
+// ClaimIdempotencyKeyStreamed is ClaimIdempotencyKey for a call with a streamed body. digest reads all of
 // the body, to tell whether the call repeats an earlier one; it is only called if
 // there is a response to repeat. A nil digest means that Repeatable.Content is
 // everything.
-func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error)) error {
+func (c *Core) ClaimIdempotencyKeyStreamed(call *model.Call, digest func() ([]byte, error)) error {
 	r := call.Repeatable
 	if r == nil {
 		return nil
@@ -54,9 +56,9 @@ func (c *Core) OnlyOnceStreamed(call *model.Call, digest func() ([]byte, error))
 	if digest == nil {
 		request.Fingerprint = c.fingerprint(r.Content)
 	}
-	first, busy, err := c.firstOnce(call, request)
+	first, busy, err := c.firstIdempotent(call, request)
 	switch {
-	case err != nil || call.Once != "":
+	case err != nil || call.Idempotent != "":
 		return err
 	case digest != nil && !busy && first.Answer != nil:
 		body, err := digest()
@@ -79,26 +81,26 @@ func (c *Core) FingerprintStreamed(call *model.Call, digest []byte) []byte {
 	return c.fingerprint(append(slices.Clone(call.Repeatable.Content), digest...))
 }
 
-// firstOnce makes the request the one that the call carries out, unless an earlier
+// firstIdempotent makes the request the one that the call carries out, unless an earlier
 // one has its key: it then returns that one, and whether it is in progress.
-func (c *Core) firstOnce(call *model.Call, request model.IdempotentRequest) (first model.IdempotentRequest, busy bool, err error) {
+func (c *Core) firstIdempotent(call *model.Call, request model.IdempotentRequest) (first model.IdempotentRequest, busy bool, err error) {
 	c.once.add(request.ID)
 	err = c.Meta.Update(func(tx *meta.Tx) (err error) {
-		first, busy, err = c.claimOnce(tx, request)
+		first, busy, err = c.claimIdempotent(tx, request)
 		return err
 	})
 	if err == nil && first.ID == request.ID {
-		call.Once = request.ID
+		call.Idempotent = request.ID
 		return first, true, nil
 	}
 	c.once.drop(request.ID)
-	return first, busy, NoRoom(err)
+	return first, busy, ExplainDiskFull(err)
 }
 
-// claimOnce returns the first request with the key, and whether it is in progress:
+// claimIdempotent returns the first request with the key, and whether it is in progress:
 // this one, unless an earlier one counts. One that a crash interrupted before it
 // changed anything does not count.
-func (c *Core) claimOnce(tx *meta.Tx, request model.IdempotentRequest) (_ model.IdempotentRequest, busy bool, _ error) {
+func (c *Core) claimIdempotent(tx *meta.Tx, request model.IdempotentRequest) (_ model.IdempotentRequest, busy bool, _ error) {
 	first, err := tx.IdempotentRequests().Find(meta.ByHash, request.Hash)
 	if err == nil {
 		// Checked in the transaction: a request's end is committed before it is visible here.
@@ -141,15 +143,15 @@ func objectName(r model.Resource) string {
 	return ""
 }
 
-// EndOnce ends a claim of OnlyOnce. It stores the response's data; without data,
-// because nothing was changed, it frees the key. The data is on disk when EndOnce
+// EndIdempotent ends a claim of ClaimIdempotencyKey. It stores the response's data; without data,
+// because nothing was changed, it frees the key. The data is on disk when EndIdempotent
 // returns, because a later request must get it.
-func (c *Core) EndOnce(call *model.Call, answer []byte) {
-	if call.Once == "" {
+func (c *Core) EndIdempotent(call *model.Call, answer []byte) {
+	if call.Idempotent == "" {
 		return
 	}
-	defer c.once.drop(call.Once)
-	id := call.Once
+	defer c.once.drop(call.Idempotent)
+	id := call.Idempotent
 	var sealed []byte
 	if answer != nil {
 		sealed = c.Sealer.Seal(answerPurpose(id), model.NewSecret(string(answer)))
@@ -165,7 +167,7 @@ func (c *Core) EndOnce(call *model.Call, answer []byte) {
 			}
 		})
 	})
-	call.Once = ""
+	call.Idempotent = ""
 	if err != nil { // the record at least says whether it was done
 		c.Log.Error("keep the answer to a request with an Idempotency-Key", "request_id", call.RequestID, "error", err)
 	}
@@ -183,9 +185,9 @@ func forgetUndone(tx *meta.Tx, id string) error {
 	return tx.IdempotentRequests().Delete(id)
 }
 
-// MarkOnceDone records, in the transaction of a change, that the request with the id
+// MarkIdempotentDone records, in the transaction of a change, that the request with the id
 // once ("" for none) was carried out, so that this is known after a crash.
-func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
+func MarkIdempotentDone(tx *meta.Tx, once string, done model.Resource) error {
 	if once == "" {
 		return nil
 	}
@@ -196,9 +198,9 @@ func MarkOnceDone(tx *meta.Tx, once string, done model.Resource) error {
 	return err
 }
 
-// ExpireOnce removes expired responses, and the oldest of API keys with too
+// ExpireIdempotent removes expired responses, and the oldest of API keys with too
 // many.
-func (c *Core) ExpireOnce() error {
+func (c *Core) ExpireIdempotent() error {
 	return c.Meta.Update(func(tx *meta.Tx) error {
 		var drop []string
 		kept := map[string][]string{}
@@ -248,14 +250,14 @@ func HashParts(parts ...string) []byte {
 	return digest.Sum(nil)
 }
 
-// onceSet holds the requests with an Idempotency-Key that are in progress.
-type onceSet struct{ ids sync.Map }
+// idempotentInProgress holds the requests with an Idempotency-Key that are in progress.
+type idempotentInProgress struct{ ids sync.Map }
 
-func (s *onceSet) add(id string) { s.ids.Store(id, nil) }
+func (s *idempotentInProgress) add(id string) { s.ids.Store(id, nil) }
 
-func (s *onceSet) drop(id string) { s.ids.Delete(id) }
+func (s *idempotentInProgress) drop(id string) { s.ids.Delete(id) }
 
-func (s *onceSet) has(id string) bool {
+func (s *idempotentInProgress) has(id string) bool {
 	_, found := s.ids.Load(id)
 	return found
 }

@@ -41,11 +41,11 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	defer release()
 	dir := filepath.Join(c.Config.DataDir, MetadataBackups)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return MetadataBackup{}, NoRoom(fmt.Errorf("make directory: %w", err))
+		return MetadataBackup{}, ExplainDiskFull(fmt.Errorf("make directory: %w", err))
 	}
 	path := filepath.Join(dir, MetadataCopy(c.Clock()))
 	if err := durable.WriteStream(path, 0o600, c.Meta.Snapshot); err != nil {
-		return MetadataBackup{}, NoRoom(err)
+		return MetadataBackup{}, ExplainDiskFull(err)
 	}
 	if err := meta.Check(path); err != nil { // a damaged copy must not pass for a good one
 		return MetadataBackup{}, errors.Join(err, os.Remove(path))

@@ -72,7 +72,7 @@ func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.
 func (l *RateLimiter) draw(key budgetKey, now time.Time) {
 	used, known := l.budgets[key]
 	if !known {
-		l.makeRoom(now)
+		l.dropUnused(now)
 	}
 	l.budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
 }
@@ -93,9 +93,9 @@ func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	}
 }
 
-// makeRoom drops unused budgets if there are many. The next sweep is due only at
+// dropUnused drops unused budgets if there are many. The next sweep is due only at
 // twice the remaining number, so that concurrent callers do not each scan all.
-func (l *RateLimiter) makeRoom(now time.Time) {
+func (l *RateLimiter) dropUnused(now time.Time) {
 	if len(l.budgets) < l.sweepAt {
 		return
 	}

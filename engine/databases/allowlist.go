@@ -50,7 +50,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // ctx may have expired
 		defer cancel()
-		return Allowlist{}, errors.Join(serverGone(core.NoRoom(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
+		return Allowlist{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
 	db, err = s.endChange(call, id)

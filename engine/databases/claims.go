@@ -27,7 +27,7 @@ func endClaims(c *core.Claims, op model.DatabaseOperation) {
 		c.Ending(backups)
 	case op.NewDatabase != "":
 		c.Ending(op.NewDatabase, backups)
-	case c.SameAct(op.Database, backups):
+	case c.SameOperation(op.Database, backups):
 		c.Ending(op.Database, backups)
 	default:
 		c.Ending(op.Database)

@@ -31,14 +31,14 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := in.Complete(); err != nil {
 		return View{}, Connection{}, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, Connection{}, err
 	}
 	db := s.NewDatabase(call, in)
 	call.Resource = DatabaseResource(db)
 	db, release, err := s.ClaimDatabase(db, "the creation", s.core.Meta.Update)
 	if err != nil {
-		return View{}, Connection{}, core.NoRoom(err)
+		return View{}, Connection{}, core.ExplainDiskFull(err)
 	}
 	defer release()
 	// The creation continues if the client disconnects.
@@ -49,7 +49,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 		err = s.publishDatabase(call, &db)
 	}
 	if err != nil {
-		err = serverGone(core.NoRoom(s.core.ExplainFailed(err)))
+		err = serverGone(core.ExplainDiskFull(s.core.ExplainFailed(err)))
 		return View{}, Connection{}, errors.Join(err, s.ForgetDatabase(ctx, call, db, err, nil))
 	}
 	if err := s.backups.ReceiveWAL(db); err != nil {

@@ -41,7 +41,7 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	}
 	op, err := s.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
 	if err != nil {
-		return time.Time{}, core.NoRoom(err)
+		return time.Time{}, core.ExplainDiskFull(err)
 	}
 	s.core.Cancels.Cancel(VerificationClaim(db.ID), core.ErrUnwanted)
 	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)

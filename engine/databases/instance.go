@@ -155,9 +155,9 @@ func (s *instanceStates) Drop(id string) {
 	s.pendingRoles.Delete(id)
 }
 
-// InstanceChanged handles a state report from the supervisor. It audits an instance
+// HandleInstanceState handles a state report from the supervisor. It audits an instance
 // that dies or recovers without a request.
-func (s *Service) InstanceChanged(id string, state postgres.State, reason string) {
+func (s *Service) HandleInstanceState(id string, state postgres.State, reason string) {
 	switch state {
 	case postgres.StateRunning:
 		s.applyPendingRolesOnStart(id)
@@ -205,5 +205,5 @@ func (s *Service) emitStateEvent(db model.Database, failed bool, now postgres.St
 	default:
 		return
 	}
-	s.core.Tell(event)
+	s.core.Emit(event)
 }

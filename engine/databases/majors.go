@@ -25,10 +25,10 @@ func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
 	return m
 }
 
-// fetchAgain is how long after a failed download the version is searched for on
+// fetchRetry is how long after a failed download the version is searched for on
 // this machine only, so that a hanging network does not delay one database after
 // another.
-const fetchAgain = time.Minute
+const fetchRetry = time.Minute
 
 // Find returns the binaries of a major version. If they are missing, the next call
 // searches again: the operator may have installed them.
@@ -60,7 +60,7 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 		return bin, nil
 	}
 	search := m.search
-	search.NoFetch = search.NoFetch || time.Since(m.missed[major]) < fetchAgain
+	search.NoFetch = search.NoFetch || time.Since(m.missed[major]) < fetchRetry
 	bin, err := search.FindMajor(ctx, major)
 	if err != nil {
 		if !search.NoFetch {

@@ -126,12 +126,12 @@ func rollUp(tx *meta.Tx, s databaseSample) error {
 	if err != nil {
 		return err
 	}
-	return tx.PutSample(s.database, model.SeriesMonth(), gather(parts, begin))
+	return tx.PutSample(s.database, model.SeriesMonth(), aggregate(parts, begin))
 }
 
-// gather combines samples of the shorter series into the sample of the longer
+// aggregate combines samples of the shorter series into the sample of the longer
 // series that begins at begin.
-func gather(parts []model.Sample, begin time.Time) model.Sample {
+func aggregate(parts []model.Sample, begin time.Time) model.Sample {
 	whole := model.Sample{At: begin}
 	count := 0
 	for _, part := range parts {
@@ -164,7 +164,7 @@ func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]m
 		return samples, err
 	}
 	parts = append(earlier(parts, current.At), current)
-	return append(earlier(samples, begin), gather(parts, begin)), nil
+	return append(earlier(samples, begin), aggregate(parts, begin)), nil
 }
 
 // earlier returns the samples that began before at.

@@ -17,13 +17,13 @@ import (
 
 // beginChange records a pending change.
 func (s *Service) beginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
-	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Once: call.Once}
+	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Idempotent: call.Idempotent}
 	db, err := s.alter(id, func(d *model.Database) {
 		pending.Settings = d.Settings
 		d.PendingChange = pending
 		change(d)
 	})
-	return db, core.NoRoom(err)
+	return db, core.ExplainDiskFull(err)
 }
 
 // revertChange undoes a pending change that the instance could not apply.
@@ -65,7 +65,7 @@ func (s *Service) endChange(call *model.Call, id string) (model.Database, error)
 func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.PendingChange
 	call := core.CallOf(change.Entry)
-	call.Once = change.Once
+	call.Idempotent = change.Idempotent
 	if startErr == nil {
 		return s.completeChange(ctx, db, call)
 	}

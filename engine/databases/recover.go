@@ -19,7 +19,7 @@ func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 	if _, err := s.core.Claims.Take(db.ID, core.Unrecovered); err != nil {
 		return err
 	}
-	s.InstanceChanged(db.ID, postgres.StateFailed, "what a crash interrupted could not be recovered; restart the appliance to try again: "+cause.Error())
+	s.HandleInstanceState(db.ID, postgres.StateFailed, "what a crash interrupted could not be recovered; restart the appliance to try again: "+cause.Error())
 	return nil
 }
 

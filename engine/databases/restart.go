@@ -12,7 +12,7 @@ import (
 // Restart restarts the instance, which ends its sessions, and returns once it
 // accepts connections again.
 func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (View, error) {
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, err
 	}
 	db, release, err := s.ClaimExclusively(call, id, "a restart")
@@ -24,7 +24,7 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	defer cancel()
 	op, err := s.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {
-		return View{}, core.NoRoom(err)
+		return View{}, core.ExplainDiskFull(err)
 	}
 	if _, err := s.renewFor(db); err != nil { // the old certificate may still be valid
 		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)

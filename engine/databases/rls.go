@@ -59,7 +59,7 @@ func (s *Service) RLSSet(ctx context.Context, call *model.Call, id string, in RL
 			return postgres.Table{}, model.Invalid(field, "must be the name of one, as PostgreSQL stores it")
 		}
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return postgres.Table{}, err
 	}
 	db, release, err := s.claimAvailable(call, id, "a change of row-level security")

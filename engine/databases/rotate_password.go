@@ -23,7 +23,7 @@ type Rotation struct {
 // RotatePassword sets new passwords for the owner and the read-only role. If
 // terminate is set, it ends the open sessions.
 func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return Rotation{}, err
 	}
 	db, release, err := s.claimAvailable(call, id, "a rotation of the password")
@@ -48,7 +48,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 		})
 		s.restoreRoles(ctx, old)
-		return Rotation{}, errors.Join(serverGone(core.NoRoom(err)), undoErr)
+		return Rotation{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
 	if db, err = s.endChange(call, id); err != nil {

@@ -20,7 +20,7 @@ func TestSandboxIsRemovedAgain(t *testing.T) {
 	}{
 		{nil, false},
 		{model.Errorf(model.CodeConflict, "a restart is under way"), true},
-		{core.NoRoom(fmt.Errorf("commit: %w", syscall.ENOSPC)), true},
+		{core.ExplainDiskFull(fmt.Errorf("commit: %w", syscall.ENOSPC)), true},
 		{fmt.Errorf("remove database directory: %w", syscall.EDQUOT), true},
 		{model.Errorf(model.CodeForbidden, "not yours"), false},
 		{errors.New("broken"), false},

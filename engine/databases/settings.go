@@ -47,11 +47,11 @@ func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	}
 }
 
-// keepFitted restores the defaults with which the instance in dir was started, if
+// keepDefaults restores the defaults with which the instance in dir was started, if
 // it may still be running. The number of databases may have changed since, and an
 // instance whose settings differ would be restarted instead of adopted. The
 // defaults are computed again at its next start.
-func keepFitted(settings map[string]string, db model.Database, dir string) {
+func keepDefaults(settings map[string]string, db model.Database, dir string) {
 	if core.Absent(dir, "postmaster.pid") { // it was shut down
 		return
 	}

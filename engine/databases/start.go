@@ -48,12 +48,12 @@ func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 
 // StartDatabases starts the claimed databases and releases them.
 func (s *Service) StartDatabases(ctx context.Context, starts []claimedStart) {
-	places := make(chan struct{}, parallelStarts)
+	slots := make(chan struct{}, parallelStarts)
 	var all sync.WaitGroup
 	for _, start := range starts {
-		places <- struct{}{}
+		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			defer start.release()
 			s.startAtBoot(ctx, start.database)
 		})
@@ -139,7 +139,7 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 	if err != nil {
 		return db, err
 	}
-	keepFitted(spec.Config.Settings, db, spec.Dir)
+	keepDefaults(spec.Config.Settings, db, spec.Dir)
 	if err := s.Instances.Start(ctx, spec); err != nil {
 		return db, err
 	}
@@ -153,7 +153,7 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
-		s.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
+		s.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err
 	}
 	s.States.setRolesPending(db.ID)
@@ -206,7 +206,7 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 		return fmt.Errorf("make socket directory: %w", err)
 	}
 	s.Instances = postgres.NewSupervisor(postgres.SupervisorOptions{
-		Log: s.core.Log, Changed: s.InstanceChanged, PortTaken: s.portTaken,
+		Log: s.core.Log, Changed: s.HandleInstanceState, PortTaken: s.portTaken,
 	})
 	s.WarmPool, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
 		Dir:       filepath.Join(s.core.Config.DataDir, "warm"),

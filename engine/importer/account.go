@@ -129,8 +129,8 @@ func (a *Account) plan(total float64) {
 	a.began, a.total = a.clock(), total
 }
 
-// achieve records that work of that weight is done.
-func (a *Account) achieve(weight float64) {
+// addDone records that work of that weight is done.
+func (a *Account) addDone(weight float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.done += weight

@@ -36,7 +36,7 @@ func TestAccountProgress(t *testing.T) {
 	if got := a.Snapshot(); got.RowsCopied != 0 || got.Progress != 0 || got.SecondsLeft != nil {
 		t.Errorf("after a failure: %+v", got)
 	}
-	a.achieve(1000)
+	a.addDone(1000)
 	if got := a.Snapshot(); got.Progress != 99 {
 		t.Errorf("all copied: %d%%", got.Progress)
 	}

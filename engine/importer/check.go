@@ -50,8 +50,8 @@ func (s *Session) warnOfEncoding() {
 // recycled, and temporary files.
 const copyOverhead = 256 << 20
 
-// RoomFor returns the most disk space, in bytes, that the copy of a database of that size takes.
-func RoomFor(size int64) int64 { return size + size/10 + copyOverhead }
+// NeededSpace returns the most disk space, in bytes, that the copy of a database of that size takes.
+func NeededSpace(size int64) int64 { return size + size/10 + copyOverhead }
 
 // Size returns the size of the source's database in bytes, as the source reports it, limited to a value that can still
 // be added up.
@@ -94,10 +94,10 @@ func (s *Session) checkExtensions(ctx context.Context, target *pgx.Conn) error {
 	return nil
 }
 
-// tellOfMemberRows logs rows that users may have put into an extension's tables, which come with the extension and are
+// logMemberRows logs rows that users may have put into an extension's tables, which come with the extension and are
 // not copied. It does not read the rows: a query over a table can run its owner's code. So it cannot tell whose they
 // are where the extension has rows of its own.
-func (c *copying) tellOfMemberRows(ctx context.Context) error {
+func (c *copying) logMemberRows(ctx context.Context) error {
 	type member struct {
 		Extension, Table string
 		Mixed            bool

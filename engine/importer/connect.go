@@ -66,9 +66,9 @@ func (s Source) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// poolerRests are how long an idle client rests before checkPooler tests whether another client gets its session: a
+// poolerPauses are how long an idle client rests before checkPooler tests whether another client gets its session: a
 // pooler reclaims a session a moment after the answer, and does not tell when.
-var poolerRests = []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond}
+var poolerPauses = []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond}
 
 // checkPooler refuses a pooler in transaction mode: what pg_dump sets would stay set for the application that gets the
 // session next. Such a pooler lends an idle client's session to another client, or gives each transaction another
@@ -82,8 +82,8 @@ func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	defer other.Close(context.WithoutCancel(ctx))
-	for _, rest := range poolerRests {
-		lends, err := lendsOn(ctx, conn, other.PgConn(), rest)
+	for _, rest := range poolerPauses {
+		lends, err := sharesSessions(ctx, conn, other.PgConn(), rest)
 		if err != nil {
 			return err
 		}
@@ -98,9 +98,9 @@ func (s Source) checkPooler(ctx context.Context, conn *pgconn.PgConn) error {
 // backendNumber asks a session for its process ID.
 const backendNumber = "select pg_catalog.pg_backend_pid()"
 
-// lendsOn reports whether conn gets another session, at once or after a rest, or other begins a transaction in conn's
+// sharesSessions reports whether conn gets another session, at once or after a rest, or other begins a transaction in conn's
 // session.
-func lendsOn(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration) (bool, error) {
+func sharesSessions(ctx context.Context, conn, other *pgconn.PgConn, rest time.Duration) (bool, error) {
 	var numbers [4]uint32
 	for i, ask := range []struct {
 		conn *pgconn.PgConn

@@ -13,10 +13,10 @@ func (c *copying) copyData(ctx context.Context) error {
 	if err := c.readSequences(ctx); err != nil {
 		return err
 	}
-	if err := c.tellOfMemberRows(ctx); err != nil {
+	if err := c.logMemberRows(ctx); err != nil {
 		return err
 	}
-	if err := c.tellOfLeftovers(ctx); err != nil {
+	if err := c.logLeftovers(ctx); err != nil {
 		return err
 	}
 	data := c.dataSteps()
@@ -54,7 +54,7 @@ func weigh(steps []*step) (total float64) {
 func (c *copying) run(ctx context.Context, steps []*step) error {
 	r := newRunner(steps)
 	r.flawed = func(s *step, err error) { c.account.flaw(s.name, err) }
-	r.finished = func(s *step) { c.account.achieve(s.weight) }
+	r.finished = func(s *step) { c.account.addDone(s.weight) }
 	return r.run(ctx, c.workers)
 }
 

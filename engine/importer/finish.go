@@ -16,7 +16,7 @@ import (
 // and the comment and the settings of the database.
 func (c *copying) finish(ctx context.Context) error {
 	for _, do := range []func(context.Context) error{
-		c.makeAll("ROW SECURITY"), c.refreshViews, c.analyze, c.makeAll("ACL"), c.makeAll("DEFAULT ACL"), c.copyComment, c.copySettings,
+		c.createAll("ROW SECURITY"), c.refreshViews, c.analyze, c.createAll("ACL"), c.createAll("DEFAULT ACL"), c.copyComment, c.copySettings,
 	} {
 		if err := do(ctx); err != nil {
 			return err
@@ -25,8 +25,8 @@ func (c *copying) finish(ctx context.Context) error {
 	return nil
 }
 
-// makeAll creates the entries of a kind, one by one.
-func (c *copying) makeAll(desc string) func(context.Context) error {
+// createAll creates the entries of a kind, one by one.
+func (c *copying) createAll(desc string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, e := range c.entries {
 			if e.desc != desc {

@@ -80,8 +80,8 @@ func definers(condition string) string {
 // ownsHere is a condition for the roles that the new owner replaces: the source's user and the owner of its database.
 const ownsHere = ` (r.rolname = current_user or r.oid = (select d.datdba from pg_database d where d.datname = current_database())) `
 
-// tellOfLeftovers logs what is neither copied nor in pg_dump's archive.
-func (c *copying) tellOfLeftovers(ctx context.Context) error {
+// logLeftovers logs what is neither copied nor in pg_dump's archive.
+func (c *copying) logLeftovers(ctx context.Context) error {
 	for _, l := range leftovers {
 		if c.number < l.since || l.before > 0 && c.number >= l.before {
 			continue

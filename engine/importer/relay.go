@@ -75,7 +75,7 @@ func (r *relay) serve() {
 		return
 	}
 	defer client.Close()
-	if err := r.welcome(client); err != nil {
+	if err := r.acceptLogin(client); err != nil {
 		return
 	}
 	var back sync.WaitGroup
@@ -90,8 +90,8 @@ func (r *relay) serve() {
 	back.Wait()
 }
 
-// welcome plays the server in a log-in without authentication.
-func (r *relay) welcome(client net.Conn) error {
+// acceptLogin plays the server in a log-in without authentication.
+func (r *relay) acceptLogin(client net.Conn) error {
 	server := pgproto3.NewBackend(client, client)
 	for {
 		message, err := server.ReceiveStartupMessage()

@@ -55,7 +55,7 @@ func (r *runner) run(ctx context.Context, workers []*worker) error {
 		all.Go(func() {
 			for s := r.next(); s != nil; s = r.next() {
 				err := s.do(ctx, w)
-				if _, ok := errors.AsType[sessionError](err); ok && ctx.Err() == nil && r.retire(s) {
+				if _, ok := errors.AsType[sessionError](err); ok && ctx.Err() == nil && r.handBack(s) {
 					return
 				}
 				if err != nil && (ctx.Err() != nil || fatal(err)) {
@@ -128,9 +128,9 @@ func (r *runner) finish(s *step) {
 	r.release(s)
 }
 
-// retire returns a step to the other workers because this one has no session to
+// handBack returns a step to the other workers because this one has no session to
 // run it in. It reports whether there are other workers.
-func (r *runner) retire(s *step) bool {
+func (r *runner) handBack(s *step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.active == 1 {

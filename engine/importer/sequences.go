@@ -81,17 +81,17 @@ func (c *copying) readSequences(ctx context.Context) error {
 	if err := c.readUnused(ctx, conn, unsafe); err != nil {
 		return sourceError{fmt.Errorf("read sequences: %w", err)}
 	}
-	c.tellOfGuesses(unsafe)
+	c.logGuesses(unsafe)
 	return nil
 }
 
 // readPositions reads positions by oid. If the server refuses the part, it reads them one by one; a sequence that is
 // gone is a flaw.
 func (c *copying) readPositions(ctx context.Context, conn *pgx.Conn, part []sequence) error {
-	err := c.guarded(ctx, conn, func() error { return c.askPositions(ctx, conn, part) })
+	err := c.guarded(ctx, conn, func() error { return c.queryPositions(ctx, conn, part) })
 	switch {
 	case err == nil && c.number >= 180000:
-		c.loseUntold(part)
+		c.markUnreturned(part)
 		return nil
 	case err == nil || !isGone(err):
 		return err
@@ -103,7 +103,7 @@ func (c *copying) readPositions(ctx context.Context, conn *pgx.Conn, part []sequ
 		}
 		return nil
 	default:
-		c.lose(&part[0])
+		c.markLost(&part[0])
 		return nil
 	}
 }
@@ -133,7 +133,7 @@ func isGone(err error) bool {
 	return ok && slices.Contains([]string{"42P01", "42704", "42809", "3F000", "42501", "XX000"}, pg.Code)
 }
 
-func (c *copying) lose(s *sequence) {
+func (c *copying) markLost(s *sequence) {
 	s.position = lost
 	c.account.flaw("SEQUENCE "+s.String(), errors.New("it was dropped or replaced in the source during the import; its position here is that of a new one"))
 }
@@ -146,7 +146,7 @@ const (
 	positions96 = "select q, null::int8, (pg_sequence_parameters(q)).increment is null from unnest($1::text[]::oid[]) q"
 )
 
-func (c *copying) askPositions(ctx context.Context, conn *pgx.Conn, part []sequence) error {
+func (c *copying) queryPositions(ctx context.Context, conn *pgx.Conn, part []sequence) error {
 	query := positions10
 	switch {
 	case c.number >= 180000:
@@ -173,12 +173,12 @@ func (c *copying) askPositions(ctx context.Context, conn *pgx.Conn, part []seque
 	return err
 }
 
-// loseUntold records the positions that PostgreSQL 18 and newer did not return as lost: it returns one for every
+// markUnreturned records the positions that PostgreSQL 18 and newer did not return as lost: it returns one for every
 // sequence that exists.
-func (c *copying) loseUntold(part []sequence) {
+func (c *copying) markUnreturned(part []sequence) {
 	for i := range part {
 		if part[i].position == unread {
-			c.lose(&part[i])
+			c.markLost(&part[i])
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (c *copying) holdSequences(ctx context.Context) error {
 		}
 		objects = append(objects, object{q.oid, q.sanitized()})
 	}
-	err = c.askPositions(ctx, c.conn, c.inventory.sequences)
+	err = c.queryPositions(ctx, c.conn, c.inventory.sequences)
 	if isGone(err) {
 		return errors.Join(errAltered, err)
 	}
@@ -260,7 +260,7 @@ func (c *copying) readUnused(ctx context.Context, conn *pgx.Conn, unsafe map[uin
 		if err != nil {
 			return err
 		}
-		if err := askByName(ctx, conn, named); err != nil {
+		if err := queryByName(ctx, conn, named); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func (c *copying) stillNamed(ctx context.Context, conn *pgx.Conn, part []*sequen
 	}
 	for _, s := range part {
 		if slices.Contains(renamed, s.oid) {
-			c.lose(s)
+			c.markLost(s)
 			continue
 		}
 		named = append(named, s)
@@ -287,7 +287,7 @@ func (c *copying) stillNamed(ctx context.Context, conn *pgx.Conn, part []*sequen
 	return named, nil
 }
 
-func askByName(ctx context.Context, conn *pgx.Conn, part []*sequence) error {
+func queryByName(ctx context.Context, conn *pgx.Conn, part []*sequence) error {
 	if len(part) == 0 {
 		return nil
 	}
@@ -309,8 +309,8 @@ func askByName(ctx context.Context, conn *pgx.Conn, part []*sequence) error {
 	return err
 }
 
-// tellOfGuesses logs which positions are guesses, and why.
-func (c *copying) tellOfGuesses(unsafe map[uint32]string) {
+// logGuesses logs which positions are guesses, and why.
+func (c *copying) logGuesses(unsafe map[uint32]string) {
 	var names []string
 	role := ""
 	for _, s := range c.inventory.sequences {

@@ -17,7 +17,7 @@ func (s *Service) admit(db model.Database, size int64) error {
 	if err != nil {
 		return err
 	}
-	need, free := importer.RoomFor(size), host.DiskFree-s.StillToImport()
+	need, free := importer.NeededSpace(size), host.DiskFree-s.StillToImport()
 	if need > free {
 		return model.Errorf(model.CodeForbidden,
 			"the source's database has %d MB and needs %d MB of free disk here; there are %d MB that no other import needs: the operator must make room",
@@ -34,7 +34,7 @@ func (s *Service) admit(db model.Database, size int64) error {
 func (s *Service) StillToImport() (bytes int64) {
 	for database, size := range s.Reserved() {
 		stats, _ := s.databases.Statistics.Get(database)
-		bytes += max(importer.RoomFor(size)-stats.SizeBytes, 0)
+		bytes += max(importer.NeededSpace(size)-stats.SizeBytes, 0)
 	}
 	return bytes
 }

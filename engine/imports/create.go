@@ -50,7 +50,7 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 	if err != nil {
 		return nil, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return nil, err
 	}
 	pgDump, err := s.PgDump(ctx, s.databases.Binaries.Major)
@@ -59,7 +59,7 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 	}
 	r, release, err := s.recordImport(call, database, source.Describe())
 	if err != nil {
-		return nil, core.NoRoom(err)
+		return nil, core.ExplainDiskFull(err)
 	}
 	organization := r.db.Organization
 	source.Foreign = func(port int) (bool, error) { return s.isForeignPort(organization, port) }

@@ -71,7 +71,7 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	buildCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
 	defer cancel()
 	if r.db, err = s.databases.BuildDatabase(buildCtx, r.db); err != nil {
-		return core.NoRoom(err)
+		return core.ExplainDiskFull(err)
 	}
 	target := func(ctx context.Context) (*pgx.Conn, error) { return s.databases.Instances.ConnectLocal(ctx, r.db.ID) }
 	r.account.Enter(model.ImportChecking, "looking at the source")
@@ -81,7 +81,7 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 	if err := checkImport(ctx, session, target); err != nil {
 		return err
 	}
-	return core.NoRoom(session.Copy(ctx, importer.Job{
+	return core.ExplainDiskFull(session.Copy(ctx, importer.Job{
 		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), DumpMemory: s.dumpMemory(), SocketDir: s.relayDir(),
 	}))
 }

@@ -30,8 +30,8 @@ func (s *Service) Features(ctx context.Context) Features {
 	}
 }
 
-// toolAgain is how long the result of a search for a program is valid.
-const toolAgain = 10 * time.Second
+// toolRecheck is how long the result of a search for a program is valid.
+const toolRecheck = 10 * time.Second
 
 // toolSearch caches whether a program was found: the search runs the candidates.
 type toolSearch struct {
@@ -43,7 +43,7 @@ type toolSearch struct {
 func (t *toolSearch) known(search func() bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.at.IsZero() || time.Since(t.at) > toolAgain {
+	if t.at.IsZero() || time.Since(t.at) > toolRecheck {
 		t.found, t.at = search(), time.Now()
 	}
 	return t.found

@@ -24,9 +24,9 @@ import (
 const (
 	// adviseInterval is how often every database is checked in the background.
 	adviseInterval = 5 * time.Minute
-	// adviseAgain is the age of findings from which a request for recommendations
+	// adviseRetry is the age of findings from which a request for recommendations
 	// triggers a new check.
-	adviseAgain = 10 * time.Second
+	adviseRetry = 10 * time.Second
 	// checkTimeout bounds one check of one database, checksTimeout all of them.
 	checkTimeout  = 5 * time.Second
 	checksTimeout = 20 * time.Second
@@ -70,11 +70,11 @@ func (s *Service) Advise(ctx context.Context) {
 		case <-ticker.C:
 			s.AdviseAll(ctx, 0)
 		case <-s.adviser.wake:
-			if s.core.Clock().Sub(last) < adviseAgain {
+			if s.core.Clock().Sub(last) < adviseRetry {
 				continue
 			}
 			last = s.core.Clock()
-			s.AdviseAll(ctx, adviseAgain)
+			s.AdviseAll(ctx, adviseRetry)
 		case <-ctx.Done():
 			return
 		}
@@ -246,7 +246,7 @@ func (s *Service) recommendations(call *model.Call, databases []model.Database, 
 	found := append(advice.Account(facts), s.adviser.about(databases)...)
 	s.adviser.date(call.Organization, found, facts.Now)
 	slices.SortFunc(found, func(a, b model.Recommendation) int {
-		return cmp.Compare(recommendationPlace(a), recommendationPlace(b))
+		return cmp.Compare(recommendationOrder(a), recommendationOrder(b))
 	})
 	select {
 	case s.adviser.wake <- struct{}{}:
@@ -266,13 +266,13 @@ func (s *Service) RecommendationList(call *model.Call, page core.Page) (core.Lis
 	if err != nil {
 		return core.List[model.Recommendation]{}, err
 	}
-	all = slices.DeleteFunc(all, func(r model.Recommendation) bool { return recommendationPlace(r) <= w.After })
+	all = slices.DeleteFunc(all, func(r model.Recommendation) bool { return recommendationOrder(r) <= w.After })
 	shown := min(w.Limit, len(all))
-	return core.NewList(w, all[:shown], shown < len(all), recommendationPlace), nil
+	return core.NewList(w, all[:shown], shown < len(all), recommendationOrder), nil
 }
 
-// recommendationPlace returns the sort key of a recommendation in lists.
-func recommendationPlace(r model.Recommendation) string {
+// recommendationOrder returns the sort key of a recommendation in lists.
+func recommendationOrder(r model.Recommendation) string {
 	return fmt.Sprintf("%d%016x%s", r.Severity.Rank(), math.MaxInt64-r.DetectedAt.UnixNano(), r.ID())
 }
 

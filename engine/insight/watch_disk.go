@@ -23,7 +23,7 @@ func (s *Service) WatchDisk(told bool) bool {
 	switch {
 	case !told && free < s.core.Config.Advice.DiskFree:
 		s.core.Log.Warn("the disk is nearly full", "free_bytes", host.DiskFree, "total_bytes", host.DiskTotal)
-		s.core.Tell(model.Event{
+		s.core.Emit(model.Event{
 			Type:    model.EventDiskNearlyFull,
 			Message: fmt.Sprintf("%.1f %% of the disk is free (%d of %d bytes).", free*100, host.DiskFree, host.DiskTotal),
 		})

@@ -49,7 +49,7 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 			continue
 		}
 		entry, err := decodeAudit(organization, key, data)
-		if err == nil && query.wants(entry) { // VerifyAudit reports damaged ones
+		if err == nil && query.matches(entry) { // VerifyAudit reports damaged ones
 			entries = append(entries, entry)
 		}
 	}
@@ -82,7 +82,7 @@ func containsAll(data []byte, needles [][]byte) bool {
 	return true
 }
 
-func (q AuditQuery) wants(e model.AuditEntry) bool {
+func (q AuditQuery) matches(e model.AuditEntry) bool {
 	action := string(e.Action)
 	return (q.Action == "" || action == q.Action || strings.HasPrefix(action, q.Action+".")) &&
 		(q.Outcome == "" || e.Outcome == q.Outcome) &&

@@ -43,7 +43,7 @@ func TestSearchAudit(t *testing.T) {
 	} {
 		var want []string
 		for _, e := range all {
-			if filter.wants(e) {
+			if filter.matches(e) {
 				want = append(want, e.ID)
 			}
 		}

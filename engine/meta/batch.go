@@ -11,16 +11,16 @@ import (
 // nearly always the same. It reduces the processor time of uploads of 1 KiB by 32
 // clients to 0.70 to 0.95 (docs/decisions/0010-tricks.md).
 type batch struct {
-	buckets  map[string]*bucketTally
-	segments map[uint32]SegmentUse
-	logs     map[string]*auditLog
-	places   map[string]objectPlace
+	buckets   map[string]*bucketTally
+	segments  map[uint32]SegmentUse
+	logs      map[string]*auditLog
+	locations map[string]objectLocation
 }
 
 func newBatch() *batch {
 	return &batch{
 		buckets: map[string]*bucketTally{}, segments: map[uint32]SegmentUse{},
-		logs: map[string]*auditLog{}, places: map[string]objectPlace{},
+		logs: map[string]*auditLog{}, locations: map[string]objectLocation{},
 	}
 }
 
@@ -58,8 +58,8 @@ func (tx *Tx) flushBatch() error {
 			return err
 		}
 	}
-	for _, place := range tx.batch.places {
-		if err := place.ages.flush(); err != nil {
+	for _, location := range tx.batch.locations {
+		if err := location.ages.flush(); err != nil {
 			return err
 		}
 	}

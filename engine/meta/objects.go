@@ -199,8 +199,8 @@ func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, erro
 	return objects, nil
 }
 
-// objectPlace is the location of a bucket's objects.
-type objectPlace struct {
+// objectLocation is the location of a bucket's objects.
+type objectLocation struct {
 	keys *bbolt.Bucket
 	ages *timePartitions
 }
@@ -209,33 +209,33 @@ type objectPlace struct {
 // any or was deleted.
 func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions) {
 	if tx.batch == nil {
-		place := tx.findObjects(bucket)
-		return place.keys, place.ages
+		location := tx.findObjects(bucket)
+		return location.keys, location.ages
 	}
-	place, known := tx.batch.places[bucket]
+	location, known := tx.batch.locations[bucket]
 	if !known {
-		if place = tx.findObjects(bucket); place.keys != nil {
-			place.ages.keeping = true
-			tx.batch.places[bucket] = place
+		if location = tx.findObjects(bucket); location.keys != nil {
+			location.ages.keeping = true
+			tx.batch.locations[bucket] = location
 		}
 	}
-	return place.keys, place.ages
+	return location.keys, location.ages
 }
 
-func (tx *Tx) findObjects(bucket string) (place objectPlace) {
+func (tx *Tx) findObjects(bucket string) (location objectLocation) {
 	if tx.bolt.Bucket([]byte(trashedTable)).Get([]byte(bucket)) != nil {
-		return place
+		return location
 	}
 	return tx.keptObjects(bucket)
 }
 
 // keptObjects is findObjects including buckets in the trash.
-func (tx *Tx) keptObjects(bucket string) (place objectPlace) {
+func (tx *Tx) keptObjects(bucket string) (location objectLocation) {
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
-		return place
+		return location
 	}
-	return objectPlace{b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}}
+	return objectLocation{b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}}
 }
 
 func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions, err error) {

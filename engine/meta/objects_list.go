@@ -77,7 +77,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 	cursor := keys.Cursor()
 	key, data := cursor.Seek([]byte(prefix))
 	if after != "" {
-		key, data = seekBehind(cursor, prefix, after, delimiter)
+		key, data = seekAfter(cursor, prefix, after, delimiter)
 	}
 	for ; key != nil && bytes.HasPrefix(key, []byte(prefix)); key, data = cursor.Next() {
 		if len(f.Objects)+len(f.Prefixes) == limit {
@@ -87,7 +87,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 		if folder, inside := folderOf(string(key), prefix, delimiter); inside {
 			f.Last = folder
 			f.Prefixes = append(f.Prefixes, f.Last)
-			if key, _ = cursor.Seek(behindPrefix(f.Last)); key == nil {
+			if key, _ = cursor.Seek(afterPrefix(f.Last)); key == nil {
 				return f, nil
 			}
 			cursor.Prev() // the loop advances to the key just found
@@ -102,11 +102,11 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 	return f, nil
 }
 
-// seekBehind moves the cursor past the last key or folder of a page. A key that
+// seekAfter moves the cursor past the last key or folder of a page. A key that
 // ends with the delimiter need not be a folder: the delimiter may begin in the prefix.
-func seekBehind(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data []byte) {
+func seekAfter(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data []byte) {
 	if folder, inside := folderOf(after, prefix, delimiter); inside {
-		return cursor.Seek(behindPrefix(folder))
+		return cursor.Seek(afterPrefix(folder))
 	}
 	return cursor.Seek(append([]byte(after), 0))
 }
@@ -122,6 +122,6 @@ func folderOf(key, prefix, delimiter string) (folder string, inside bool) {
 	return key[:len(prefix)+i+len(delimiter)], true
 }
 
-// behindPrefix returns the first possible key after all keys that begin with
+// afterPrefix returns the first possible key after all keys that begin with
 // prefix. Keys are UTF-8, which never contains the byte 0xff.
-func behindPrefix(prefix string) []byte { return append([]byte(prefix), 0xff) }
+func afterPrefix(prefix string) []byte { return append([]byte(prefix), 0xff) }

@@ -56,22 +56,22 @@ func Value[T any](in func(func(*Tx) error) error, read func(*Tx) (T, error)) (va
 // no free space for the flush, the changes are applied in memory for read.
 func (db *DB) ViewFlushed(read func(*Tx) error) error {
 	if db.Flush() != nil {
-		return db.viewAhead(read)
+		return db.viewQueued(read)
 	}
 	return db.View(read)
 }
 
-// viewAhead applies the queued changes in memory for the duration of read.
-func (db *DB) viewAhead(read func(*Tx) error) error {
+// viewQueued applies the queued changes in memory for the duration of read.
+func (db *DB) viewQueued(read func(*Tx) error) error {
 	changes := db.writeBehind.copies()
 	for {
-		if err := db.tryAhead(changes, read); !errors.Is(err, errInstead) {
+		if err := db.tryQueued(changes, read); !errors.Is(err, errChangeFailed) {
 			return err
 		}
 	}
 }
 
-func (db *DB) tryAhead(changes []*queuedChange, read func(*Tx) error) error {
+func (db *DB) tryQueued(changes []*queuedChange, read func(*Tx) error) error {
 	bolt, err := db.bolt.Begin(true)
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
@@ -210,14 +210,14 @@ func (db *DB) commit(batch []*commit) error {
 			return nil
 		})
 		db.records.committed(len(batch))
-		if errors.Is(err, errInstead) {
+		if errors.Is(err, errChangeFailed) {
 			continue
 		}
 		if failed < 0 {
 			if err == nil {
 				db.finished(waiting)
 			} else {
-				db.writeBehind.stuck(err)
+				db.writeBehind.setError(err)
 			}
 			for _, c := range batch {
 				c.answer(err)

@@ -28,14 +28,14 @@ const (
 type queuedChange struct {
 	position  uint64
 	change    func(*Tx) error
-	instead   func(*Tx, error) error
-	failed    error // the error of change; instead runs in its place from then on
+	onError   func(*Tx, error) error
+	failed    error // the error of change; onError runs in its place from then on
 	committed []func()
 }
 
 func (d *queuedChange) run(tx *Tx) error {
 	if d.failed != nil {
-		return d.instead(tx, d.failed)
+		return d.onError(tx, d.failed)
 	}
 	d.failed = d.change(tx)
 	return d.failed
@@ -46,7 +46,7 @@ type writeBehindQueue struct {
 	mu      sync.Mutex
 	changes []*queuedChange
 	done    uint64 // number of changes ever applied
-	room    *sync.Cond
+	notFull *sync.Cond
 	err     error // why the last transaction failed
 	ended   bool
 	full    chan struct{} // signals that a full transaction's worth waits
@@ -54,7 +54,7 @@ type writeBehindQueue struct {
 
 func newWriteBehindQueue() *writeBehindQueue {
 	b := &writeBehindQueue{full: make(chan struct{}, 1)}
-	b.room = sync.NewCond(&b.mu)
+	b.notFull = sync.NewCond(&b.mu)
 	return b
 }
 
@@ -63,15 +63,15 @@ func newWriteBehindQueue() *writeBehindQueue {
 // durable at position of the journal, and replays what follows Applied when the
 // file is opened again. Like a change of Update, it may run more than once. Its
 // caller does not wait for it, so where change fails, as on a damaged record,
-// instead runs in its place with the error; instead must not fail.
-func (db *DB) Enqueue(position uint64, change func(*Tx) error, instead func(*Tx, error) error) {
+// onError runs in its place with the error; onError must not fail.
+func (db *DB) Enqueue(position uint64, change func(*Tx) error, onError func(*Tx, error) error) {
 	b := db.writeBehind
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.changes) >= queueLimit && b.err == nil && !b.ended {
-		b.room.Wait()
+		b.notFull.Wait()
 	}
-	b.changes = append(b.changes, &queuedChange{position: position, change: change, instead: instead})
+	b.changes = append(b.changes, &queuedChange{position: position, change: change, onError: onError})
 	if len(b.changes) >= queueBatch {
 		select {
 		case b.full <- struct{}{}:
@@ -125,7 +125,7 @@ func (b *writeBehindQueue) copies() []*queuedChange {
 	defer b.mu.Unlock()
 	changes := make([]*queuedChange, len(b.changes))
 	for i, d := range b.changes {
-		changes[i] = &queuedChange{position: d.position, change: d.change, instead: d.instead}
+		changes[i] = &queuedChange{position: d.position, change: d.change, onError: d.onError}
 	}
 	return changes
 }
@@ -144,29 +144,29 @@ func (b *writeBehindQueue) applied(n int) {
 	b.changes = append([]*queuedChange(nil), b.changes[n:]...)
 	b.done += uint64(n)
 	b.err = nil
-	b.room.Broadcast()
+	b.notFull.Broadcast()
 }
 
-// stuck records why the changes could not be made durable.
-func (b *writeBehindQueue) stuck(err error) {
+// setError records why the changes could not be made durable.
+func (b *writeBehindQueue) setError(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err = err
-	b.room.Broadcast()
+	b.notFull.Broadcast()
 }
 
 func (b *writeBehindQueue) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
-	b.room.Broadcast()
+	b.notFull.Broadcast()
 }
 
-// errInstead means that a queued change failed by itself.
-var errInstead = errors.New("a queued change failed")
+// errChangeFailed means that a queued change failed by itself.
+var errChangeFailed = errors.New("a queued change failed")
 
 // applyQueued applies the changes in the transaction. The caller rolls the
-// transaction back after an error. After errInstead, a change failed by itself,
+// transaction back after an error. After errChangeFailed, a change failed by itself,
 // and the next attempt runs its replacement.
 func applyQueued(bolt *bbolt.Tx, changes []*queuedChange) error {
 	if len(changes) == 0 {
@@ -178,7 +178,7 @@ func applyQueued(bolt *bbolt.Tx, changes []*queuedChange) error {
 		tx.committed = &d.committed
 		alone := d.failed == nil
 		if err := d.run(tx); err != nil && alone {
-			return errInstead
+			return errChangeFailed
 		} else if err != nil {
 			return err
 		}

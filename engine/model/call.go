@@ -58,8 +58,8 @@ type Call struct {
 	Details  map[string]string
 	// Repeatable describes how the client may repeat the call, nil if it may not.
 	Repeatable *Repeatable
-	// Once is the id of the IdempotentRequest the call carries out, "" for none.
-	Once string
+	// Idempotent is the id of the IdempotentRequest the call carries out, "" for none.
+	Idempotent string
 	// Audited is set once an entry of this call is committed.
 	Audited bool
 }

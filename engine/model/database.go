@@ -94,8 +94,8 @@ type OwnPassword struct {
 
 // PendingChange is what a start needs to complete a change after a crash.
 type PendingChange struct {
-	Entry AuditEntry `json:"entry"` // the entry to write if the change succeeds
-	Once  string     `json:"once"`  // Call.Once
+	Entry      AuditEntry `json:"entry"` // the entry to write if the change succeeds
+	Idempotent string     `json:"once"`  // Call.Idempotent
 	// Settings are the previous settings, restored if the instance does not start
 	// with the new ones.
 	Settings map[string]string `json:"settings"`

@@ -18,7 +18,7 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 	if err := model.ValidateBucketName("name", in.Name); err != nil {
 		return model.Bucket{}, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.Bucket{}, err
 	}
 	now := s.core.Clock()

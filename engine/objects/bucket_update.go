@@ -40,7 +40,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		if err != nil {
 			return err
 		}
-		if change.removesSooner(old) {
+		if change.expiresSooner(old) {
 			if err := core.Permit(call, model.OperationFor(model.ActionBucketUpdate).Sometimes()); err != nil {
 				return err
 			}
@@ -60,8 +60,8 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 	return b, err
 }
 
-// removesSooner reports whether the change makes objects of b expire sooner.
-func (c BucketChange) removesSooner(b model.Bucket) bool {
+// expiresSooner reports whether the change makes objects of b expire sooner.
+func (c BucketChange) expiresSooner(b model.Bucket) bool {
 	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
 		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
 }

@@ -24,8 +24,8 @@ type objectNote struct {
 	From string `json:"from,omitempty"`
 	// Upload is the resumable upload that became the object, if any.
 	Upload string `json:"upload,omitempty"`
-	// Once is the IdempotentRequest that made the upload, if any.
-	Once string `json:"once,omitempty"`
+	// Idempotent is the IdempotentRequest that made the upload, if any.
+	Idempotent string `json:"once,omitempty"`
 	// Keep moves a deleted object to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
@@ -73,8 +73,8 @@ func (s *Service) deliver(entries []blobstore.Entry) {
 	}
 }
 
-// passOver records that a record of the journal cannot be replayed.
-func (s *Service) passOver(at blobstore.Position, err error) {
+// noteDamaged records that a record of the journal cannot be replayed.
+func (s *Service) noteDamaged(at blobstore.Position, err error) {
 	note := func(tx *meta.Tx) error { return s.noteJournalDamage(tx, at, err) }
 	s.core.Meta.Enqueue(uint64(at), note, func(tx *meta.Tx, _ error) error { return note(tx) })
 }
@@ -107,7 +107,7 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 			})
 		}
 	}
-	if err := core.MarkOnceDone(tx, note.Once, objectResource(note.Object.Bucket, note.Object.Key)); err != nil {
+	if err := core.MarkIdempotentDone(tx, note.Idempotent, objectResource(note.Object.Bucket, note.Object.Key)); err != nil {
 		return err
 	}
 	if note.Audit == nil {

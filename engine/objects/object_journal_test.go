@@ -20,7 +20,7 @@ func TestNotesAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	object := model.Object{Bucket: "bucket_1", Key: `"<größe & maß>\`, Version: "v", Blob: "b", Segment: 7, SizeBytes: 1, LastModified: time.Unix(1, 2).UTC()}
 	for _, note := range []*objectNote{
-		{Act: actPut, Object: object, Upload: "upl_1", Once: "01abc", Audit: &model.AuditEntry{ID: "evt_1", At: time.Unix(3, 0).UTC(), Details: map[string]string{"size_bytes": "1"}}},
+		{Act: actPut, Object: object, Upload: "upl_1", Idempotent: "01abc", Audit: &model.AuditEntry{ID: "evt_1", At: time.Unix(3, 0).UTC(), Details: map[string]string{"size_bytes": "1"}}},
 		{Act: actDelete, Object: model.Object{Bucket: "bucket_1", Key: "k"}, Keep: true, Audit: &model.AuditEntry{}},
 		{Act: actMove, Object: object, From: "j-1-2"},
 	} {

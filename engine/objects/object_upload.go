@@ -49,7 +49,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 	if err := in.validate(s.core.Config.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
-	if err := s.core.OnlyOnceStreamed(call, func() ([]byte, error) { return in.digestAll(s.core.Config.MaxObjectBytes) }); err != nil {
+	if err := s.core.ClaimIdempotencyKeyStreamed(call, func() ([]byte, error) { return in.digestAll(s.core.Config.MaxObjectBytes) }); err != nil {
 		return ObjectView{}, err
 	}
 	bucket, err := s.bucket(call, in.Bucket)
@@ -64,7 +64,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 		return ObjectView{}, err
 	}
 	var sum func() []byte
-	if call.Once != "" {
+	if call.Idempotent != "" {
 		sum = in.digest()
 	}
 	w, err := s.core.Blobs.Create(ctx)
@@ -72,7 +72,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 		return ObjectView{}, storeError(err)
 	}
 	defer w.Abort()
-	in.Body = s.space.leaving(in.Body, in.Length < 0)
+	in.Body = s.space.withinReserve(in.Body, in.Length < 0)
 	if err := in.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
 		return ObjectView{}, err
 	}
@@ -119,14 +119,14 @@ func (in Upload) digestAll(largest int64) ([]byte, error) {
 	return sum(), nil
 }
 
-// least returns the minimum size of the body in bytes.
-func (in Upload) least() int64 { return max(in.Length, in.Least, 0) }
+// minSize returns the minimum size of the body in bytes.
+func (in Upload) minSize() int64 { return max(in.Length, in.Least, 0) }
 
 func (in Upload) validate(largest int64) error {
 	if err := model.ValidateObjectKey("key", in.Key); err != nil {
 		return err
 	}
-	if in.least() > largest {
+	if in.minSize() > largest {
 		return tooLarge(largest)
 	}
 	for _, sum := range []struct {
@@ -158,10 +158,10 @@ func (s *Service) refuseUpload(call *model.Call, in Upload) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
-	if err := s.space.refuse(in.least()); err != nil {
+	if err := s.space.refuse(in.minSize()); err != nil {
 		return err
 	}
-	release, err := s.reserveObject(call.Organization, in, in.least())
+	release, err := s.reserveObject(call.Organization, in, in.minSize())
 	if err == nil {
 		release()
 	}
@@ -246,7 +246,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 		Bucket: in.Bucket, Key: in.Key, Version: core.FormatID("", s.core.IDs.Next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
-	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Once: call.Once, counted: used}
+	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, counted: used}
 	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err
@@ -265,7 +265,7 @@ func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte,
 		return err
 	}
 	if err := s.core.Meta.Accepting(); err != nil {
-		return metadataStuck(err)
+		return metadataUnavailable(err)
 	}
 	if err := log(text, note); err != nil {
 		return storeError(err)
@@ -274,11 +274,11 @@ func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte,
 	return nil
 }
 
-// metadataStuck returns the error for a client when the metadata cannot follow the
+// metadataUnavailable returns the error for a client when the metadata cannot follow the
 // journal.
-func metadataStuck(err error) error {
+func metadataUnavailable(err error) error {
 	if core.IsDiskFull(err) {
-		return core.NoRoom(err)
+		return core.ExplainDiskFull(err)
 	}
 	return &model.Error{
 		Code:    model.CodeForbidden,

@@ -44,7 +44,7 @@ func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir,
 // store to the core.
 func (s *Service) Open() (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
-		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.passOver,
+		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.noteDamaged,
 	})
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)

@@ -149,7 +149,7 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 	if u.Offset == u.Length {
 		err = refuseMore(body, u.Length)
 	} else {
-		u, err = s.AppendPart(u, s.space.leaving(body, false))
+		u, err = s.AppendPart(u, s.space.withinReserve(body, false))
 	}
 	if err != nil || u.Offset < u.Length {
 		call.Note("offset", fmt.Sprint(u.Offset))
@@ -210,7 +210,7 @@ func (s *Service) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, 
 		return err
 	})
 	if err != nil {
-		return u, core.NoRoom(err)
+		return u, core.ExplainDiskFull(err)
 	}
 	return kept, nil
 }

@@ -19,9 +19,9 @@ const (
 	mostReserve  = 1 << 30
 	// spaceKnown is how long a measurement is valid.
 	spaceKnown = 10 * time.Millisecond
-	// endlessMargin is the extra number of bytes that an upload of unknown length leaves free once it has sent as many,
+	// unknownLengthMargin is the extra number of bytes that an upload of unknown length leaves free once it has sent as many,
 	// so that it does not block others.
-	endlessMargin = 16 << 20
+	unknownLengthMargin = 16 << 20
 )
 
 // uploadSpace measures how much of the disk uploads may use.
@@ -62,7 +62,7 @@ func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
-var errNoneLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", core.DiskFull)
+var errNoSpaceLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", core.DiskFull)
 
 // refuse refuses size bytes that would use the reserve.
 func (r *uploadSpace) refuse(size int64) error {
@@ -71,14 +71,14 @@ func (r *uploadSpace) refuse(size int64) error {
 	case size < left:
 		return nil
 	case left <= 0:
-		return errNoneLeft
+		return errNoSpaceLeft
 	}
 	return model.Errorf(model.CodeForbidden,
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", core.DiskFull, (size-left)>>20+1)
 }
 
-// leaving returns a reader of body that fails once the reserve would be used. An endless body has no known length.
-func (r *uploadSpace) leaving(body io.Reader, endless bool) io.Reader {
+// withinReserve returns a reader of body that fails once the reserve would be used. An endless body has no known length.
+func (r *uploadSpace) withinReserve(body io.Reader, endless bool) io.Reader {
 	return &boundedBody{Reader: body, space: r, endless: endless}
 }
 
@@ -94,8 +94,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	if err := b.space.refuse(0); err != nil {
 		return 0, err
 	}
-	if b.endless && b.read >= endlessMargin && b.space.left() <= endlessMargin {
-		return 0, errNoneLeft
+	if b.endless && b.read >= unknownLengthMargin && b.space.left() <= unknownLengthMargin {
+		return 0, errNoSpaceLeft
 	}
 	n, err := b.Reader.Read(p)
 	b.read += int64(n)

@@ -49,8 +49,8 @@ func TestUploadsLeaveRoom(t *testing.T) {
 	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fourth", Body: body, Length: -1})
 	refused("one under way", err)
 
-	free(endlessMargin + 1<<20) // an upload of unknown length leaves space for one of known length
-	endless := io.MultiReader(strings.NewReader(text(endlessMargin)), readerFunc(func([]byte) (int, error) { free(endlessMargin - 1); return 0, io.EOF }), strings.NewReader("y"))
+	free(unknownLengthMargin + 1<<20) // an upload of unknown length leaves space for one of known length
+	endless := io.MultiReader(strings.NewReader(text(unknownLengthMargin)), readerFunc(func([]byte) (int, error) { free(unknownLengthMargin - 1); return 0, io.EOF }), strings.NewReader("y"))
 	_, err = s.ObjectUpload(t.Context(), s.call(model.ActionObjectUpload), Upload{Bucket: bucket, Key: "fifth", Body: endless, Length: -1})
 	refused("one without end", err)
 	s.mustPut(t, bucket, "second", "second")

@@ -61,18 +61,18 @@ func (s Search) unpackBundle(ctx context.Context, open func() (io.ReadCloser, er
 	if _, err := os.Lstat(root); err == nil {
 		return bindirOf(root) // another process was faster
 	}
-	aside, err := s.aside()
+	scratch, err := s.scratchDir()
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(aside)
-	if err := unpackFrom(ctx, open, aside); err != nil {
+	defer os.RemoveAll(scratch)
+	if err := unpackFrom(ctx, open, scratch); err != nil {
 		return "", fmt.Errorf("unpack bundle: %w", err)
 	}
-	if _, err := bindirOf(aside); err != nil {
+	if _, err := bindirOf(scratch); err != nil {
 		return "", err
 	}
-	if err := publishDir(aside, root); err != nil {
+	if err := publishDir(scratch, root); err != nil {
 		return "", fmt.Errorf("unpack bundle: %w", err)
 	}
 	return bindirOf(root)

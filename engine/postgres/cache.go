@@ -11,8 +11,8 @@ import (
 	"holdfast/internal/durable"
 )
 
-// asidePrefix begins the names of incomplete directories in a cache.
-const asidePrefix = ".making-"
+// scratchPrefix begins the names of incomplete directories in a cache.
+const scratchPrefix = ".making-"
 
 // lockCache creates the cache directory and locks it against other processes; the
 // returned function unlocks it. Only the holder of the lock creates files, so
@@ -23,7 +23,7 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	}
 	lock, err := durable.LockDir(s.CacheDir)
 	for errors.Is(err, durable.ErrLocked) {
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, fmt.Errorf("wait for another process that fills the cache: %w", err)
 		}
 		lock, err = durable.LockDir(s.CacheDir)
@@ -31,7 +31,7 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	leftovers, _ := filepath.Glob(filepath.Join(s.CacheDir, asidePrefix+"*"))
+	leftovers, _ := filepath.Glob(filepath.Join(s.CacheDir, scratchPrefix+"*"))
 	for _, dir := range leftovers {
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, errors.Join(fmt.Errorf("remove half-made %s: %w", dir, err), lock.Release())
@@ -40,9 +40,9 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Release() }, nil
 }
 
-// aside creates a directory beside the final names. The caller holds the lock.
-func (s Search) aside() (string, error) {
-	dir, err := os.MkdirTemp(s.CacheDir, asidePrefix)
+// scratchDir creates a directory beside the final names. The caller holds the lock.
+func (s Search) scratchDir() (string, error) {
+	dir, err := os.MkdirTemp(s.CacheDir, scratchPrefix)
 	if err != nil {
 		return "", fmt.Errorf("make directory in cache: %w", err)
 	}

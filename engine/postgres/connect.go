@@ -58,17 +58,17 @@ func sessionSettings() map[string]string {
 	}
 }
 
-// slotPatience is how long a connection attempt waits while all of the server's
+// slotTimeout is how long a connection attempt waits while all of the server's
 // connection slots are taken. Every client that reaches the port takes a slot,
 // even one reserved for superusers, until it is refused.
-const slotPatience = 12 * time.Second
+const slotTimeout = 12 * time.Second
 
 // locker begins a lockout, or returns nil if none can begin now. The locker
 // itself is nil for a server that no client can reach.
 type locker func() (*lockout, error)
 
 // openWhenFree calls open until the server has a free slot for the connection,
-// for slotPatience at most. After lockoutAfter it frees slots by a lockout. It
+// for slotTimeout at most. After lockoutAfter it frees slots by a lockout. It
 // returns the server's error, even if ctx ended the wait.
 func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
@@ -80,8 +80,8 @@ func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, erro
 		}
 	}()
 	conn, err = open()
-	for refused := err; IsFull(err) && time.Since(began) < slotPatience; delay = min(2*delay, longest) {
-		if pause(ctx, delay) != nil {
+	for refused := err; IsFull(err) && time.Since(began) < slotTimeout; delay = min(2*delay, longest) {
+		if sleep(ctx, delay) != nil {
 			break
 		}
 		if s == nil && begin != nil && time.Since(began) > lockoutAfter {
@@ -90,7 +90,7 @@ func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, erro
 			}
 		}
 		if s != nil {
-			if err := s.repel(); err != nil {
+			if err := s.lockOutIncomplete(); err != nil {
 				return conn, errors.Join(refused, err)
 			}
 		}
@@ -109,7 +109,7 @@ func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil && (pgconn.Timeout(err) || ctx.Err() != nil) {
 		for _, pid := range processesOf(dir) {
-			if isHeldUp(pid, config.User, config.Database) {
+			if isBlocked(pid, config.User, config.Database) {
 				_ = syscall.Kill(pid, syscall.SIGTERM) // an error means that it has ended
 			}
 		}

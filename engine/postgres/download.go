@@ -70,11 +70,11 @@ func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 
 // fetch creates the directory home. The caller holds the cache's lock.
 func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVersion, home string) error {
-	aside, err := s.aside()
+	scratch, err := s.scratchDir()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(aside)
+	defer os.RemoveAll(scratch)
 	mirror := s.Mirror
 	if mirror == "" {
 		mirror = DefaultMirror()
@@ -84,7 +84,7 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 	if err != nil {
 		return err
 	}
-	err = tryDownload(ctx, release, aside, relay.url)
+	err = tryDownload(ctx, release, scratch, relay.url)
 	relayed := relay.close()
 	if err != nil {
 		// embedded-postgres does not say what the repository answered.
@@ -93,28 +93,28 @@ func (s Search) fetch(ctx context.Context, release embeddedpostgres.PostgresVers
 	if err := os.RemoveAll(home); err != nil { // one that no longer works
 		return fmt.Errorf("replace %s: %w", home, err)
 	}
-	return publishDir(filepath.Join(aside, "unpacked"), home)
+	return publishDir(filepath.Join(scratch, "unpacked"), home)
 }
 
 // tryDownload has embedded-postgres download, unpack, start and stop the release,
-// all of it below aside and in a scratch data directory.
-func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, aside, repository string) error {
+// all of it below scratch and in a temporary data directory.
+func tryDownload(ctx context.Context, release embeddedpostgres.PostgresVersion, scratch, repository string) error {
 	port, err := scratchPort()
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "holdfast-trial-")
+	trial, err := os.MkdirTemp("", "holdfast-trial-")
 	if err != nil {
 		return fmt.Errorf("make scratch directory: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer os.RemoveAll(trial)
 	database := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(release).
 		BinaryRepositoryURL(repository).
-		CachePath(filepath.Join(aside, "archive")).
-		BinariesPath(filepath.Join(aside, "unpacked")).
-		RuntimePath(filepath.Join(scratch, "run")). // Start removes it first
-		DataPath(filepath.Join(scratch, "data")).
+		CachePath(filepath.Join(scratch, "archive")).
+		BinariesPath(filepath.Join(scratch, "unpacked")).
+		RuntimePath(filepath.Join(trial, "run")). // Start removes it first
+		DataPath(filepath.Join(trial, "data")).
 		Port(uint32(port)).
 		Password(rand.Text()). // it listens on localhost during the test
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).

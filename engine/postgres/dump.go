@@ -95,16 +95,16 @@ var errLocked = errors.New("another session has held a lock that the dump needs 
 // pg_dump has ended. watchDump returns when ctx ends, and holds looking while it
 // checks.
 func watchDump(ctx context.Context, spec Spec, lockWait time.Duration, looking *sync.Mutex, end func(error)) {
-	for pause(ctx, min(lockWait, dumpWatch)) == nil {
+	for sleep(ctx, min(lockWait, dumpWatch)) == nil {
 		looking.Lock()
-		if ended, err := endHeldUpDump(ctx, spec, lockWait); err == nil && ended { // on an error the next tick retries
+		if ended, err := endBlockedDump(ctx, spec, lockWait); err == nil && ended { // on an error the next tick retries
 			end(errLocked)
 		}
 		looking.Unlock()
 	}
 }
 
-func endHeldUpDump(ctx context.Context, spec Spec, lockWait time.Duration) (ended bool, err error) {
+func endBlockedDump(ctx context.Context, spec Spec, lockWait time.Duration) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dumpWatch)
 	defer cancel()
 	err = inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {

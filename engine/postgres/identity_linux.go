@@ -38,10 +38,10 @@ func isLogger(pid int) bool {
 	return title(pid) == "postgres: "+clusterName+": logger"
 }
 
-// isHalfDone reports whether a PostgreSQL process other than the postmaster is an
+// isIncompleteLogin reports whether a PostgreSQL process other than the postmaster is an
 // incomplete login: it has no title yet, or one that ends in an activity, where
 // no name can appear.
-func isHalfDone(pid int) bool {
+func isIncompleteLogin(pid int) bool {
 	title := title(pid)
 	if !strings.HasPrefix(title, "postgres: ") {
 		return title != "" // otherwise it has ended
@@ -61,9 +61,9 @@ func clientOf(pid int) string {
 	return address
 }
 
-// isHeldUp reports whether a PostgreSQL process is a session of the appliance
+// isBlocked reports whether a PostgreSQL process is a session of the appliance
 // that waits for a lock as it starts. Only the appliance uses the socket.
-func isHeldUp(pid int, role, database string) bool {
+func isBlocked(pid int, role, database string) bool {
 	return title(pid) == "postgres: "+clusterName+": "+role+" "+database+" [local] startup waiting"
 }
 

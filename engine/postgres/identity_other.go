@@ -25,11 +25,11 @@ func servesDir(int, string) bool { return false }
 
 func isLogger(int) bool { return false }
 
-func isHalfDone(int) bool { return false }
+func isIncompleteLogin(int) bool { return false }
 
 func clientOf(int) string { return "" }
 
-func isHeldUp(int, string, string) bool { return false }
+func isBlocked(int, string, string) bool { return false }
 
 func processAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)

@@ -20,7 +20,7 @@ func endInitdb(ctx context.Context, dir string) error {
 		for _, pid := range running {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 	}

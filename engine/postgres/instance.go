@@ -80,7 +80,7 @@ func (i *instance) start(ctx context.Context) error {
 func (i *instance) bringUp(ctx context.Context) error {
 	within, cancel := i.within(ctx)
 	defer cancel()
-	p, err := i.launchSomewhere(within)
+	p, err := i.launchOnFreePort(within)
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (i *instance) bringUp(ctx context.Context) error {
 	return nil
 }
 
-// launchSomewhere launches the postmaster, on another port if a foreign process
+// launchOnFreePort launches the postmaster, on another port if a foreign process
 // uses its own and another is available. The caller holds busy.
-func (i *instance) launchSomewhere(ctx context.Context) (*process, error) {
+func (i *instance) launchOnFreePort(ctx context.Context) (*process, error) {
 	p, err := launch(ctx, i.specification(), i.log)
 	if !errors.Is(err, ErrPortInUse) {
 		return p, err

@@ -67,7 +67,7 @@ func (i *instance) keep(ctx context.Context, p *process) {
 			if time.Since(began) > stableAfter {
 				b = backoff{}
 			}
-			i.lost(p)
+			i.noteEnd(p)
 		}
 		if p = i.revive(ctx, &b); p == nil {
 			return
@@ -94,9 +94,9 @@ func (i *instance) attend(ctx context.Context, p *process) bool {
 	}
 }
 
-// lost records that p has ended: once immediately, and again with the last lines
+// noteEnd records that p has ended: once immediately, and again with the last lines
 // of its log, if there are any.
-func (i *instance) lost(p *process) {
+func (i *instance) noteEnd(p *process) {
 	dir := i.specification().Dir
 	reason := "the server process ended: " + p.reason
 	i.mu.Lock()
@@ -114,7 +114,7 @@ func (i *instance) lost(p *process) {
 // revive tries to start the instance until it runs. It returns nil if ctx ends.
 func (i *instance) revive(ctx context.Context, b *backoff) *process {
 	for {
-		if pause(ctx, b.delay()) != nil {
+		if sleep(ctx, b.delay()) != nil {
 			return nil
 		}
 		p, err := i.attempt(ctx)
@@ -139,7 +139,7 @@ func (i *instance) attempt(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	defer i.release()
-	p, err := i.launchSomewhere(ctx)
+	p, err := i.launchOnFreePort(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func start(ctx context.Context, spec Spec) (*process, error) {
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {
 			return p, err
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -176,8 +176,8 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 // before SIGKILL. Idle ones notice its death at once, busy ones only when they
 // next wait, and a database should be back in 2 s.
 const (
-	orphanPatience = 100 * time.Millisecond
-	orphanQuit     = 400 * time.Millisecond
+	orphanTimeout = 100 * time.Millisecond
+	orphanQuit    = 400 * time.Millisecond
 )
 
 // clearRemains removes what a postmaster that did not shut down cleanly left in
@@ -216,20 +216,20 @@ func endOrphans(ctx context.Context, dir string) error {
 		waited := time.Since(began)
 		for _, pid := range pids {
 			switch {
-			case waited > orphanPatience+orphanQuit:
+			case waited > orphanTimeout+orphanQuit:
 				_ = syscall.Kill(pid, syscall.SIGKILL)
-			case waited > orphanPatience:
+			case waited > orphanTimeout:
 				_ = syscall.Kill(pid, syscall.SIGQUIT)
 			}
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for the processes of a dead postmaster: %w", err)
 		}
 	}
 }
 
-// pause waits for d. It returns an error if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits for d. It returns an error if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

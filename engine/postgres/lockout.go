@@ -34,34 +34,34 @@ type lockout struct {
 // lockout.
 const lockoutAfter = time.Second
 
-// asideFile holds the regular rules during a lockout. A rename restores them,
+// savedHBAFile holds the regular rules during a lockout. A rename restores them,
 // which needs no space on a full disk.
-const asideFile = hbaFile + ".aside"
+const savedHBAFile = hbaFile + ".saved"
 
 // lockOut begins a lockout on the server p of the data directory dir. over, if
 // not nil, is called at its end. The caller holds busy until then.
 func lockOut(dir string, p *process, over func()) (*lockout, error) {
 	rules := filepath.Join(dir, hbaFile)
-	aside := filepath.Join(dir, asideFile)
+	saved := filepath.Join(dir, savedHBAFile)
 	text, err := os.ReadFile(rules)
 	if err != nil {
 		return nil, fmt.Errorf("read the rules: %w", err)
 	}
-	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(saved); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if err := os.Link(rules, aside); err != nil {
-		return nil, fmt.Errorf("put the rules aside: %w", err)
+	if err := os.Link(rules, saved); err != nil {
+		return nil, fmt.Errorf("keep the rules: %w", err)
 	}
 	return &lockout{dir: dir, p: p, rules: string(text), refused: map[string]bool{}, seen: map[int]time.Time{}, over: over}, nil
 }
 
-// repel ends the logins that have been incomplete for longer than a login may
+// lockOutIncomplete ends the logins that have been incomplete for longer than a login may
 // take, and refuses the addresses they came from.
-func (s *lockout) repel() error {
+func (s *lockout) lockOutIncomplete() error {
 	known := len(s.refused)
 	for _, pid := range processesOf(s.dir) {
-		if pid == s.p.pid || !isHalfDone(pid) {
+		if pid == s.p.pid || !isIncompleteLogin(pid) {
 			delete(s.seen, pid)
 			continue
 		}
@@ -120,7 +120,7 @@ func (s *lockout) end() error {
 }
 
 func (s *lockout) restore() error {
-	return errors.Join(os.Rename(filepath.Join(s.dir, asideFile), filepath.Join(s.dir, hbaFile)), s.p.signal(syscall.SIGHUP))
+	return errors.Join(os.Rename(filepath.Join(s.dir, savedHBAFile), filepath.Join(s.dir, hbaFile)), s.p.signal(syscall.SIGHUP))
 }
 
 // lockout begins a lockout for a caller that holds busy, see [lockOut].

@@ -24,8 +24,8 @@ type logins struct {
 // progress are not ended needlessly.
 const loginGrace = time.Second
 
-// halfDone lists the processes of conn's server that may be incomplete logins.
-func halfDone(ctx context.Context, conn *pgx.Conn) (*logins, error) {
+// incompleteLogins lists the processes of conn's server that may be incomplete logins.
+func incompleteLogins(ctx context.Context, conn *pgx.Conn) (*logins, error) {
 	l := &logins{asked: time.Now().Add(loginGrace)}
 	if err := conn.QueryRow(ctx, "select current_setting('data_directory')").Scan(&l.dir); err != nil {
 		return nil, err

@@ -67,16 +67,16 @@ func neededLibraries(ctx context.Context, bin Binaries, objects []string) ([]str
 		// "\tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f...)"
 		name, rest, arrow := strings.Cut(strings.TrimSpace(line), " => ")
 		path, _, _ := strings.Cut(rest, " (")
-		if arrow && filepath.IsAbs(path) && !ofTheCLibrary(name) {
+		if arrow && filepath.IsAbs(path) && !isPartOfGlibc(name) {
 			found[name] = path
 		}
 	}
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// ofTheCLibrary reports whether a library is part of glibc, which works only with
+// isPartOfGlibc reports whether a library is part of glibc, which works only with
 // the kernel and the dynamic linker of its own machine.
-func ofTheCLibrary(name string) bool {
+func isPartOfGlibc(name string) bool {
 	for _, prefix := range []string{"ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "libresolv.so", "libutil.so", "libnss_", "linux-vdso"} {
 		if strings.HasPrefix(name, prefix) {
 			return true

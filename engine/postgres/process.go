@@ -25,11 +25,11 @@ type process struct {
 	killed bool          // after done: by a signal
 }
 
-// titleRoom is how many bytes of the environment are reserved for the titles of a
+// maxTitle is how many bytes of the environment are reserved for the titles of a
 // server's processes. On Linux PostgreSQL writes a title over its arguments and
 // environment, and truncates what does not fit. Titles contain a user, a database
-// and an address, and end in the process's activity, which [isHalfDone] reads.
-const titleRoom = 256
+// and an address, and end in the process's activity, which [isIncompleteLogin] reads.
+const maxTitle = 256
 
 // startProcess starts `postgres -D dir`. The process is a direct child, not
 // pg_ctl's, so that its exit is noticed at once and its status is known. It has
@@ -43,7 +43,7 @@ func startProcess(bin Binaries, dir string, nice int) (*process, error) {
 	}
 	defer out.Close()
 	cmd := exec.Command(bin.Tool("postgres"), "-D", dir)
-	cmd.Env = append(bin.Env(), "TITLE_ROOM="+strings.Repeat("-", titleRoom))
+	cmd.Env = append(bin.Env(), "TITLE_ROOM="+strings.Repeat("-", maxTitle))
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

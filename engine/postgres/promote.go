@@ -35,7 +35,7 @@ func Promote(ctx context.Context, conn *pgx.Conn, slot string) error {
 		if !recovering {
 			return nil
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return fmt.Errorf("promote: %w", err)
 		}
 	}

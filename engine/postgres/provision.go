@@ -84,9 +84,9 @@ func (t Tenant) renames(now names) ([]string, error) {
 		}
 	}
 	if t.Owner == now.readOnly || t.ReadOnly == now.owner {
-		const aside = "holdfast_renaming"
-		rename("ROLE", now.readOnly, aside)
-		now.readOnly = aside
+		const temporary = "holdfast_renaming"
+		rename("ROLE", now.readOnly, temporary)
+		now.readOnly = temporary
 	}
 	rename("ROLE", now.owner, t.Owner)
 	rename("ROLE", now.readOnly, t.ReadOnly)

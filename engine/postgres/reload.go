@@ -81,7 +81,7 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 		case !at.Equal(before):
 			return nil
 		}
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := sleep(ctx, time.Millisecond); err != nil {
 			return fmt.Errorf("wait for the reload: %w", err)
 		}
 	}

@@ -71,15 +71,15 @@ func runAlone(ctx context.Context, conn *pgx.Conn, statements []string) error {
 		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55P03" { // lock_not_available
 			return err
 		}
-		if err := endRoleChanges(ctx, conn, tries >= patience); err != nil {
+		if err := endRoleChanges(ctx, conn, tries >= maxTries); err != nil {
 			return err
 		}
 	}
 }
 
-// patience is how many attempts, of 100 ms each, are made before sessions are
+// maxTries is how many attempts, of 100 ms each, are made before sessions are
 // ended that only might be blocking.
-const patience = 20
+const maxTries = 20
 
 // endRoleChanges ends the tenants' sessions whose transactions have changed a
 // role or the database. Not every change leaves a lock that identifies it (GRANT
@@ -109,7 +109,7 @@ func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 		return err
 	}
 	for _, p := range all {
-		if err := elsewhere(ctx, conn, p.Database, func(there *pgx.Conn) error {
+		if err := inOtherDatabase(ctx, conn, p.Database, func(there *pgx.Conn) error {
 			_, err := there.Exec(ctx, p.RollBack)
 			return err
 		}); err != nil {
@@ -119,8 +119,8 @@ func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 	return nil
 }
 
-// elsewhere runs act in another database of conn's server, as the same role.
-func elsewhere(ctx context.Context, conn *pgx.Conn, database string, act func(*pgx.Conn) error) error {
+// inOtherDatabase runs act in another database of conn's server, as the same role.
+func inOtherDatabase(ctx context.Context, conn *pgx.Conn, database string, act func(*pgx.Conn) error) error {
 	config := conn.Config()
 	config.Database = database
 	there, err := pgx.ConnectConfig(ctx, config)

@@ -75,7 +75,7 @@ func CheckPassword(field string, password model.Secret) error {
 func prepared(text string) string {
 	return norm.NFKC.String(strings.Map(func(r rune) rune {
 		switch {
-		case mappedToNothing(r):
+		case isMappedToNothing(r):
 			return -1
 		case r > unicode.MaxASCII && (unicode.Is(unicode.Zs, r) || r == '\u200b'):
 			return ' '
@@ -84,9 +84,9 @@ func prepared(text string) string {
 	}, text))
 }
 
-// mappedToNothing is table B.1 of RFC 3454 without U+200B, which RFC 4013 maps to
+// isMappedToNothing is table B.1 of RFC 3454 without U+200B, which RFC 4013 maps to
 // a space.
-func mappedToNothing(r rune) bool {
+func isMappedToNothing(r rune) bool {
 	switch r {
 	case 0x00ad, 0x034f, 0x1806, 0x200c, 0x200d, 0x2060, 0xfeff:
 		return true

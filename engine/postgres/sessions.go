@@ -15,10 +15,10 @@ func ownRoles() []string { return []string{Superuser, dumper} }
 // TerminateSessions ends the tenants' sessions in the database, except those from
 // the networks in allow. It returns how many it ended, once all of them have
 // ended. It also ends sessions that open meanwhile, and logins that were
-// incomplete at the start ([halfDone]). The caller must first remove excluded
+// incomplete at the start ([incompleteLogins]). The caller must first remove excluded
 // clients from the rules. conn is the superuser's, in the database postgres.
 func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
-	logins, err := halfDone(ctx, conn)
+	logins, err := incompleteLogins(ctx, conn)
 	if err != nil {
 		return 0, fmt.Errorf("look for logins that are half done: %w", err)
 	}
@@ -38,7 +38,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 		if len(pids) == 0 && len(logins.pids) == 0 {
 			return len(ended), nil
 		}
-		if err := pause(ctx, 2*time.Millisecond); err != nil {
+		if err := sleep(ctx, 2*time.Millisecond); err != nil {
 			return len(ended), fmt.Errorf("wait for sessions to end: %w", err)
 		}
 	}

@@ -117,7 +117,7 @@ func (t Tenant) prepareDatabase(ctx context.Context, conn *pgx.Conn) error {
 	if prepared, err := t.isPrepared(ctx, conn); err != nil || prepared {
 		return err
 	}
-	err := elsewhere(ctx, conn, t.Database, func(there *pgx.Conn) error { return run(ctx, there, t.databasePrivileges()) })
+	err := inOtherDatabase(ctx, conn, t.Database, func(there *pgx.Conn) error { return run(ctx, there, t.databasePrivileges()) })
 	if err != nil {
 		return fmt.Errorf("set the database's privileges: %w", err)
 	}

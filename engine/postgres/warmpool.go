@@ -192,7 +192,7 @@ func (s *WarmPool) fill() {
 			continue
 		}
 		if !s.opts.HasSpace() {
-			_ = pause(s.ctx, fillRetry)
+			_ = sleep(s.ctx, fillRetry)
 			continue
 		}
 		path, err := s.buildOne(s.ctx, buildNice)
@@ -200,7 +200,7 @@ func (s *WarmPool) fill() {
 			s.put(path)
 		} else if s.ctx.Err() == nil {
 			s.opts.Log.Error("build data directory for the warm pool", "error", err)
-			_ = pause(s.ctx, fillRetry)
+			_ = sleep(s.ctx, fillRetry)
 		}
 	}
 }

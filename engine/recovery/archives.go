@@ -245,7 +245,7 @@ func (s *Service) WALLost(db model.Database, gap wal.Gap) {
 	s.core.Finish(call, nil)
 	s.core.Log.Error("WAL is lost: a new backup is made, and times in between cannot be restored",
 		"database", db.ID, "from", gap.From, "to", gap.To, "reason", gap.Reason)
-	s.core.Tell(model.Event{
+	s.core.Emit(model.Event{
 		Type: model.EventRecoveryGap, Organization: db.Organization, Resource: databases.DatabaseResource(db),
 		Message: fmt.Sprintf("WAL of the database %s is lost: times between %s and the next backup cannot be restored.", db.Name, gap.At.Format(time.RFC3339)),
 	})

@@ -14,12 +14,12 @@ import (
 	"holdfast/engine/model"
 )
 
-// Backing describes a backup in its claim.
-const Backing = "a backup"
+// BackupClaim describes a backup in its claim.
+const BackupClaim = "a backup"
 
 // BackupCreate starts a backup and returns its record at once.
 func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup, error) {
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.Backup{}, err
 	}
 	db, err := s.databases.Database(call, database)
@@ -34,7 +34,7 @@ func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup,
 func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
 	var ctx context.Context
 	var ended func()
-	release, err := s.core.Claims.TakeAnd(databases.BackupClaim(db.ID), Backing, func() { ctx, ended = s.CancelableBackup(db.ID, t) })
+	release, err := s.core.Claims.TakeAnd(databases.BackupClaim(db.ID), BackupClaim, func() { ctx, ended = s.CancelableBackup(db.ID, t) })
 	if err != nil {
 		return model.Backup{}, nil, err
 	}
@@ -170,7 +170,7 @@ func (s *Service) TakeBackup(
 		return backup.Result{}, err
 	}
 	return backup.Take(ctx, conn, repo, wal, backup.Options{
-		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Generation: db.Generation, Whole: s.readsWhole(db.ID),
+		ID: b.ID, Label: db.Name, Type: string(b.Type), Base: latest, Generation: db.Generation, Whole: s.readsEverything(db.ID),
 		Patience: s.databases.Timeouts.WAL,
 		Progress: func(done, total int64) {
 			s.databases.Progress.Set(b.ID, done, total)
@@ -189,14 +189,14 @@ func (s *Service) StartBackup(id, operation string) error {
 	})
 }
 
-// wholeInterval is how often a backup reads the whole database instead of only the pages that the WAL says have
+// fullReadInterval is how often a backup reads the whole database instead of only the pages that the WAL says have
 // changed: the WAL does not show bit rot.
-const wholeInterval = 7 * 24 * time.Hour
+const fullReadInterval = 7 * 24 * time.Hour
 
-func (s *Service) readsWhole(database string) bool {
+func (s *Service) readsEverything(database string) bool {
 	records, err := s.backupRecords(database)
 	for _, b := range records {
-		if now := s.core.Clock(); b.Status == model.BackupCompleted && b.WholeRead && !isAhead(b, now) && now.Before(b.StartedAt.Add(wholeInterval)) {
+		if now := s.core.Clock(); b.Status == model.BackupCompleted && b.WholeRead && !isAhead(b, now) && now.Before(b.StartedAt.Add(fullReadInterval)) {
 			return false
 		}
 	}

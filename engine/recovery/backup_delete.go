@@ -17,7 +17,7 @@ func (s *Service) BackupDelete(call *model.Call, database, id string) error {
 	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
 	if err == nil {
 		defer release()
-	} else if !s.core.Claims.Holds(databases.BackupClaim(database), Backing) {
+	} else if !s.core.Claims.Holds(databases.BackupClaim(database), BackupClaim) {
 		return err
 	}
 	if err := s.MarkForDeletion(call, database, id); err != nil {

@@ -23,6 +23,6 @@ func (s *Service) backupEnded(db model.Database, b model.Backup, err error, cut 
 		event.Message = fmt.Sprintf("The %s backup of %s failed: %s", b.Type, db.Name, databases.OperationMessage(err))
 	}
 	if !cut {
-		s.core.Tell(event)
+		s.core.Emit(event)
 	}
 }

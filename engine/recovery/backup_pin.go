@@ -14,7 +14,7 @@ func (s *Service) BackupPin(call *model.Call, database, id string, pinned bool, 
 	if !pinned && reason != "" {
 		return model.Backup{}, model.Invalid("reason", "only goes with pinned true")
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.Backup{}, err
 	}
 	if _, err := s.BackupGet(call, database, id); err != nil {

@@ -21,7 +21,7 @@ func (s *Service) BackupRestore(call *model.Call, database, id string, into *str
 	if err := validateInto(into); err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	b, err := s.completedBackup(call, database, id)
@@ -56,7 +56,7 @@ func (s *Service) RecoveryRestore(call *model.Call, database string, at RestoreP
 	if err := cmp.Or(at.validate(), validateInto(into)); err != nil {
 		return model.DatabaseOperation{}, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	return s.beginRestore(call, database, into, model.OperationPITR, func(db model.Database) (RestorePlan, error) {
@@ -102,7 +102,7 @@ func (s *Service) checkSpaceForRestore(p RestorePlan) error {
 
 // RecoveryUndo starts to bring back the data that the last restore replaced.
 func (s *Service) RecoveryUndo(call *model.Call, database string) (model.DatabaseOperation, error) {
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.DatabaseOperation{}, err
 	}
 	return s.beginSwitch(call, database, model.OperationRestore, "undoing", func(db model.Database, op *model.DatabaseOperation) (stage, error) {

@@ -30,7 +30,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		err = s.checkSpaceForRestore(plan)
 	}
 	if err != nil {
-		s.databases.InstanceChanged(db.ID, postgres.StateFailed, model.PublicMessage(err))
+		s.databases.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err
 	}
 	op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
@@ -53,6 +53,6 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	if undoErr == nil {
 		undoErr = s.endRolledBack(db, op, err)
 	}
-	s.databases.InstanceChanged(db.ID, postgres.StateFailed, databases.OperationMessage(err))
+	s.databases.HandleInstanceState(db.ID, postgres.StateFailed, databases.OperationMessage(err))
 	return errors.Join(err, undoErr)
 }

@@ -56,7 +56,7 @@ func (s *Service) beginRestoreNew(
 		})
 	})
 	if err != nil {
-		return op, core.NoRoom(err)
+		return op, core.ExplainDiskFull(err)
 	}
 	s.core.Work.Go(func() {
 		defer releaseBackups()

@@ -18,15 +18,15 @@ type pace struct {
 	Most  float64 `json:"most_bytes"` // of one run
 }
 
-// paceFade is the factor by which each run reduces the weight of earlier ones.
-const paceFade = 0.8
+// paceDecay is the factor by which each run reduces the weight of earlier ones.
+const paceDecay = 0.8
 
 // with returns the pace after another run.
 func (p pace) with(bytes int64, took time.Duration) pace {
 	b, t := float64(bytes), took.Seconds()
 	return pace{
-		Runs: p.Runs*paceFade + 1, Bytes: p.Bytes*paceFade + b, Time: p.Time*paceFade + t,
-		BB: p.BB*paceFade + b*b, BT: p.BT*paceFade + b*t, Most: max(p.Most, b),
+		Runs: p.Runs*paceDecay + 1, Bytes: p.Bytes*paceDecay + b, Time: p.Time*paceDecay + t,
+		BB: p.BB*paceDecay + b*b, BT: p.BT*paceDecay + b*t, Most: max(p.Most, b),
 	}
 }
 

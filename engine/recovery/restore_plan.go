@@ -103,7 +103,7 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	if err := cmp.Or(validateInto(into), at.validate()); err != nil {
 		return RestorePlan{}, err
 	}
-	if err := s.core.OnlyOnce(call); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return RestorePlan{}, err
 	}
 	db, err := s.databases.Database(call, database)

@@ -52,7 +52,7 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 		return err
 	}
 	maps.Copy(scratch.Config.Settings, recovery.Settings())
-	if err := s.startFed(ctx, scratch, recovery); err != nil {
+	if err := s.startWithWAL(ctx, scratch, recovery); err != nil {
 		return err
 	}
 	conn, err := s.databases.Instances.Connect(ctx, scratch.ID, databases.Maintenance)
@@ -63,10 +63,10 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	return postgres.Promote(ctx, conn, walSlot)
 }
 
-// startFed starts an instance and feeds it WAL meanwhile: the instance accepts connections only once it has enough WAL
-// to be consistent. When startFed returns, the instance is paused or promoted at the target; after an error nothing
+// startWithWAL starts an instance and feeds it WAL meanwhile: the instance accepts connections only once it has enough WAL
+// to be consistent. When startWithWAL returns, the instance is paused or promoted at the target; after an error nothing
 // runs. The supervisor restarts an instance that dies on the way, unless it keeps dying.
-func (s *Service) startFed(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
+func (s *Service) startWithWAL(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	recovery.Connect = func(ctx context.Context) (*pgx.Conn, error) {

@@ -129,7 +129,7 @@ func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error
 	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {
 		return err
 	}
-	return s.core.RecordOnceSpace(ctx, revert)
+	return s.core.RecordWhenSpace(ctx, revert)
 }
 
 // rollBackSwitch returns the database to its state before the operation; switched says that its instance was stopped.

@@ -159,7 +159,7 @@ func (s *Service) endVerification(db model.Database, b model.Backup, detail stri
 		s.core.Log.Error("verification of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
 	}
 	if v.Status == model.VerificationFailed {
-		s.core.Tell(model.Event{
+		s.core.Emit(model.Event{
 			Type: model.EventVerificationFailed, Organization: db.Organization,
 			Resource: model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name},
 			Message:  fmt.Sprintf("A backup of %s could not be restored when it was tried: %s", db.Name, v.Detail),

@@ -42,9 +42,9 @@ func (r route) operation() huma.Operation {
 		MaxBodyBytes:    -1,
 		BodyReadTimeout: -1,
 	}
-	if takesOnce(r.method, op) {
+	if takesIdempotencyKey(r.method, op) {
 		described.Parameters = append(described.Parameters, &huma.Param{
-			Name: gate.OnceHeader, In: "header",
+			Name: gate.IdempotencyHeader, In: "header",
 			Description: "Any text of the client's, unique to what it wants done. The request is carried out once, however often it is sent: for 24 hours the same request is given the first answer's data, and another one with the same key is a conflict.",
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(model.MaxIdempotencyKey), Pattern: `^[ -~]*$`},
 		})

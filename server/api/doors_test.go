@@ -269,7 +269,7 @@ func TestUploadsGrantNoReading(t *testing.T) {
 		key := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeStorageCreate, scope}})
 		for _, once := range []string{"a", "a", "b"} {
 			got := get[wire.Object](t, w.do(t, request{
-				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{gate.OnceHeader: once},
+				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: key, body: "x", header: map[string]string{gate.IdempotencyHeader: once},
 			}))
 			if (got.DownloadURL != nil) != want {
 				t.Errorf("with storage:create and %s: download_url %q", scope, text(got.DownloadURL))

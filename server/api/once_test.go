@@ -19,7 +19,7 @@ func (w *world) makeBucket(tb testing.TB, key, once, name string) reply {
 	tb.Helper()
 	return w.do(tb, request{
 		method: "POST", path: "/buckets", key: key, contentType: "application/json",
-		header: map[string]string{gate.OnceHeader: once},
+		header: map[string]string{gate.IdempotencyHeader: once},
 		body:   `{"project":"` + w.org.project + `","name":"` + name + `"}`,
 	})
 }
@@ -35,7 +35,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if e := w.entry(t, w.org.organization, again.header.Get("X-Request-Id")); e.Details["replayed"] != "true" {
 		t.Errorf("the audit entry says %v", e.Details)
 	}
-	if other := w.makeBucket(t, w.org.full, "k1", "second"); other.status != http.StatusConflict || !strings.Contains(other.msg, gate.OnceHeader) {
+	if other := w.makeBucket(t, w.org.full, "k1", "second"); other.status != http.StatusConflict || !strings.Contains(other.msg, gate.IdempotencyHeader) {
 		t.Errorf("another body: %s", other.text)
 	}
 	// Another API key, another key, no key: the name is taken.
@@ -53,7 +53,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("after a refusal: %s", r.text)
 	}
 	for _, bad := range []string{strings.Repeat("x", 256), "ü"} {
-		if r := w.makeBucket(t, w.org.full, bad, "third"); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.msg, gate.OnceHeader) {
+		if r := w.makeBucket(t, w.org.full, bad, "third"); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.msg, gate.IdempotencyHeader) {
 			t.Errorf("%q: %s", bad, r.text)
 		}
 	}
@@ -112,7 +112,7 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 	path := "/buckets/" + bucket.ID + "/objects?key=a"
 	upload := func(once, body, contentType string) reply {
 		return w.do(t, request{
-			method: "POST", path: path, key: w.org.full, header: map[string]string{gate.OnceHeader: once}, body: body, contentType: contentType,
+			method: "POST", path: path, key: w.org.full, header: map[string]string{gate.IdempotencyHeader: once}, body: body, contentType: contentType,
 		})
 	}
 	form := func(boundary, body string) (string, string) {
@@ -138,10 +138,10 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 		"another type":  upload("k1", "one", "text/css"),
 		"no type":       upload("k1", "one", ""),
 		"nothing":       upload("k1", "", "text/plain"),
-		"another query": w.do(t, request{method: "POST", path: path + "b", key: w.org.full, header: map[string]string{gate.OnceHeader: "k1"}, body: "one", contentType: "text/plain"}),
-		"a condition":   w.do(t, request{method: "POST", path: path, key: w.org.full, header: map[string]string{gate.OnceHeader: "k1", "If-None-Match": "*"}, body: "one", contentType: "text/plain"}),
+		"another query": w.do(t, request{method: "POST", path: path + "b", key: w.org.full, header: map[string]string{gate.IdempotencyHeader: "k1"}, body: "one", contentType: "text/plain"}),
+		"a condition":   w.do(t, request{method: "POST", path: path, key: w.org.full, header: map[string]string{gate.IdempotencyHeader: "k1", "If-None-Match": "*"}, body: "one", contentType: "text/plain"}),
 	} {
-		if r.status != http.StatusConflict || !strings.Contains(r.msg, gate.OnceHeader) {
+		if r.status != http.StatusConflict || !strings.Contains(r.msg, gate.IdempotencyHeader) {
 			t.Errorf("%s: %d %s", name, r.status, r.text)
 		}
 	}
@@ -154,14 +154,14 @@ func TestIdempotencyKeyOfUploads(t *testing.T) {
 		t.Errorf("the same form: %s", got.text)
 	}
 	// A rejected request is not kept, and a malformed one is reported first.
-	bad := map[string]string{gate.OnceHeader: "k3", "X-Checksum-CRC32C": "AAAAAA=="}
+	bad := map[string]string{gate.IdempotencyHeader: "k3", "X-Checksum-CRC32C": "AAAAAA=="}
 	if got := w.do(t, request{method: "POST", path: path, key: w.org.full, header: bad, body: "three"}); got.status != 422 {
 		t.Errorf("a wrong checksum: %s", got.text)
 	}
 	if got := upload("k3", "three", ""); got.status != http.StatusOK {
 		t.Errorf("after a refusal: %s", got.text)
 	}
-	if got := w.do(t, request{method: "POST", path: strings.Replace(path, "key=a", "key=..", 1), key: w.org.full, header: map[string]string{gate.OnceHeader: "k3"}, body: "x"}); got.status != 422 {
+	if got := w.do(t, request{method: "POST", path: strings.Replace(path, "key=a", "key=..", 1), key: w.org.full, header: map[string]string{gate.IdempotencyHeader: "k3"}, body: "x"}); got.status != 422 {
 		t.Errorf("a bad name: %s", got.text)
 	}
 }
@@ -176,7 +176,7 @@ func TestIdempotencyKeyOfUploadsAtOnce(t *testing.T) {
 		all.Go(func() {
 			r := w.do(t, request{
 				method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=a", key: w.org.full,
-				header: map[string]string{gate.OnceHeader: "k"}, body: strings.Repeat("x", 100_000),
+				header: map[string]string{gate.IdempotencyHeader: "k"}, body: strings.Repeat("x", 100_000),
 			})
 			if r.status == http.StatusOK && r.header.Get(gate.ReplayedHeader) == "" {
 				stored.Add(1)
@@ -203,10 +203,10 @@ func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 		t.Fatal(err)
 	}
 	call.Repeatable = &model.Repeatable{Key: once, Route: "POST " + Prefix + path, Content: []byte("\n" + body)}
-	if err := w.engine.Core.OnlyOnce(call); err != nil {
+	if err := w.engine.Core.ClaimIdempotencyKey(call); err != nil {
 		t.Fatal(err)
 	}
-	w.engine.Core.EndOnce(call, []byte(`{"first":"answer"}`))
+	w.engine.Core.EndIdempotent(call, []byte(`{"first":"answer"}`))
 }
 
 // TestFormBeforeIdempotencyKey sends malformed requests with a used key for every operation that takes the header:
@@ -215,14 +215,14 @@ func (w *world) answered(t *testing.T, apiKey, once, path, body string) {
 func TestFormBeforeIdempotencyKey(t *testing.T) {
 	w := open(t)
 	for _, r := range (&handlers{}).routes() {
-		if !takesOnce(r.method, model.OperationFor(r.action)) || r.action == model.ActionObjectUpload {
+		if !takesIdempotencyKey(r.method, model.OperationFor(r.action)) || r.action == model.ActionObjectUpload {
 			continue
 		}
 		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x").Replace(r.path)
 		valid := validBody(r, w.org.project)
 		w.answered(t, w.org.full, "used", path, valid)
 		ask := func(path, body string) reply {
-			return w.do(t, request{method: "POST", path: path, key: w.org.full, body: body, header: map[string]string{gate.OnceHeader: "used"}})
+			return w.do(t, request{method: "POST", path: path, key: w.org.full, body: body, header: map[string]string{gate.IdempotencyHeader: "used"}})
 		}
 		malformedBodies := malformedBodies(r)
 		if malformedBodies == nil {
@@ -266,7 +266,7 @@ func (w *world) plain(t *testing.T, path, body, once string) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+w.org.full)
-	req.Header.Set(gate.OnceHeader, once)
+	req.Header.Set(gate.IdempotencyHeader, once)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

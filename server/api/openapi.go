@@ -116,7 +116,7 @@ func responseHeaders(op *huma.Operation, status int) map[string]*huma.Header {
 	}
 	switch status {
 	case http.StatusOK:
-		if takesOnce(op.Method, op.Metadata[operationKey].(model.Operation)) {
+		if takesIdempotencyKey(op.Method, op.Metadata[operationKey].(model.Operation)) {
 			headers[gate.ReplayedHeader] = &huma.Header{
 				Description: "`true` if the answer repeats the first answer's data.", Schema: &huma.Schema{Type: huma.TypeBoolean},
 			}

@@ -48,8 +48,8 @@ func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
 	op.Metadata[formKey] = form
 	admitted := r.gate.Handler(row, func(x *gate.Exchange) error {
 		err := form.check(x)
-		if err == nil && takesOnce(op.Method, row) {
-			err = x.Once(form.content)
+		if err == nil && takesIdempotencyKey(op.Method, row) {
+			err = x.NoteIdempotencyKey(form.content)
 		}
 		if err == nil {
 			serve(humago.NewContext(op, x.Request, x))

@@ -96,7 +96,7 @@ func checkTus(header http.Header) error {
 		return err
 	}
 	return refuseHeaders(header, "is not supported for resumable uploads, so nothing was done: leave it out, or send the object in one request",
-		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.OnceHeader)
+		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.IdempotencyHeader)
 }
 
 // options describes the server's capabilities. It needs no key.

@@ -81,7 +81,7 @@ func (x *Exchange) end() {
 	if cause == nil {
 		_, _ = x.Write(nil) // a response without a body has not begun yet
 	}
-	x.gate.Engine.Core.EndOnce(x.Call, nil) // if no response was kept
+	x.gate.Engine.Core.EndIdempotent(x.Call, nil) // if no response was kept
 	x.gate.Engine.Core.Finish(x.Call, x.err)
 	if x.gate.Answered != nil {
 		x.gate.Answered(x.Call.Operation.Action, x.status, time.Since(x.arrived))

@@ -9,8 +9,8 @@ import (
 	"holdfast/server/gate"
 )
 
-// takesOnce reports whether an operation accepts an Idempotency-Key: every POST that needs a key does.
-func takesOnce(method string, op model.Operation) bool {
+// takesIdempotencyKey reports whether an operation accepts an Idempotency-Key: every POST that needs a key does.
+func takesIdempotencyKey(method string, op model.Operation) bool {
 	return method == http.MethodPost && op.Scope != ""
 }
 

@@ -2,22 +2,22 @@ package gate
 
 import "holdfast/engine/model"
 
-// OnceHeader is the header by which a client marks a request, which it may repeat, to be executed once. (It is from
+// IdempotencyHeader is the header by which a client marks a request, which it may repeat, to be executed once. (It is from
 // the IETF draft draft-ietf-httpapi-idempotency-key-header.)
-const OnceHeader = "Idempotency-Key"
+const IdempotencyHeader = "Idempotency-Key"
 
 // ReplayedHeader marks a repetition of the first response.
 const ReplayedHeader = "Idempotency-Replayed"
 
 // Once notes the request's Idempotency-Key, if it has one. The engine claims the key when it executes the request.
 // content returns what repetitions must share.
-func (x *Exchange) Once(content func(*Exchange) ([]byte, error)) error {
-	values := x.Request.Header[OnceHeader]
+func (x *Exchange) NoteIdempotencyKey(content func(*Exchange) ([]byte, error)) error {
+	values := x.Request.Header[IdempotencyHeader]
 	switch {
 	case len(values) == 0:
 		return nil
 	case len(values) > 1:
-		return model.Invalid(OnceHeader, "is given twice")
+		return model.Invalid(IdempotencyHeader, "is given twice")
 	}
 	if err := model.ValidateIdempotencyKey(values[0]); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (x *Exchange) Once(content func(*Exchange) ([]byte, error)) error {
 // Keep stores the data of the response to a request with an Idempotency-Key before it is sent. Only successful
 // requests are kept: a rejected one may be retried.
 func (x *Exchange) Keep(data any, encode func(any) ([]byte, error)) error {
-	if x.Call.Once == "" {
+	if x.Call.Idempotent == "" {
 		if x.Call.Repeatable != nil {
 			x.gate.Log.Error("an operation has not claimed its Idempotency-Key", "operation", x.Call.Operation.Action)
 		}
@@ -41,7 +41,7 @@ func (x *Exchange) Keep(data any, encode func(any) ([]byte, error)) error {
 	}
 	answer, err := encode(data)
 	if err == nil {
-		x.gate.Engine.Core.EndOnce(x.Call, answer)
+		x.gate.Engine.Core.EndIdempotent(x.Call, answer)
 	}
 	return err
 }

@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// unfit is why one of several objects or files is left out because of its name.
+// skippedName is why one of several objects or files is left out because of its name.
 // The others are still transferred.
-type unfit struct {
+type skippedName struct {
 	name string // of the object or file
 	why  string
 }
 
 // Error implements error.
-func (u *unfit) Error() string { return u.name + ": " + u.why }
+func (u *skippedName) Error() string { return u.name + ": " + u.why }
 
-// leaveOut separates an error that skips one name from one that ends the work on all.
-func leaveOut(err error) (*unfit, error) {
-	if u, ok := errors.AsType[*unfit](err); ok {
+// asSkipped separates an error that skips one name from one that ends the work on all.
+func asSkipped(err error) (*skippedName, error) {
+	if u, ok := errors.AsType[*skippedName](err); ok {
 		return u, nil
 	}
 	return nil, err
@@ -28,24 +28,24 @@ func leaveOut(err error) (*unfit, error) {
 
 // outcome is the result for one of several items.
 type outcome[R any] struct {
-	of    R
-	unfit *unfit // nil if it was transferred
+	of      R
+	skipped *skippedName // nil if it was transferred
 }
 
 // split separates transferred items from those left out.
-func split[R any](all []outcome[R]) (results []R, unfits []*unfit) {
+func split[R any](all []outcome[R]) (results []R, skipped []*skippedName) {
 	for _, one := range all {
-		if one.unfit != nil {
-			unfits = append(unfits, one.unfit)
+		if one.skipped != nil {
+			skipped = append(skipped, one.skipped)
 			continue
 		}
 		results = append(results, one.of)
 	}
-	return results, unfits
+	return results, skipped
 }
 
-// leftOut returns an error that lists what was left out, nil if nothing was.
-func leftOut(what, remedy string, all []*unfit) error {
+// skippedError returns an error that lists what was left out, nil if nothing was.
+func skippedError(what, remedy string, all []*skippedName) error {
 	if len(all) == 0 {
 		return nil
 	}
