@@ -18,11 +18,11 @@ type Plan struct {
 	At     time.Time
 }
 
-// ErrTooYoung means that the backup was made after the requested target.
-var ErrTooYoung = errors.New("the backup is younger than the target")
+// ErrAfterTarget means that the backup was made after the requested target.
+var ErrAfterTarget = errors.New("the backup ends after the target")
 
 // NewPlan plans to roll a backup forward to a target. It uses the start, the stop and the completion time of b. The
-// error wraps [ErrTooYoung], or [wal.ErrGap] if the WAL in between is not complete, or is a [*wal.OutsideError].
+// error wraps [ErrAfterTarget], or [wal.ErrGap] if the WAL in between is not complete, or is a [*wal.OutsideError].
 func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, target wal.Target) (p Plan, err error) {
 	if p.Start, err = xlog.ParseLSN(b.StartLSN); err != nil {
 		return p, err
@@ -31,7 +31,7 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 		return p, err
 	}
 	if target.LSN != 0 && target.LSN < p.Stop {
-		return p, ErrTooYoung
+		return p, ErrAfterTarget
 	}
 	target.Since = p.Start
 	found, err := archive.Resolve(ctx, target)
@@ -41,11 +41,11 @@ func NewPlan(ctx context.Context, archive *wal.Archive, b repository.Backup, tar
 	// Without a commit between the backup and the target, WAL does not show whether the commits in the backup
 	// precede the target; only the clock does.
 	if target.LSN == 0 && found.Last.Start == 0 && target.Time.Before(b.CompletedAt) {
-		return p, ErrTooYoung
+		return p, ErrAfterTarget
 	}
 	p.At = found.Commit
 	if p.Target, err = found.Reach(p.Stop); err != nil {
-		return p, ErrTooYoung
+		return p, ErrAfterTarget
 	}
 	return p, archive.Covers(p.Target.Generation, p.Target.Timeline, p.Start, p.Target.End)
 }

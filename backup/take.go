@@ -41,7 +41,7 @@ type Options struct {
 }
 
 // ErrNotArchived means that the WAL was not archived within [Options].Patience.
-var ErrNotArchived = errors.New("it did not come")
+var ErrNotArchived = errors.New("it was not archived")
 
 // Result describes a complete backup.
 type Result struct {
@@ -154,7 +154,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 func (t *taking) archived(ctx context.Context, lsn xlog.LSN) error {
 	if patience := t.opts.Patience; patience > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w in %v", ErrNotArchived, patience))
+		ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %v", ErrNotArchived, patience))
 		defer cancel()
 	}
 	if err := t.archive.WaitFor(ctx, t.server.timeline, lsn); err != nil {

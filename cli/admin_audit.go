@@ -25,7 +25,7 @@ func newAdminAuditVerify() *cobra.Command {
 		func(*admin, *cobra.Command, []string) (any, error) { return in, nil },
 		func(w io.Writer, v operator.Verified) {
 			if len(v.Faults) == 0 {
-				fmt.Fprintf(w, "%d entries, the chain is whole\n", v.Entries)
+				fmt.Fprintf(w, "%d entries, the chain is intact\n", v.Entries)
 			}
 			for _, fault := range v.Faults {
 				fmt.Fprintln(w, fault)

@@ -85,12 +85,12 @@ func (x extraction) check() error {
 // plan chooses the backup and the point to roll it forward to.
 func (x extraction) plan(ctx context.Context, v vault) (b repository.Backup, plan backup.Plan, err error) {
 	all, unreadable := v.backups()
-	err = backup.ErrTooYoung
+	err = backup.ErrAfterTarget
 	for _, b = range all {
 		if x.backup != "latest" && x.backup != b.ID {
 			continue
 		}
-		if plan, err = x.planFrom(ctx, v.wal, b); !errors.Is(err, backup.ErrTooYoung) {
+		if plan, err = x.planFrom(ctx, v.wal, b); !errors.Is(err, backup.ErrAfterTarget) {
 			return b, plan, err
 		}
 	}

@@ -41,7 +41,7 @@ func newBackupVerify() *cobra.Command {
 				return err
 			}
 			if len(report.Damage) > 0 {
-				return errors.New("there is damage; what of is said above")
+				return errors.New("there is damage, listed above")
 			}
 			return nil
 		},
@@ -101,7 +101,7 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 		if slices.Contains(found.Affected, b.ID) {
 			r.Restorable = false
 		} else if !r.Restorable {
-			report.Damage = append(report.Damage, fmt.Sprintf("the WAL of backup %s, from %s to %s, is not whole", b.ID, b.StartLSN, b.StopLSN))
+			report.Damage = append(report.Damage, fmt.Sprintf("the WAL of backup %s, from %s to %s, is not complete", b.ID, b.StartLSN, b.StopLSN))
 		}
 		report.Backups = append(report.Backups, r)
 	}

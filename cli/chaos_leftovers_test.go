@@ -143,8 +143,8 @@ func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 			return fmt.Sprintf("instances/%s has %v, and there shall be %d", db.id, generations, want)
 		}
 	}
-	if strays := names(filepath.Join(c.m.dataDir, "quarantine")); len(strays) > 0 {
-		return fmt.Sprint("put aside: ", strays)
+	if orphans := names(filepath.Join(c.m.dataDir, "quarantine")); len(orphans) > 0 {
+		return fmt.Sprint("in quarantine: ", orphans)
 	}
 	if prepared := names(filepath.Join(c.m.dataDir, "warm")); len(prepared) > 2 {
 		return fmt.Sprint("prepared directories: ", prepared)

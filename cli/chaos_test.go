@@ -254,7 +254,7 @@ func (c *chaos) outcome(what string, err error, allowed ...wire.ErrorCode) outco
 		return unknown
 	case refusal.Code == wire.CodeRateLimited, slices.Contains(allowed, refusal.Code):
 		return refused
-	case refusal.Code == wire.CodeForbidden && c.fill != nil && (strings.Contains(refusal.Message, "disk") || strings.Contains(refusal.Message, "room")):
+	case refusal.Code == wire.CodeForbidden && c.fill != nil && strings.Contains(refusal.Message, "disk"):
 		return refused
 	default:
 		c.t.Errorf("%s: %d %s: %s", what, refusal.Status, refusal.Code, refusal.Message)

@@ -89,14 +89,14 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
-	flags.DurationVar(&c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 takes it back")
+	flags.DurationVar(&c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 revokes that")
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
 	flags.StringSliceVar(&c.Config.Listen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
 	flags.StringSliceVar(&c.DefaultAllowlist, "default-allowlist", model.FormatNetworks(loopback()), "addresses and networks that a new database lets in; empty for nobody")
 	flags.StringSliceVar(&c.Budgets, "budgets", defaultBudgets(), "how many requests each key may make in which time; what is left out has its default")
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
-	flags.StringVar(&c.LogLevel, "log-level", "info", "least level logged: debug, info, warn or error")
+	flags.StringVar(&c.LogLevel, "log-level", "info", "lowest level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
 	flags.IntVar(&c.Warm, "warm", 2, "prepared data directories kept ready for new databases")
 	flags.Int64Var(&c.MaxObjectBytes, "max-object-size", 50<<30, "size of the largest object, in bytes")
@@ -111,7 +111,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
 	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
-	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that is told, signed, of failed backups and databases and of a disk that is nearly full (default: none)")
+	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that receives signed messages about failed backups and databases and a nearly full disk (default: none)")
 	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
 }
 
@@ -251,7 +251,7 @@ func (c *config) validateServe() (err error) {
 	case c.TrashRetention < 0 || c.ReplacedRetention < 0 || c.ObjectTrashRetention < 0 || c.AuditRetention < 0:
 		return errors.New("trash-retention, object-trash-retention, replaced-retention and audit-retention: must not be negative")
 	case c.HSTSMaxAge < 0:
-		return errors.New("hsts-max-age: must not be negative; 0 takes back what browsers were told")
+		return errors.New("hsts-max-age: must not be negative; 0 has browsers forget it")
 	case c.BackupInterval < 0 || c.BackupRetention < 0:
 		return errors.New("backup-interval and backup-retention: must not be negative")
 	case c.BackupInterval > 0 && c.BackupInterval < time.Minute:

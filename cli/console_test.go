@@ -57,7 +57,7 @@ func consoleSignIn(m *machine, b *browser) {
 	b.fill("#email", ownerEmail)
 	b.fill("#password", "wrong")
 	b.press("Sign in")
-	b.see("do not go together")
+	b.see("the password is wrong")
 	b.fill("#password", ownerPassword)
 	b.press("Sign in")
 	b.until("go on to the page that was asked for", `location.pathname === '/keys' && !document.querySelector('#password')`)

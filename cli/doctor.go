@@ -21,8 +21,8 @@ func newDoctor() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look whether this machine is fit to run the appliance",
-		Long: "Look whether this machine is fit to run the appliance, with the settings that `holdfast serve` would\n" +
+		Short: "Check whether this machine is fit to run the appliance",
+		Long: "Check whether this machine is fit to run the appliance, with the settings that `holdfast serve` would\n" +
 			"have, and say what to do where it is not. Nothing is changed or fetched. The exit code is 1 when there\n" +
 			"is a problem, and 0 when there are only warnings.",
 		Args: cobra.NoArgs,
@@ -48,7 +48,7 @@ func newDoctor() *cobra.Command {
 	return cmd
 }
 
-var errNotFit = errors.New("there are problems; what to do is said beside each")
+var errNotFit = errors.New("there are problems; each is listed with its remedy")
 
 func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
 	opts := doctor.Options{

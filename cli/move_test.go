@@ -208,7 +208,7 @@ func killImport(t *testing.T, archive string, text []byte) {
 	}
 	_ = cmd.Wait()
 	out, err := exec.Command(program, "serve", "--data-dir", m.dataDir, "--listen", "127.0.0.1:0").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "holds half of an appliance") {
+	if err == nil || !strings.Contains(string(out), "holds an incomplete import") {
 		t.Errorf("serve on half an appliance: %v %s", err, out)
 	}
 	if out := m.mustRun("admin", "import-all", archive, "--json"); !strings.Contains(out, `"databases":null`) {

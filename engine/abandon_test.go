@@ -177,7 +177,7 @@ func (a *appliance) checkTidy(t testing.TB) {
 	testenv.Within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
 		if strings.HasSuffix(path, ".building") {
-			t.Errorf("a half-made prepared directory is left: %s", path)
+			t.Errorf("a incomplete prepared directory is left: %s", path)
 		}
 	}
 	a.checkMemory(t, kept)

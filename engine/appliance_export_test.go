@@ -63,7 +63,7 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !core.Absent(dir, beingWritten) {
-		t.Error("what is being written was put aside")
+		t.Error("what is being written was quarantined")
 	}
 	copied, err := wal.Open(filepath.Join(dir, "backups", db.ID, "wal"), wal.Options{ReadOnly: true})
 	if err != nil {

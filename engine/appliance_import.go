@@ -23,7 +23,7 @@ func refuseInterruptedImport(dir string) error {
 	if core.Absent(dir, importDir) {
 		return nil
 	}
-	return fmt.Errorf("the data directory %s holds half of an appliance, whose import was cut off: begin `holdfast admin import-all` again", dir)
+	return fmt.Errorf("the data directory %s holds an incomplete import of an appliance: run `holdfast admin import-all` again", dir)
 }
 
 // ApplianceImport turns the empty directory dir into the data directory of the appliance in the archive r. The import

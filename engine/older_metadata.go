@@ -38,7 +38,7 @@ func (e *Engine) noteCommits() error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(e.commitsPath()), 0o700); err != nil {
-		return fmt.Errorf("note how far the metadata have come: %w", err)
+		return fmt.Errorf("record the number of the newest commit: %w", err)
 	}
 	_, err = durable.WriteFileIfChanged(e.commitsPath(), strconv.AppendUint(nil, n, 10), 0o600)
 	return err
@@ -48,7 +48,7 @@ func (e *Engine) noteCommits() error {
 // slightly out of date.
 func (e *Engine) tryNoteCommits() {
 	if err := e.noteCommits(); err != nil {
-		e.Core.Log.Warn("note how far the metadata have come", "error", err)
+		e.Core.Log.Warn("record the number of the newest commit", "error", err)
 	}
 }
 
@@ -69,12 +69,12 @@ func (e *Engine) isOlder() (bool, error) {
 // recoverOlder extends retention periods and reserves the numbers of generations that are missing from the older
 // metadata.
 func (e *Engine) recoverOlder() error {
-	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is put aside, "+
+	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is moved to quarantine, "+
 		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.QuarantineDir))
 	until := e.Core.WallClock().Add(olderGrace)
 	text, err := until.MarshalText()
 	if err != nil {
-		return fmt.Errorf("note until when all is kept: %w", err)
+		return fmt.Errorf("record until when everything is kept: %w", err)
 	}
 	e.Core.Guard.Mu.Lock()
 	e.Core.Guard.KeepAll = until

@@ -64,20 +64,20 @@ func gone(t *testing.T, a *appliance, db model.Database, _ databases.Connection)
 	}
 }
 
-// putAside checks that the database is gone and that the files of a generation are in quarantine.
-func putAside(generation string) func(*testing.T, *appliance, model.Database, databases.Connection) {
+// quarantined checks that the database is gone and that the files of a generation are in quarantine.
+func quarantined(generation string) func(*testing.T, *appliance, model.Database, databases.Connection) {
 	return func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 		t.Helper()
 		gone(t, a, db, c)
 		kept, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID, generation, "PG_VERSION"))
 		if err != nil || len(kept) != 1 {
-			t.Errorf("put aside: %q, %v", kept, err)
+			t.Errorf("quarantined: %q, %v", kept, err)
 		}
 	}
 }
 
-// asideOf returns the parts of a database's directory that are in quarantine.
-func asideOf(t *testing.T, a *appliance, db model.Database) (names []string) {
+// quarantineOf returns the parts of a database's directory that are in quarantine.
+func quarantineOf(t *testing.T, a *appliance, db model.Database) (names []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(a.cfg.DataDir, core.QuarantineDir, "*-"+db.ID+"-*"))
 	if err != nil {
@@ -368,7 +368,7 @@ func crashes() []crash {
 					t.Errorf("%d rows, not the backup's one", n)
 				}
 				same(t, "generations", below(t, a.Databases.DatabaseDirectory(db.ID), 1), generations(a, db))
-				same(t, "put aside", asideOf(t, a, db), []string{"7", "notes.txt"})
+				same(t, "quarantined", quarantineOf(t, a, db), []string{"7", "notes.txt"})
 			},
 		},
 		{
@@ -530,7 +530,7 @@ func crashes() []crash {
 				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
-			}, putAside("1"),
+			}, quarantined("1"),
 		},
 		{
 			"no record, a later generation's instance runs",
@@ -548,7 +548,7 @@ func crashes() []crash {
 				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {
 					t.Fatal(err)
 				}
-			}, putAside("4"),
+			}, quarantined("4"),
 		},
 		{
 			"nothing under way",

@@ -380,11 +380,11 @@ func TestLocalPath(t *testing.T) {
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
-		"name: must not be empty":           "Name: must not be empty.",
-		"target_time: nothing is there yet": "Target time: nothing is there yet.",
-		"the disk is full: make room first": "The disk is full: make room first.",
-		"":                                  "",
-		"try again?":                        "Try again?",
+		"name: must not be empty":                 "Name: must not be empty.",
+		"target_time: nothing is there yet":       "Target time: nothing is there yet.",
+		"the disk is full: free disk space first": "The disk is full: free disk space first.",
+		"":           "",
+		"try again?": "Try again?",
 	} {
 		if got := sentence(message); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)

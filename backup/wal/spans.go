@@ -11,7 +11,7 @@ import (
 )
 
 // ErrGap means that archived WAL is missing or damaged.
-var ErrGap = errors.New("the archived WAL is not whole")
+var ErrGap = errors.New("the archived WAL is not complete")
 
 // GapError names the segment that is missing or damaged.
 type GapError struct {

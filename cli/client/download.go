@@ -52,6 +52,6 @@ func checkDownload(answer *http.Response, offset int64) error {
 	case byGateway(answer):
 		return notAPI(answer)
 	default:
-		return &Error{Status: answer.StatusCode, Message: "the download cannot be had: " + told(answer)}
+		return &Error{Status: answer.StatusCode, Message: "the download failed: " + told(answer)}
 	}
 }

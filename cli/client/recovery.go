@@ -52,5 +52,5 @@ func (c *Client) operation(ctx context.Context, op wire.Operation) (wire.Operati
 			return known, nil
 		}
 	}
-	return op, &Error{Status: http.StatusNotFound, Code: wire.CodeNotFound, Message: "nothing is known of the operation " + op.ID}
+	return op, &Error{Status: http.StatusNotFound, Code: wire.CodeNotFound, Message: "no operation " + op.ID}
 }

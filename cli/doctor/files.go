@@ -116,7 +116,7 @@ func checkWritable(check, dir string) []Finding {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		return one(Finding{check, Problem, "cannot be written: " + err.Error(), "make room, or give the directory to the user the appliance runs as"})
+		return one(Finding{check, Problem, "cannot be written: " + err.Error(), "free disk space, or give the directory to the user the appliance runs as"})
 	}
 	return nil
 }

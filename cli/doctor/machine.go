@@ -29,14 +29,14 @@ func checkDisk(_ context.Context, opts Options) []Finding {
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize)
 	detail := fmt.Sprintf("%s free of %s on the file system of %s", size(free), size(int64(fs.Blocks)*int64(fs.Bsize)), dir)
-	const remedy = "make room, or move the data directory"
+	const remedy = "free disk space, or move the data directory"
 	switch {
 	case free < leastDisk:
 		return one(Finding{check, Problem, detail, remedy})
 	case free < littleDisk, float64(free) < opts.DiskFree*float64(int64(fs.Blocks)*int64(fs.Bsize)):
 		return one(Finding{check, Warning, detail, remedy})
 	case fs.Files > 0 && fs.Ffree < littleInodes:
-		return one(Finding{check, Warning, fmt.Sprintf("%s, but room for only %d files", detail, fs.Ffree), remedy})
+		return one(Finding{check, Warning, fmt.Sprintf("%s, but inodes for only %d more files", detail, fs.Ffree), remedy})
 	}
 	return one(Finding{Check: check, Level: OK, Detail: detail})
 }

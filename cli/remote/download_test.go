@@ -183,7 +183,7 @@ func TestDownloadIsRefused(t *testing.T) {
 	t.Parallel()
 	for status, says := range map[int]string{
 		http.StatusNotFound:            "it is gone, or the link has expired",
-		http.StatusInternalServerError: "the download cannot be had: http://HOST/big answers 500 Internal Server Error",
+		http.StatusInternalServerError: "the download failed: http://HOST/big answers 500 Internal Server Error",
 		http.StatusBadGateway:          "a proxy does not reach the appliance: http://HOST/big answers 502 Bad Gateway",
 	} {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {

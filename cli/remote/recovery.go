@@ -74,7 +74,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 		})
 	cmd.Long = "Put a database back to a moment: everything committed before it is there, and nothing after it.\n" +
 		"What the restore replaces is kept for a while: `holdfast recovery undo` brings it back. That of an earlier restore is\n" +
-		"then gone; to go back behind it, restore to a moment before that."
+		"then gone; to go back further, restore to a moment before that."
 	cmd.Example = "  holdfast recovery restore shop --to 2026-03-01T12:00:00Z\n  holdfast recovery restore shop --to 10m --into shop-before --wait"
 	flags := cmd.Flags()
 	flags.StringVar(&at, "to", "", "the moment: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m")
@@ -121,7 +121,7 @@ func (t *task) planRestore(db wire.Database, in wire.RequestRestore) error {
 	return shows(t, func(w io.Writer, plan wire.RestorePlan) {
 		details(w,
 			"backup", plan.BackupID, "last commit", exactly(plan.TargetTime), "up to", plan.TargetLSN,
-			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "room it takes", size(plan.NeededBytes),
+			"WAL to replay", size(plan.WALBytes), "files to restore", size(plan.RestoreBytes), "disk space needed", size(plan.NeededBytes),
 			"takes about", about(plan.EstimatedSeconds))
 		t.note("nothing was changed")
 	})(t.api.PlanRestore(t.ctx, db.ID, in))

@@ -36,7 +36,7 @@ func TestSignIn(t *testing.T) {
 		{"ada@example.com", "wrong"}, {"ada@example.com", ""}, {"nobody@example.com", password}, {"nobody@example.com", ""},
 	} {
 		_, err := c.signIn(tt.email, tt.password, model.Secret{})
-		if model.CodeOf(err) != model.CodeUnauthorized || !strings.Contains(err.Error(), "do not go together") {
+		if model.CodeOf(err) != model.CodeUnauthorized || !strings.Contains(err.Error(), "the password is wrong") {
 			t.Errorf("%s with %q: %v", tt.email, tt.password, err)
 		}
 	}

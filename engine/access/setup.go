@@ -150,7 +150,7 @@ func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, err
 		}
 	}
 	if call.IsPerson() && user == call.Actor.ID { // this would bypass the old password
-		return SetupLink{}, model.Errorf(model.CodeForbidden, "you change your own password in the settings; who has lost it asks another person, or the operator")
+		return SetupLink{}, model.Errorf(model.CodeForbidden, "change your own password in the settings; if you have lost it, ask another person, or the operator")
 	}
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		if user != "" {

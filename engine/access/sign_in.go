@@ -96,7 +96,7 @@ func (s *Service) checkPassword(call *model.Call, user model.User, password mode
 }
 
 func wrongPassword() error {
-	return model.Errorf(model.CodeUnauthorized, "this e-mail address and password do not go together")
+	return model.Errorf(model.CodeUnauthorized, "the e-mail address or the password is wrong")
 }
 
 // userByEmail returns the person with the normalized e-mail address.

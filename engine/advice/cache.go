@@ -22,7 +22,7 @@ func cache(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	if all < float64(s.Limits.CacheBlocks) || grown["hit"] >= s.Limits.CacheRatio*all {
 		return nil, nil
 	}
-	rec := s.about("cache_hit_ratio_low", model.SeverityInfo, "", "Much is read past the cache",
+	rec := s.about("cache_hit_ratio_low", model.SeverityInfo, "", "Many reads miss the cache",
 		fmt.Sprintf("Only %.0f %% of the pages read were in shared buffers (%s). Index what is read whole, or have the operator give the database more with `holdfast admin database set %s shared_buffers=…`.", 100*grown["hit"]/all, buffers, s.Database.Name))
 	rec.Evidence = map[string]any{"blocks_hit": int64(grown["hit"]), "blocks_read": int64(grown["read"]), "shared_buffers": buffers}
 	rec.SQL = "SELECT relname, heap_blks_read, heap_blks_hit FROM pg_statio_user_tables ORDER BY heap_blks_read DESC LIMIT 10"

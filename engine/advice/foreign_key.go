@@ -62,5 +62,5 @@ func createIndex(t table, columns []string, partitioned bool) (sql, caution stri
 	if partitioned {
 		return "CREATE INDEX " + on, "It keeps writers of the table waiting until it is made."
 	}
-	return "CREATE INDEX CONCURRENTLY " + on, "It reads the whole table, takes room, and cannot run in a transaction; one that fails leaves an invalid index to drop."
+	return "CREATE INDEX CONCURRENTLY " + on, "It reads the whole table, takes disk space, and cannot run in a transaction; one that fails leaves an invalid index to drop."
 }

@@ -37,7 +37,7 @@ func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, err
 		order by i.relpages desc`, s.Limits.IndexBytes, since)
 	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("unused_index", model.SeverityInfo, r.Schema+"."+r.Index, "An index is not used",
-			fmt.Sprintf("No query has used the index %s of %s since statistics began. It takes room and slows every write.", r.Index, r.table))
+			fmt.Sprintf("No query has used the index %s of %s since statistics began. It takes disk space and slows every write.", r.Index, r.table))
 		rec.Evidence = map[string]any{"index": r.Index, "table": r.String(), "size_bytes": r.Bytes, "scans": 0}
 		rec.SQL = "DROP INDEX CONCURRENTLY " + pgx.Identifier{r.Schema, r.Index}.Sanitize()
 		rec.Caution = "Statistics count since the database was made or they were reset: an index for a rare report, or one made lately, looks unused too."

@@ -16,7 +16,7 @@ func unusedKeys(f Facts) (found []model.Recommendation) {
 		}
 		if unused := f.Now.Sub(since); unused >= f.Limits.KeyUnused {
 			found = append(found, aboutKey(k, "key_unused", "A key is not used",
-				fmt.Sprintf("The key %s was not used for %.0f days. Whoever finds it can: end it in the console or with `holdfast admin key revoke %s`.", k.Name, unused.Hours()/24, k.ID),
+				fmt.Sprintf("The key %s has not been used for %.0f days. Anyone who finds it can use it: revoke it in the console or with `holdfast admin key revoke %s`.", k.Name, unused.Hours()/24, k.ID),
 				map[string]any{"unused_seconds": int64(unused / time.Second), "last_used_at": k.LastUsedAt}))
 		}
 	}

@@ -45,7 +45,7 @@ func explain(major int, st Statement) (sql, caution string) {
 	const look = "Look for sequential scans of large tables, and for estimates far from the truth (ANALYZE)."
 	switch {
 	case st.Cut:
-		return "", "Its text is too long to be had whole here: have its plan shown (EXPLAIN) where it comes from. " + look
+		return "", "The statement is too long to show in full: run EXPLAIN where it comes from. " + look
 	case major >= 16:
 		sql = "EXPLAIN (GENERIC_PLAN) " + st.Text
 	default:

@@ -26,7 +26,7 @@ func wraparound(ctx context.Context, s *Session) ([]model.Recommendation, error)
 			severity = model.SeverityCritical
 		}
 		rec := s.about("transaction_wraparound", severity, r.String(), "Transaction ids run out",
-			fmt.Sprintf("The oldest row of %s is %d transactions old, and autovacuum, which begins at %d, has not frozen it. At about 2.1 thousand million the database stops taking writes.", r.table, r.Age, r.Limit))
+			fmt.Sprintf("The oldest row of %s is %d transactions old, and autovacuum, which begins at %d, has not frozen it. At about 2.1 billion the database stops taking writes.", r.table, r.Age, r.Limit))
 		rec.Category = model.CategoryCapacity
 		rec.Evidence = map[string]any{"table": r.String(), "age": r.Age, "autovacuum_freeze_max_age": r.Limit}
 		rec.SQL = "VACUUM (FREEZE) " + r.sql()

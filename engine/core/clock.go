@@ -70,7 +70,7 @@ func (c *Core) loadClock() error {
 		g.KeepAll = keepAllSetting(tx)
 		if text := tx.Setting(clockSetting); len(text) > 0 {
 			if err := json.Unmarshal(text, &g.Believed); err != nil {
-				c.Log.Error("read how far the clock had come: it is taken for wrong at first", "error", err)
+				c.Log.Error("read the last known time: the clock is not trusted at first", "error", err)
 			}
 			return nil
 		}
@@ -96,12 +96,12 @@ func (c *Core) KeepClock() error {
 			"has run on for so long, or the clock is set right", "ahead", ahead.Round(time.Minute), "clock", now, "run_on", ClockGrace-g.Believed.Waited)
 	}
 	if ahead == 0 && g.logged {
-		c.Log.Warn("the clock is believed again: what has outlived its time is removed", "clock", now)
+		c.Log.Warn("the clock is trusted again: what has expired is removed", "clock", now)
 	}
 	g.logged = ahead > 0
 	text, err := json.Marshal(g.Believed)
 	if err != nil {
-		return fmt.Errorf("encode how far the clock has come: %w", err)
+		return fmt.Errorf("encode the last known time: %w", err)
 	}
 	return c.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(clockSetting, text) })
 }

@@ -31,7 +31,7 @@ func (c *Core) RecordLater(err error, what string, fn func(*meta.Tx) error) erro
 	if err == nil || !IsDiskFull(err) {
 		return err
 	}
-	c.Log.Warn("no room to record "+what+": trying until there is", "error", err)
+	c.Log.Warn("no disk space to record "+what+": retrying until there is", "error", err)
 	c.Background(func(ctx context.Context) {
 		if err := c.RecordWhenSpace(ctx, fn); err != nil && ctx.Err() == nil {
 			c.Log.Error("record "+what, "error", err)
@@ -62,7 +62,7 @@ func ExplainDiskFull(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
 		return err
 	}
-	return &model.Error{Code: model.CodeForbidden, Message: DiskFull + ": the operator must make room", Err: err}
+	return &model.Error{Code: model.CodeForbidden, Message: DiskFull + ": the operator must free disk space", Err: err}
 }
 
 // IsDiskFull recognizes the errors of system calls, of PostgreSQL (disk_full), of

@@ -70,7 +70,7 @@ func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, e
 	defer cancel()
 	err := s.Instances.Update(soon, db.ID, Access(db))
 	if err != nil && soon.Err() != nil && ctx.Err() == nil {
-		s.core.Log.Warn("an allow-list is held up: stopping the server at once", "database", db.ID, "error", err)
+		s.core.Log.Warn("the server does not load a changed allow-list: restarting it at once", "database", db.ID, "error", err)
 		err = s.Instances.Reconfigure(ctx, db.ID, 0, func(it *postgres.Spec) { it.HBA = Access(db) })
 	}
 	if err != nil {

@@ -22,9 +22,9 @@ func (s *Service) applyOrRestart(ctx context.Context, instance string, act func(
 	if err == nil || soon.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	s.core.Log.Warn("sessions hold up a change and do not end: stopping the server at once", "database", instance, "error", err)
+	s.core.Log.Warn("sessions block a change and do not end: restarting the server at once", "database", instance, "error", err)
 	if err := s.Instances.Restart(ctx, instance, 0); err != nil {
-		return fmt.Errorf("end sessions that hold up a change: %w", err)
+		return fmt.Errorf("end sessions that block a change: %w", err)
 	}
 	again, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()

@@ -47,11 +47,11 @@ func (s *Service) QuarantineOrphans() error {
 			err = s.quarantineGenerations(db)
 		}
 		if err != nil && !errors.Is(err, meta.ErrNotFound) { // the databases can start nevertheless
-			s.core.Log.Error("put aside what belongs to no database", "database", entry.Name(), "error", err)
+			s.core.Log.Error("move orphans to quarantine", "database", entry.Name(), "error", err)
 		}
 	}
 	if left, _ := os.ReadDir(filepath.Join(s.core.Config.DataDir, core.QuarantineDir)); len(left) > 0 {
-		s.core.Log.Warn("there are data directories that belong to no database: remove them once nothing in them is missed",
+		s.core.Log.Warn("there are orphaned data directories in quarantine: remove them once you are sure that nothing in them is needed",
 			"count", len(left), "path", filepath.Join(s.core.Config.DataDir, core.QuarantineDir))
 	}
 	return nil
@@ -80,7 +80,7 @@ func (s *Service) quarantineGenerations(db model.Database) error {
 // moved, such as a file system's lost+found directory, does no harm.
 func (s *Service) TryClearOrphan(path, name string, replaced bool) {
 	if err := s.clearOrphan(path, name, replaced); err != nil {
-		s.core.Log.Error("clear away what belongs to no database", "path", path, "error", err)
+		s.core.Log.Error("clear an orphaned directory", "path", path, "error", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Service) quarantine(path, name string) error {
 		return err
 	}
 	to := filepath.Join(quarantine, s.core.Clock().Format("20060102T150405.000Z")+"-"+name)
-	s.core.Log.Warn("putting aside what belongs to no database", "path", path, "to", to)
+	s.core.Log.Warn("moving an orphaned directory to quarantine", "path", path, "to", to)
 	return os.Rename(path, to)
 }
 

@@ -133,7 +133,7 @@ func (s *Service) WarmPoolReady() bool { return s.WarmPool.Ready() >= s.core.Con
 
 // ClearSandbox removes a sandbox that a killed appliance left behind.
 func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
-	s.core.Log.Info("removing a sandbox that is left over", "database", db.ID, "name", db.Name)
+	s.core.Log.Info("removing an abandoned sandbox", "database", db.ID, "name", db.Name)
 	if db.Operation != "" {
 		if err := s.RecoverOperation(ctx, db); err != nil {
 			return err

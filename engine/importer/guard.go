@@ -274,7 +274,7 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 	case g.rows > b.rows && !b.copies:
 		return tooMuch("sends more than %d rows when asked for %s, which is all that an import takes", b.rows, b.what)
 	case b.time > 0 && time.Since(g.began) > b.time:
-		return tooMuch("answers for more than %v when asked for %s", b.time, b.what)
+		return tooMuch("takes more than %v to answer when asked for %s", b.time, b.what)
 	default:
 		return nil
 	}

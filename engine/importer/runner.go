@@ -95,7 +95,7 @@ func (r *runner) next() *step {
 			}
 		}
 		if r.busy == 0 {
-			r.err = errors.New("the definitions of the source need each other in a circle")
+			r.err = errors.New("the definitions of the source depend on each other in a cycle")
 			r.wake.Broadcast()
 			return nil
 		}

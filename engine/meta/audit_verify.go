@@ -144,7 +144,7 @@ func (v *verifier) end(head auditMark, why string) {
 	case head.Number > v.number:
 		v.fault(head.Number, "", "%s at the end were removed", span(v.number+1, head.Number))
 	case head.Number < v.number:
-		v.fault(v.number, v.id, "the entries behind %d were not written by this appliance", head.Number)
+		v.fault(v.number, v.id, "the entries after %d were not written by this appliance", head.Number)
 	case v.known && v.Entries > 0 && head.Hash != v.previous:
 		v.fault(v.number, v.id, "is not the newest entry that was written")
 	}

@@ -73,7 +73,7 @@ func insertUpload(tx *meta.Tx, u model.Upload) error {
 		return err
 	}
 	if totals.Uploads >= MaxUploads {
-		return model.Errorf(model.CodeConflict, "%d resumable uploads are under way: complete some, or give them up by DELETE", MaxUploads)
+		return model.Errorf(model.CodeConflict, "%d resumable uploads are under way: complete or delete some", MaxUploads)
 	}
 	return tx.Uploads().Insert(u)
 }
@@ -84,7 +84,7 @@ func (s *Service) upload(call *model.Call, bucket, id string) (model.Upload, err
 	complete := s.recent.completed(id) // before reading the record, which is written later
 	u, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Upload, error) { return tx.Uploads().Get(id) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (u.Organization != call.Organization || u.Bucket != bucket) {
-		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it was given up, or never was", id)
+		return model.Upload{}, model.Errorf(model.CodeNotFound, "no upload %q: it was deleted, has expired or never existed", id)
 	}
 	u.Complete = u.Complete || complete
 	return u, err
@@ -369,7 +369,7 @@ func (s *Service) RecoverUploads() error {
 			delete(orphans, u.Part)
 			continue
 		}
-		s.core.Log.Warn("an upload has lost its bytes and is given up", "upload", u.ID, "bucket", u.Bucket, "key", u.Key)
+		s.core.Log.Warn("an upload has lost its bytes and is deleted", "upload", u.ID, "bucket", u.Bucket, "key", u.Key)
 		errs = append(errs, s.dropUpload(u))
 	}
 	for part := range orphans {

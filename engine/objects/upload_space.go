@@ -62,7 +62,7 @@ func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
-var errNoSpaceLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator make room", core.DiskFull)
+var errNoSpaceLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator free disk space", core.DiskFull)
 
 // refuse refuses size bytes that would use the reserve.
 func (r *uploadSpace) refuse(size int64) error {
@@ -74,7 +74,7 @@ func (r *uploadSpace) refuse(size int64) error {
 		return errNoSpaceLeft
 	}
 	return model.Errorf(model.CodeForbidden,
-		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator make room", core.DiskFull, (size-left)>>20+1)
+		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator free disk space", core.DiskFull, (size-left)>>20+1)
 }
 
 // withinReserve returns a reader of body that fails once the reserve would be used. An endless body has no known length.

@@ -34,7 +34,7 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	leftovers, _ := filepath.Glob(filepath.Join(s.CacheDir, scratchPrefix+"*"))
 	for _, dir := range leftovers {
 		if err := os.RemoveAll(dir); err != nil {
-			return nil, errors.Join(fmt.Errorf("remove half-made %s: %w", dir, err), lock.Release())
+			return nil, errors.Join(fmt.Errorf("remove incomplete %s: %w", dir, err), lock.Release())
 		}
 	}
 	return func() { _ = lock.Release() }, nil

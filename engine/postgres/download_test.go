@@ -288,7 +288,7 @@ func TestHalfDownloadIsClearedAway(t *testing.T) {
 		t.Errorf("found %+v, %v", bin, err)
 	}
 	if _, err := os.Stat(half); err == nil {
-		t.Error("the half-made directory is still there")
+		t.Error("the incomplete directory is still there")
 	}
 }
 

@@ -20,7 +20,7 @@ func ownRoles() []string { return []string{Superuser, dumper} }
 func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
 	logins, err := incompleteLogins(ctx, conn)
 	if err != nil {
-		return 0, fmt.Errorf("look for logins that are half done: %w", err)
+		return 0, fmt.Errorf("list incomplete logins: %w", err)
 	}
 	ended := map[int32]bool{}
 	for {
@@ -33,7 +33,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 			ended[pid] = true
 		}
 		if err := logins.end(ctx, conn); err != nil {
-			return len(ended), fmt.Errorf("end logins that are half done: %w", err)
+			return len(ended), fmt.Errorf("end incomplete logins: %w", err)
 		}
 		if len(pids) == 0 && len(logins.pids) == 0 {
 			return len(ended), nil

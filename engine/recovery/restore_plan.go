@@ -170,7 +170,7 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 				plan.Point = at
 				return plan, nil
 			}
-			if !errors.Is(err, backup.ErrTooYoung) {
+			if !errors.Is(err, backup.ErrAfterTarget) {
 				reason = err
 			}
 		}

@@ -40,7 +40,7 @@ func (s *Service) verificationDetail(ctx context.Context, plan RestorePlan, chec
 	if checked.Structure {
 		detail += fmt.Sprintf("; amcheck found %d tables and %d indexes of %d databases sound", checked.Tables, checked.Indexes, checked.Databases)
 	} else {
-		detail += "; amcheck is not installed, so tables and indexes were not looked into"
+		detail += "; amcheck is not installed, so tables and indexes were not checked"
 	}
 	if !checked.Checksums {
 		return detail + "; the database has no data checksums", nil

@@ -57,7 +57,7 @@ func figures(m insight.Measurement) []figure {
 	return []figure{
 		{name: "organizations", help: "Organizations.", value: int64(m.Organizations)},
 		{name: "databases", help: "Databases by status.", label: "status", by: byStatus(m.Databases)},
-		{name: "database_size_bytes", help: "Size of all databases, as they last said.", value: m.DatabaseBytes},
+		{name: "database_size_bytes", help: "Size of all databases, as last measured.", value: m.DatabaseBytes},
 		{name: "database_connections", help: "Tenants' sessions in all databases.", value: m.Connections},
 		{name: "wal_lag_bytes", help: "WAL that the receiver farthest behind has not received.", value: m.WALLag},
 		{name: "databases_without_backup", help: "Databases that are to have a completed backup and have none.", value: int64(m.Unprotected)},

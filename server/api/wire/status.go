@@ -12,7 +12,7 @@ type Status struct {
 	Storage         Storage          `json:"storage"`
 	Usage           Usage            `json:"usage"`
 	Operations      []Operation      `json:"operations"`
-	Recommendations []Recommendation `json:"recommendations" doc:"The gravest, at most 5."`
+	Recommendations []Recommendation `json:"recommendations" doc:"The most severe, at most 5."`
 	Server          Server           `json:"server"`
 }
 
