@@ -63,9 +63,9 @@ func boundedResource(r model.Resource) model.Resource {
 	return r
 }
 
-// Finish ends a call. It audits a call that was not audited with its change, within
-// 100 ms and without making the caller wait. Requests that nothing else limits do
-// not get an entry each ([AuditCoalescer]).
+// Finish ends a call. It queues an entry for a call that was not audited with its
+// change; the caller waits only if the queue is full. Requests that nothing else
+// limits do not get an entry each ([AuditCoalescer]).
 func (c *Core) Finish(call *model.Call, err error) {
 	if call.Audited {
 		return

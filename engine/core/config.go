@@ -10,7 +10,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Config configures an Engine. Every field but Observe, Log and Clock must be set.
+// Config configures an Engine, which does not validate it. DataDir, Search, the
+// ports, Listen, PublicHost, MaxObjectBytes and Advice must be set. The zero values
+// of the other fields are valid: a nil Log discards, a nil Clock is time.Now, and
+// requests without a budget in Rates are not limited.
 type Config struct {
 	// DataDir is the absolute path of the data directory.
 	DataDir string
