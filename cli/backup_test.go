@@ -360,19 +360,19 @@ func numbersOf(t *testing.T, dir string) string {
 		}
 	}()
 	result := ""
-	deadline := time.Now().Add(time.Minute)
-	for recovering := true; recovering; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("plain PostgreSQL does not come up: %s", log.String())
-		}
+	if !testenv.Poll(time.Minute, func() bool {
 		conn, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=5432 user=holdfast dbname=shop sslmode=disable", dir))
 		if err != nil {
-			continue
+			return false
 		}
+		recovering := true
 		err = conn.QueryRow(t.Context(), "select pg_is_in_recovery(), count(*) || ' ' || sum(n) from public.numbers").Scan(&recovering, &result)
 		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 			t.Fatalf("%v: %s", err, log.String())
 		}
+		return !recovering
+	}) {
+		t.Fatalf("plain PostgreSQL does not come up: %s", log.String())
 	}
 	return result
 }

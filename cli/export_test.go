@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
+
+	"holdfast/internal/testenv"
 )
 
 type exportRecord struct {
@@ -28,13 +29,10 @@ func TestExportDownload(t *testing.T) {
 	fill(t, m.connectionURL(db.ID))
 	m.backup(db.ID)
 	var x exportRecord
-	for deadline := time.Now().Add(time.Minute); x.Status != "ready"; {
-		if time.Now().After(deadline) {
-			t.Fatalf("no export: %+v", x)
-		}
+	testenv.Eventually(t, "the export", func() bool {
 		m.must("GET", "/databases/"+db.ID+"/export", nil, &x)
-		time.Sleep(50 * time.Millisecond)
-	}
+		return x.Status == "ready"
+	})
 	whole, response := fetchRange(t, *x.DownloadURL, "")
 	if sum := sha256.Sum256(whole); hex.EncodeToString(sum[:]) != x.ChecksumSHA256 || int64(len(whole)) != x.SizeBytes {
 		t.Errorf("%d bytes are not those of %+v", len(whole), x)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"holdfast/internal/testenv"
 )
 
 // TestScripts runs the scripts in testdata/script: client commands as users
@@ -99,14 +101,12 @@ func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually program...")
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		err := ts.Exec(args[0], args[1:]...)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%v", err)
-		}
+	var err error
+	if !testenv.Poll(time.Minute, func() bool {
+		err = ts.Exec(args[0], args[1:]...)
+		return err == nil
+	}) {
+		ts.Fatalf("%v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/internal/testenv"
 )
 
 // impatient makes an engine resort to force soon.
@@ -106,16 +107,13 @@ func TestChangesOfFullServer(t *testing.T) {
 // connectSoon opens one of the appliance's sessions, if a slot is free.
 func (a *appliance) connectSoon(t *testing.T, instance string) (conn *pgx.Conn, err error) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	testenv.Eventually(t, "an answer to a login", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
 		conn, err = a.Databases.Instances.Connect(ctx, instance, databases.Maintenance)
-		cancel()
-		if err == nil || postgres.IsFull(err) {
-			return conn, err
-		}
-	}
-	t.Fatal(err)
-	return nil, err
+		return err == nil || postgres.IsFull(err)
+	})
+	return conn, err
 }
 
 // A session that does not end delays a restart or a change of settings no longer than a stop may take.

@@ -119,6 +119,24 @@ func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *app
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
 }
 
+// openEngine opens an engine without starting it, so that it runs no PostgreSQL.
+func openEngine(t testing.TB, cfg core.Config) *appliance {
+	t.Helper()
+	e, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := e.Access.Initialize(false); err != nil {
+		t.Fatal(err)
+	}
+	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
+}
+
 // fillPool prepares count data directories for the next engine.
 func fillPool(t testing.TB, cfg core.Config, count int) {
 	t.Helper()

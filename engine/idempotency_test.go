@@ -161,28 +161,25 @@ func beginUpload(t *testing.T, a *appliance, bucket, key, content string) error 
 func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	t.Parallel()
 	a := openEngine(t, testConfig(t, t.TempDir()))
-	b, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := beginUpload(t, a, b.ID, "done", "first"); err != nil {
+	b := a.bucket(t, "files")
+	if err := beginUpload(t, a, b, "done", "first"); err != nil {
 		t.Fatal(err)
 	}
 	undone := a.call(model.ActionObjectUpload)
-	undone.Repeatable = &model.Repeatable{Key: "undone", Route: "POST /v1/buckets/" + b.ID + "/objects"}
+	undone.Repeatable = &model.Repeatable{Key: "undone", Route: "POST /v1/buckets/" + b + "/objects"}
 	if err := a.Core.ClaimIdempotencyKeyStreamed(undone, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := beginUpload(t, a, b.ID, "done", "first"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
+	if err := beginUpload(t, a, b, "done", "first"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "under way") {
 		t.Errorf("meanwhile: %v", err)
 	}
 	next := a.reopenFiles(t)
 	for _, content := range []string{"first", "other"} {
-		if err := beginUpload(t, next, b.ID, "done", content); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), b.ID+"/done") {
+		if err := beginUpload(t, next, b, "done", content); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), b+"/done") {
 			t.Errorf("what was stored, sent again as %s: %v", content, err)
 		}
 	}
-	if err := beginUpload(t, next, b.ID, "undone", "second"); err != nil {
+	if err := beginUpload(t, next, b, "undone", "second"); err != nil {
 		t.Errorf("what was not stored: %v", err)
 	}
 }

@@ -13,29 +13,18 @@ import (
 	"holdfast/engine/objects"
 )
 
-func (a *appliance) putSmall(t *testing.T, bucket, key, body string) error {
-	t.Helper()
-	_, err := a.Objects.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), objects.Upload{
-		Bucket: bucket, Key: key, Body: strings.NewReader(body), Length: int64(len(body)), ContentType: "text/plain",
-	})
-	return err
-}
-
 // Concurrent uploads get exactly as much as the plan allows, although the metadata lag behind, even if some replace and
 // delete objects.
 func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 20, "storage_bytes": 15})
-	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := a.bucket(t, "files")
 	for range 5 {
 		var made atomic.Int64
 		var all sync.WaitGroup
 		for i := range 60 {
 			all.Go(func() {
-				if err := a.putSmall(t, bucket.ID, fmt.Sprint(i%40), "1"); err == nil {
+				if err := a.put(bucket, fmt.Sprint(i%40), "1"); err == nil {
 					made.Add(1)
 				} else {
 					refusedByPlan(t, err, "storage_bytes: the plan tiny allows 15, and 15 are in use")
@@ -50,13 +39,13 @@ func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 		if held := a.Objects.Reserved(a.org); held != (model.Totals{}) {
 			t.Errorf("%+v is still held", held)
 		}
-		objs, err := a.Objects.ObjectList(a.call(model.ActionObjectList), bucket.ID, "", core.Page{Limit: core.MaxLimit})
+		objs, err := a.Objects.ObjectList(a.call(model.ActionObjectList), bucket, "", core.Page{Limit: core.MaxLimit})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range objs.Items {
 			all.Go(func() {
-				if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, o.Key); err != nil {
+				if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, o.Key); err != nil {
 					t.Error(err)
 				}
 			})
@@ -69,18 +58,15 @@ func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 func TestPlanLimitOfUploads(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"storage_bytes": 10})
-	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := a.bucket(t, "files")
 	create := func(key string, length int64) (model.Upload, error) {
-		return a.Objects.UploadCreate(t.Context(), a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: bucket.ID, Key: key, Length: length})
+		return a.Objects.UploadCreate(t.Context(), a.call(model.ActionUploadCreate), objects.NewUpload{Bucket: bucket, Key: key, Length: length})
 	}
 	send := func(u model.Upload) error {
-		_, err := a.Objects.UploadAppend(t.Context(), a.call(model.ActionUploadAppend), bucket.ID, u.ID, 0, strings.NewReader(strings.Repeat("x", int(u.Length))))
+		_, err := a.Objects.UploadAppend(t.Context(), a.call(model.ActionUploadAppend), bucket, u.ID, 0, strings.NewReader(strings.Repeat("x", int(u.Length))))
 		return err
 	}
-	_, err = create("large", 11)
+	_, err := create("large", 11)
 	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 0 are in use")
 	given, err := create("given up", 5)
 	if err != nil {
@@ -88,18 +74,18 @@ func TestPlanLimitOfUploads(t *testing.T) {
 	}
 	_, err = create("second", 6)
 	refusedByPlan(t, err, "storage_bytes: the plan tiny allows 10, and 5 are in use")
-	if err := a.Objects.UploadDelete(a.call(model.ActionUploadDelete), bucket.ID, given.ID); err != nil {
+	if err := a.Objects.UploadDelete(a.call(model.ActionUploadDelete), bucket, given.ID); err != nil {
 		t.Fatal(err)
 	}
 	second, err := create("second", 6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedByPlan(t, a.putSmall(t, bucket.ID, "third", "12345"), "storage_bytes: the plan tiny allows 10, and 6 are in use")
+	refusedByPlan(t, a.put(bucket, "third", "12345"), "storage_bytes: the plan tiny allows 10, and 6 are in use")
 	if err := send(second); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.putSmall(t, bucket.ID, "third", "1234"); err != nil {
+	if err := a.put(bucket, "third", "1234"); err != nil {
 		t.Error(err)
 	}
 	if usage, err := a.Insight.Usage(a.call(model.ActionUsageGet)); err != nil || usage.Totals.Of(model.MetricStorageBytes) != 10 || usage.Uploads != 0 {
@@ -112,17 +98,14 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 1})
 	a.Engine.Core.Config.ObjectTrashRetention = time.Hour
-	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
+	bucket := a.bucket(t, "files")
+	if err := a.put(bucket, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.putSmall(t, bucket.ID, "a", "1"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.putSmall(t, bucket.ID, "b", "1"); err != nil {
+	if err := a.put(bucket, "b", "1"); err != nil {
 		t.Fatal(err)
 	}
 	trashed, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{})
@@ -134,25 +117,22 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 		return err
 	}
 	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "b"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "b"); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), bucket.ID, true); err != nil {
+	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), bucket, true); err != nil {
 		t.Fatal(err)
 	}
-	another, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "another"})
-	if err != nil {
+	another := a.bucket(t, "another")
+	if err := a.put(another, "c", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.putSmall(t, another.ID, "c", "1"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Objects.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket.ID)
+	_, err = a.Objects.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket)
 	refusedByPlan(t, err, "objects: the plan tiny allows 1, and 1 are in use")
-	if err := a.putSmall(t, bucket.ID, "d", "1"); model.CodeOf(err) != model.CodeNotFound {
+	if err := a.put(bucket, "d", "1"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("it is there: %v", err)
 	}
 }

@@ -94,35 +94,40 @@ func TestOlderMetadata(t *testing.T) {
 // since: nothing is removed during the grace period, however many starts there are.
 func TestOlderMetadataKeepsObjects(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	cfg := testConfig(t, newDataDir(t))
+	cfg.ObjectTrashRetention = time.Hour
+	by := ahead(&cfg)
+	a := openEngine(t, cfg)
 	days := 1
-	bucket := s.bucket(t, "kept")
-	if _, err := s.Objects.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
+	bucket := a.bucket(t, "kept")
+	if _, err := a.Objects.BucketUpdate(a.call(model.ActionBucketUpdate), bucket, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
-	s.mustPut(t, bucket, "old", "1")
-	s.mustPut(t, bucket, "trashed", "2")
-	if err := s.delete(bucket, "trashed"); err != nil {
+	a.mustPut(t, bucket, "old", "1")
+	a.mustPut(t, bucket, "trashed", "2")
+	if err := a.deleteObject(bucket, "trashed"); err != nil {
 		t.Fatal(err)
 	}
 	pass := func(d time.Duration, want int) {
 		t.Helper()
-		s.now.Add(int64(d))
-		believe(s.Engine)
-		if err := errors.Join(s.Objects.PurgeObjects(t.Context()), s.Objects.ExpireObjects(t.Context())); err != nil {
+		by.Add(int64(d))
+		believe(a.Engine)
+		if err := errors.Join(a.Objects.PurgeObjects(t.Context()), a.Objects.ExpireObjects(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		list, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
-		if _, getErr := s.get(bucket, "old"); err != nil || len(list.Items) != want || (getErr == nil) != (want > 0) {
+		list, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{})
+		if _, getErr := a.Objects.ObjectGet(a.call(model.ActionObjectGet), bucket, "old"); err != nil || len(list.Items) != want || (getErr == nil) != (want > 0) {
 			t.Errorf("after %v: the trash has %d, %v; the object that has expired: %v", d, len(list.Items), err, getErr)
 		}
 	}
-	if err := s.recoverOlder(); err != nil {
+	if err := a.recoverOlder(); err != nil {
 		t.Fatal(err)
 	}
 	pass(25*time.Hour, 1)
-	s.close(t)
-	s.open(t)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a = openEngine(t, cfg)
 	pass(olderGrace-26*time.Hour, 1)
 	pass(2*time.Hour, 0)
 }

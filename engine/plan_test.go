@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,31 +28,12 @@ func openWithPlans(t *testing.T, limits map[string]int64) (*appliance, *atomic.I
 		t.Fatal(err)
 	}
 	cfg.Plans = map[string]model.Plan{"tiny": plan}
-	moved := &atomic.Int64{}
-	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
+	moved := ahead(&cfg)
 	a := openEngine(t, cfg)
 	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil {
 		t.Fatal(err)
 	}
 	return a, moved
-}
-
-// openEngine opens an engine without PostgreSQL.
-func openEngine(t testing.TB, cfg core.Config) *appliance {
-	t.Helper()
-	e, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := e.Access.Initialize(false); err != nil {
-		t.Fatal(err)
-	}
-	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
 }
 
 // Of thirty concurrent bucket requests as many succeed as the plan allows; the error of the others states the limit,
@@ -158,13 +138,10 @@ func TestPlanLimitOfDatabases(t *testing.T) {
 func TestPlanLimitOfObjects(t *testing.T) {
 	t.Parallel()
 	a, _ := openWithPlans(t, map[string]int64{"objects": 2, "storage_bytes": 10})
-	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := a.bucket(t, "files")
 	upload := func(key, body string, length int64) error {
 		_, err := a.Objects.ObjectUpload(t.Context(), a.call(model.ActionObjectUpload), objects.Upload{
-			Bucket: bucket.ID, Key: key, Body: strings.NewReader(body), Length: length, ContentType: "text/plain",
+			Bucket: bucket, Key: key, Body: strings.NewReader(body), Length: length, ContentType: "text/plain",
 		})
 		return err
 	}
@@ -178,7 +155,7 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket.ID, "a"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "a"); err != nil {
 		t.Error(err)
 	}
 	if err := upload("c", "1", 1); err != nil {

@@ -15,21 +15,23 @@ import (
 // others appear and disappear between two pages.
 func TestRecommendationsNewestFirst(t *testing.T) {
 	t.Parallel()
-	c := openConsole(t)
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := openEngine(t, cfg)
 	list := func(page core.Page) core.List[model.Recommendation] {
 		t.Helper()
-		got, err := c.Insight.RecommendationList(c.operator(model.ActionRecommendationList), page)
+		got, err := a.Insight.RecommendationList(a.call(model.ActionRecommendationList), page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
 	for n := range 5 { // keys that never expire, for which there is advice
-		if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
+		if _, _, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
 			t.Fatal(err)
 		}
 		list(core.Page{})
-		c.wait(time.Hour)
+		by.Add(int64(time.Hour))
 	}
 	all := list(core.Page{}).Items
 	if len(all) < 5 {
@@ -56,7 +58,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 			break
 		}
 		if n == 1 { // newer than what was shown: not on later pages
-			if _, _, err := c.Access.KeyCreate(c.operator(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
+			if _, _, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -24,7 +24,6 @@ import (
 	"holdfast/engine/imports"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/objects"
 	"holdfast/internal/testenv"
 )
 
@@ -637,14 +636,11 @@ func TestRecommendationsOfRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.gone("plan_limit_near")
-	b, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := a.bucket(t, "files")
 	if r := a.one("plan_limit_near"); r.Severity != model.SeverityCritical || r.Evidence["metric"] != model.MetricBuckets {
 		t.Errorf("%+v", r)
 	}
-	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), b.ID, false); err != nil {
+	if _, err := a.Objects.BucketDelete(a.call(model.ActionBucketDelete), b, false); err != nil {
 		t.Fatal(err)
 	}
 	a.gone("plan_limit_near")

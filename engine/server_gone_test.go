@@ -62,18 +62,20 @@ func TestServerKilledUnderAct(t *testing.T) {
 func (a *appliance) mustLogIn(t *testing.T, id string) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	if !testenv.Poll(time.Minute, func() bool {
 		var c databases.Connection
 		if c, err = a.Databases.Connection(a.call(model.ActionDatabaseConnection), id); err != nil {
 			t.Fatal(err)
 		}
 		var conn *pgx.Conn
-		if conn, err = pgx.Connect(t.Context(), c.URL()); err == nil {
-			_ = conn.Close(context.Background())
-			return
+		if conn, err = pgx.Connect(t.Context(), c.URL()); err != nil {
+			return false
 		}
+		_ = conn.Close(context.Background())
+		return true
+	}) {
+		t.Fatalf("the owner cannot log in: %v", err)
 	}
-	t.Fatalf("the owner cannot log in: %v", err)
 }
 
 // A server without a free connection slot causes a conflict with a clear message.

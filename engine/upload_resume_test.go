@@ -25,11 +25,7 @@ type uploads struct {
 func newUploads(t *testing.T) *uploads {
 	t.Helper()
 	a := startEngine(t)
-	bucket, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "files"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &uploads{t, a, bucket.ID}
+	return &uploads{t, a, a.bucket(t, "files")}
 }
 
 func (u *uploads) create(key string, length int64, ifAbsent bool) model.Upload {
@@ -143,7 +139,7 @@ func TestUploadRefusedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	u := newUploads(t)
 	made := u.create("k", 3, true)
-	if err := u.a.putSmall(t, u.bucket, "k", "first"); err != nil {
+	if err := u.a.put(u.bucket, "k", "first"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := u.send(t.Context(), made.ID, strings.NewReader("abc")); model.CodeOf(err) != model.CodeConflict {

@@ -1,15 +1,16 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // TestAnonymousRequestsLeaveSmallEntries checks that clients without a key cannot fill the disk with the audit log:
@@ -38,18 +39,14 @@ func TestAnonymousRequestsLeaveSmallEntries(t *testing.T) {
 }
 
 // entries waits until the organization has at least that many audit entries.
-func (s *site) entries(t *testing.T, organization string, least int) []model.AuditEntry {
+func (s *site) entries(t *testing.T, organization string, least int) (entries []model.AuditEntry) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		entries, _, err := s.engine.Core.AuditList(&model.Call{Organization: organization}, core.AuditFilter{}, 1, 100)
-		if err != nil {
+	testenv.Eventually(t, fmt.Sprint(least, " audit entries"), func() bool {
+		var err error
+		if entries, _, err = s.engine.Core.AuditList(&model.Call{Organization: organization}, core.AuditFilter{}, 1, 100); err != nil {
 			t.Fatal(err)
 		}
-		if len(entries) >= least {
-			return entries
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("only %d entries", len(entries))
-		}
-	}
+		return len(entries) >= least
+	})
+	return entries
 }

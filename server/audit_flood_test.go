@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // from returns a client whose requests come from an address.
@@ -92,7 +93,7 @@ func TestAnonymousFloodHidesNothing(t *testing.T) {
 // allEntries waits until the organization's audit log satisfies enough.
 func (s *site) allEntries(t *testing.T, enough func([]model.AuditEntry) bool) (all []model.AuditEntry) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	testenv.Poll(2*time.Second, func() bool {
 		all = nil
 		for page, more := 1, true; more; page++ {
 			var part []model.AuditEntry
@@ -102,8 +103,7 @@ func (s *site) allEntries(t *testing.T, enough func([]model.AuditEntry) bool) (a
 			}
 			all = append(all, part...)
 		}
-		if enough(all) || time.Now().After(deadline) {
-			return all
-		}
-	}
+		return enough(all)
+	})
+	return all
 }

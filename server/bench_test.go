@@ -24,6 +24,7 @@ import (
 
 	"holdfast/engine/objects"
 	"holdfast/internal/rounds"
+	"holdfast/internal/testenv"
 )
 
 // The benchmarks put the same load on holdfast, in a separate process, and on VersityGW, nginx and Caddy if they are
@@ -197,16 +198,14 @@ func freeAddress(b *testing.B) string {
 
 func awaitListener(b *testing.B, address string) {
 	b.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	testenv.Eventually(b, "a listener on "+address, func() bool {
 		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-			return
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			b.Fatal(err)
-		}
-	}
+		conn.Close()
+		return true
+	})
 }
 
 // client has one connection at a time. It copies nothing of a body and parses only the necessary part of a response:

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"holdfast/internal/testenv"
 )
 
 // hostile is a server with a guarded listener, and clients at separate addresses in 127.0.0.0/8, which are not taken
@@ -84,15 +86,11 @@ func (h *hostile) ask(conn net.Conn, path, head string) error {
 // wait polls until the connections are as expected.
 func (h *hostile) wait(what string, as func(w *connectionLimit) bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	testenv.Eventually(h.t, what, func() bool {
 		h.listener.limit.mu.Lock()
-		ok := as(h.listener.limit)
-		h.listener.limit.mu.Unlock()
-		if ok {
-			return
-		}
-	}
-	h.t.Fatalf("never: %s", what)
+		defer h.listener.limit.mu.Unlock()
+		return as(h.listener.limit)
+	})
 }
 
 func (h *hostile) cut(conn net.Conn) bool {

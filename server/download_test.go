@@ -16,13 +16,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"holdfast/engine"
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 // site is the complete handler over an engine without PostgreSQL.
@@ -501,15 +501,10 @@ func TestReplaceWhileDownloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.put(t, bucket, "k", "text/plain", "new")
-	gone := func() bool {
+	testenv.Eventually(t, "the removal of the old bytes", func() bool {
 		blobs, _ := filepath.Glob(filepath.Join(s.dataDir, "blobs", "blobs", "*", "*"))
 		return len(blobs) == 0
-	}
-	for deadline := time.Now().Add(time.Minute); !gone(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the old bytes are not removed")
-		}
-	}
+	})
 	rest, err := io.ReadAll(answer.Body)
 	if err != nil || string(head)+string(rest) != old {
 		t.Errorf("%d bytes of the old, %v", len(head)+len(rest), err)

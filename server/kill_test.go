@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 // bodyOf returns the content of an object, derived from its key.
@@ -190,11 +191,7 @@ func TestSlowUploads(t *testing.T) {
 	}
 	load := &uploader{acknowledged: map[string]bool{}}
 	load.start(h, 1, "quick")
-	for deadline := time.Now().Add(time.Minute); len(load.known()) < 20; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("beside slow uploads others do not get through")
-		}
-	}
+	testenv.Eventually(t, "other uploads beside slow ones", func() bool { return len(load.known()) >= 20 })
 	load.stopped.Store(true)
 	load.done.Wait()
 	keys := load.known()

@@ -7,6 +7,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // An operation that has marked its claims as ending makes way for the next, even
@@ -101,15 +102,13 @@ func TestClaimEndsBeforeItsRecord(t *testing.T) {
 			return err
 		})
 	}()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	testenv.Eventually(t, "the record of an available database", func() bool {
 		now, err := s.Record(db.ID)
-		if err == nil && now.Status == model.DatabaseAvailable {
-			break
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("the record says %s, %v", now.Status, err)
-		}
-	}
+		return now.Status == model.DatabaseAvailable
+	})
 	next := make(chan error, 1)
 	go func() {
 		_, err := s.core.Claims.Take(db.ID, "another restart")

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // mallory is a role of the source that has privileges only on a schema of its own. Its function logs the user that it
@@ -72,12 +73,10 @@ func TestSourceRunsNoCode(t *testing.T) {
 
 // commitWhenAwaited commits once the import waits for one of the attacker's locks, or at once.
 func commitWhenAwaited(t *testing.T, watch, attacker *pgx.Conn, atOnce bool) {
-	for deadline := time.Now().Add(25 * time.Second); !atOnce; time.Sleep(10 * time.Millisecond) {
-		atOnce = ask(t, watch, "select count(*) from pg_locks l join pg_stat_activity s using (pid) where not l.granted and s.usename = 'boss'") != "0\n"
-		if time.Now().After(deadline) {
-			t.Error("the import waits for nothing")
-			break
-		}
+	if !atOnce && !testenv.Poll(25*time.Second, func() bool {
+		return ask(t, watch, "select count(*) from pg_locks l join pg_stat_activity s using (pid) where not l.granted and s.usename = 'boss'") != "0\n"
+	}) {
+		t.Error("the import waits for nothing")
 	}
 	run(t, attacker, "commit")
 }

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,4 +28,41 @@ func TestReplacedBeforeItExpires(t *testing.T) {
 		t.Errorf("%d removed, %v", removed, err)
 	}
 	s.mustHold(t, bucket, map[string]string{"a": "new"})
+}
+
+func TestObjectsExpire(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket, other := s.bucket(t, "expiring"), s.bucket(t, "staying")
+	days := 3
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range ExpireBatch + 5 {
+		s.mustPut(t, bucket, fmt.Sprint("old ", i), "x")
+	}
+	s.mustPut(t, other, "old", "x")
+	s.now.Add(int64(2 * 24 * time.Hour))
+	s.believe()
+	s.mustPut(t, bucket, "new", "y")
+	if err := s.ExpireObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.content(t, bucket)); n != ExpireBatch+6 {
+		t.Errorf("%d are left a day too early", n)
+	}
+	s.now.Add(int64(25 * time.Hour))
+	s.believe()
+	if err := s.ExpireObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	days = 36_500 // that is before 1970
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ExpireObjects(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.mustHold(t, bucket, map[string]string{"new": "y"})
+	s.mustHold(t, other, map[string]string{"old": "x"})
 }

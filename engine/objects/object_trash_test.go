@@ -2,11 +2,13 @@ package objects
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/engine/core"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -86,4 +88,41 @@ func TestObjectTrash(t *testing.T) {
 		t.Errorf("after its time: %+v, %v", list, err)
 	}
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
+}
+
+// TestTrashPurge removes more than one batch, and nothing before its expiry.
+func TestTrashPurge(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	bucket := s.bucket(t, "purged")
+	s.mustPut(t, bucket, "younger", "uploaded first, deleted last")
+	for i := range ExpireBatch + 5 {
+		key := fmt.Sprint("old ", i)
+		s.mustPut(t, bucket, key, "x")
+		if err := s.delete(bucket, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.now.Add(int64(59 * time.Minute))
+	s.believe()
+	if err := s.delete(bucket, "younger"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wait time.Duration
+		left int
+	}{{0, ExpireBatch + 6}, {2 * time.Minute, 1}, {time.Hour, 0}} {
+		s.now.Add(int64(c.wait))
+		s.believe()
+		if err := s.PurgeObjects(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+			left = tx.TrashedObjects().Count()
+			return nil
+		}); err != nil || left != c.left {
+			t.Errorf("%s later %d are left, want %d, %v", c.wait, left, c.left, err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -156,16 +157,11 @@ func shutIn(t *testing.T, d *postgrestest.Database, sessions int) {
 // awaitCount waits until a count is not 0.
 func awaitCount(t *testing.T, conn *pgx.Conn, query string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	testenv.Eventually(t, query, func() bool {
 		var n int
 		if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: never", query)
-		}
-	}
+		return n > 0
+	})
 }

@@ -27,10 +27,18 @@ func Eventually(t testing.TB, what string, done func() bool) {
 func Within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
-	for ; !done(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > limit {
-			t.Fatalf("after %s still not true: %s", limit, what)
-		}
+	if !Poll(limit, done) {
+		t.Fatalf("after %s still not true: %s", limit, what)
 	}
 	return time.Since(began)
+}
+
+// Poll polls until done returns true, and reports whether it did within the limit.
+func Poll(limit time.Duration, done func() bool) bool {
+	for began := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > limit {
+			return false
+		}
+	}
+	return true
 }

@@ -14,30 +14,22 @@ import (
 // entry returns the audit entry of the request from the organization's log, once there is one.
 func (w *world) entry(tb testing.TB, organization, requestID string) model.AuditEntry {
 	tb.Helper()
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		call := &model.Call{Organization: organization}
-		entries, _, err := w.engine.Core.AuditList(call, core.AuditFilter{}, 1, 100)
+	return await(tb, func() (found model.AuditEntry, done bool) {
+		entries, _, err := w.engine.Core.AuditList(&model.Call{Organization: organization}, core.AuditFilter{}, 1, 100)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		found := []model.AuditEntry{}
 		for _, e := range entries {
-			if e.RequestID == requestID {
-				found = append(found, e)
+			if e.RequestID != requestID {
+				continue
 			}
+			if done {
+				tb.Fatal("several audit entries for one request")
+			}
+			found, done = e, true
 		}
-		if len(found) > 1 {
-			tb.Fatalf("%d audit entries for one request", len(found))
-		}
-		if len(found) == 1 {
-			return found[0]
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("no audit entry for %s in %q", requestID, organization)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return found, done
+	})
 }
 
 func TestEveryRequestIsAudited(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -121,11 +122,10 @@ func (c *contract) furnish(t *testing.T) {
 		return request{method: "POST", path: path, key: c.org.full, body: body, contentType: "application/json"}
 	}
 	b := get[wire.Backup](t, c.do(t, post("/databases/"+db.ID+"/backups", "")))
-	for deadline := time.Now().Add(time.Minute); b.Status != wire.BackupCompleted; time.Sleep(20 * time.Millisecond) {
-		if b = get[wire.Backup](t, c.do(t, request{method: "GET", path: "/databases/" + db.ID + "/backups/" + b.ID, key: c.org.full})); time.Now().After(deadline) {
-			t.Fatalf("no backup: %+v", b)
-		}
-	}
+	testenv.Eventually(t, "the backup", func() bool {
+		b = get[wire.Backup](t, c.do(t, request{method: "GET", path: "/databases/" + db.ID + "/backups/" + b.ID, key: c.org.full}))
+		return b.Status == wire.BackupCompleted
+	})
 	get[wire.Backup](t, c.do(t, post("/databases/"+db.ID+"/backups/"+b.ID+"/pin", "")))
 	i := get[wire.Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")

@@ -18,6 +18,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -332,19 +333,15 @@ func exec(tb testing.TB, url, sql string) {
 }
 
 // await polls until check is done.
-func await[T any](tb testing.TB, check func() (T, bool)) T {
+func await[T any](tb testing.TB, check func() (T, bool)) (value T) {
 	tb.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		value, done := check()
-		if done {
-			return value
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("waited too long: %+v", value)
-		}
-		time.Sleep(20 * time.Millisecond)
+	if !testenv.Poll(time.Minute, func() (done bool) {
+		value, done = check()
+		return done
+	}) {
+		tb.Fatalf("waited too long: %+v", value)
 	}
+	return value
 }
 
 func (w *world) awaitAvailable(tb testing.TB, path string) {

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"holdfast/engine/core"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -220,21 +220,17 @@ func TestTusBrokenConnection(t *testing.T) {
 		"\r\nContent-Type: "+tusBody+"\r\nUpload-Offset: 0\r\nContent-Length: "+strconv.Itoa(len(content))+"\r\n\r\n"+content[:40_000])
 	conn.Close()
 	offset := 0
-	for deadline := time.Now().Add(30 * time.Second); offset != 40_000; time.Sleep(10 * time.Millisecond) {
+	testenv.Eventually(t, "what was sent of the upload", func() bool {
 		offset, _ = strconv.Atoi(c.do("HEAD", location, "").Header.Get("Upload-Offset"))
-		if time.Now().After(deadline) {
-			t.Fatalf("the upload is at %d", offset)
-		}
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		return offset == 40_000
+	})
+	testenv.Eventually(t, "the rest of the upload", func() bool {
 		answer := c.patch(location, offset, content[offset:]) // 423 while the broken one still holds it
-		if answer.StatusCode == 204 {
-			break
-		}
-		if answer.StatusCode != 423 || time.Now().After(deadline) {
+		if answer.StatusCode != 204 && answer.StatusCode != 423 {
 			t.Fatalf("going on: %d", answer.StatusCode)
 		}
-	}
+		return answer.StatusCode == 204
+	})
 	o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/k", key: w.org.full}))
 	if _, crc := sums(content); o.ChecksumCRC32C != crc {
 		t.Errorf("%+v", o)

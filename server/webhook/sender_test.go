@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,19 +69,14 @@ func newReceiver(t *testing.T) *receiver {
 
 func (r *receiver) await(t *testing.T, what string, done func([]received) bool) []received {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	var got []received
+	testenv.Eventually(t, what, func() bool {
 		r.mu.Lock()
-		got := slices.Clone(r.got)
+		got = slices.Clone(r.got)
 		r.mu.Unlock()
-		if done(got) {
-			return got
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come about: %d messages, %d requests", what, len(got), r.asked.Load())
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+		return done(got)
+	})
+	return got
 }
 
 func open(t *testing.T, url string, log *bytes.Buffer, retries ...time.Duration) (*Sender, string) {

@@ -1,4 +1,4 @@
-package engine
+package objects
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 	"go.etcd.io/bbolt"
 
 	"holdfast/blobstore"
+	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/objects"
 )
 
 func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
 	t.Helper()
-	until, err := s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
+	until, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,18 +28,18 @@ func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
 }
 
 func (s *store) restoreBucket(bucket string) error {
-	_, err := s.Objects.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+	_, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
 	return err
 }
 
 // trashed returns the content of the trash.
 func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []model.TrashedObject) {
 	t.Helper()
-	inTrash, err := s.Objects.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
+	inTrash, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := s.Objects.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	alone, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +52,8 @@ func (s *store) download(path string) error {
 	if err != nil {
 		return err
 	}
-	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, objects.ObjectPath), "/")
-	d, err := s.Objects.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, ObjectPath), "/")
+	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *store) download(path string) error {
 
 func (s *store) blobCount(t testing.TB) (n int) {
 	t.Helper()
-	if err := s.Core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
+	if err := s.core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
 		n++
 		return nil
 	}); err != nil {
@@ -74,7 +74,7 @@ func (s *store) blobCount(t testing.TB) (n int) {
 // A deleted bucket is inaccessible to everyone, even after a restart, and a restore brings it back unchanged.
 func TestBucketTrash(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "kept")
 	want := map[string]string{"small": "small", "large": text(300_000)}
 	for key, content := range want {
@@ -84,7 +84,7 @@ func TestBucketTrash(t *testing.T) {
 	if err := s.delete(bucket, "deleted before"); err != nil {
 		t.Fatal(err)
 	}
-	view, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
+	view, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,21 +93,21 @@ func TestBucketTrash(t *testing.T) {
 	}
 	s.close(t)
 	s.open(t)
-	list, err := s.Objects.BucketList(s.call(model.ActionBucketList), core.Page{})
+	list, err := s.BucketList(s.call(model.ActionBucketList), core.Page{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	for what, err := range map[string]error{
-		"the bucket": func() error { _, err := s.Objects.BucketGet(s.call(model.ActionBucketGet), bucket); return err }(),
+		"the bucket": func() error { _, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); return err }(),
 		"its object": func() error {
-			_, err := s.Objects.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
+			_, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "small")
 			return err
 		}(),
 		"its signed URL": s.download(view.DownloadPath),
 		"an upload":      s.put(bucket, "small", "another"),
 		"a deletion":     s.delete(bucket, "small"),
 		"deleting it": func() error {
-			_, err := s.Objects.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
+			_, err := s.BucketDelete(s.call(model.ActionBucketDelete), bucket, true)
 			return err
 		}(),
 	} {
@@ -115,20 +115,21 @@ func TestBucketTrash(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if usage, err := s.Insight.Usage(s.call(model.ActionUsageGet)); err != nil || usage.Buckets != 0 || usage.Objects != 0 || usage.StorageBytes != 0 {
-		t.Errorf("it counts: %+v, %v", usage.Totals, err)
+	account, err := access.New(s.core).AccountGet(s.call(model.ActionUsageGet))
+	if err != nil || account.Totals != (model.Totals{}) {
+		t.Errorf("it counts: %+v, %v", account.Totals, err)
 	}
 	buckets, objects := s.trashed(t)
 	if len(buckets) != 1 || buckets[0].ID != bucket || buckets[0].ObjectCount != 2 || len(objects) != 1 {
 		t.Fatalf("in the trash: %+v, %+v", buckets, objects)
 	}
-	_, err = s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
+	_, err = s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("an object of a deleted bucket: %v", err)
 	}
 	stranger := s.call(model.ActionTrashBucketRestore)
 	stranger.Organization = "org_other"
-	if _, err := s.Objects.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
 	another := s.bucket(t, "kept") // the name is free
@@ -142,7 +143,7 @@ func TestBucketTrash(t *testing.T) {
 	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("brought back twice: %v", err)
 	}
-	if _, err := s.Objects.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
+	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
 		t.Error(err)
 	}
 	want["deleted before"] = "x"
@@ -156,7 +157,7 @@ func TestBucketTrash(t *testing.T) {
 // organization when the operator empties its trash.
 func TestBucketTrashPurge(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	older, younger := s.bucket(t, "older"), s.bucket(t, "younger")
 	for i := range 5 {
 		s.mustPut(t, older, fmt.Sprint(i), text(100_000))
@@ -165,11 +166,11 @@ func TestBucketTrashPurge(t *testing.T) {
 	pass := func(d time.Duration, want, blobs int) {
 		t.Helper()
 		s.now.Add(int64(d))
-		believe(s.Engine)
-		if err := s.Objects.PurgeBuckets(t.Context()); err != nil {
+		s.believe()
+		if err := s.PurgeBuckets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Core.RemoveDiscarded(); err != nil {
+		if err := s.core.RemoveDiscarded(); err != nil {
 			t.Fatal(err)
 		}
 		if buckets, _ := s.trashed(t); len(buckets) != want || s.blobCount(t) != blobs {
@@ -184,7 +185,7 @@ func TestBucketTrashPurge(t *testing.T) {
 		t.Errorf("after its time: %v", err)
 	}
 	alone := s.bucket(t, "alone")
-	for i := range objects.ExpireBatch + 1 {
+	for i := range ExpireBatch + 1 {
 		s.mustPut(t, alone, fmt.Sprint(i), "x")
 		if err := s.delete(alone, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -192,14 +193,18 @@ func TestBucketTrashPurge(t *testing.T) {
 	}
 	stranger := s.call(model.ActionTrashEmpty)
 	stranger.Organization = "org_other"
-	if removed, err := s.TrashEmpty(stranger); err != nil || removed != (Emptied{}) {
-		t.Errorf("another organization's: %+v, %v", removed, err)
+	empty := func(call *model.Call, wantBuckets, wantObjects int) {
+		t.Helper()
+		buckets, err := s.EmptyBuckets(call)
+		objects, errObjects := s.EmptyObjects(call)
+		if err := errors.Join(err, errObjects); err != nil || buckets != wantBuckets || objects != wantObjects {
+			t.Errorf("%d buckets and %d objects were removed, want %d and %d, %v", buckets, objects, wantBuckets, wantObjects, err)
+		}
 	}
-	if removed, err := s.TrashEmpty(s.call(model.ActionTrashEmpty)); err != nil || removed != (Emptied{Buckets: 1, Objects: objects.ExpireBatch + 1}) {
-		t.Errorf("%+v, %v", removed, err)
-	}
+	empty(stranger, 0, 0)
+	empty(s.call(model.ActionTrashEmpty), 1, ExpireBatch+1)
 	pass(0, 0, 0)
-	entries, _, err := s.Core.AuditList(s.call(model.ActionAuditList), core.AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, core.MaxLimit)
+	entries, _, err := s.core.AuditList(s.call(model.ActionAuditList), core.AuditFilter{Action: string(model.ActionTrashEmpty)}, 1, core.MaxLimit)
 	objs := 0
 	for _, e := range entries {
 		if e.Resource.Type == model.ResourceOrganization && e.Organization == s.org {
@@ -208,7 +213,7 @@ func TestBucketTrashPurge(t *testing.T) {
 			objs += n
 		}
 	}
-	if err != nil || objs != objects.ExpireBatch+1 {
+	if err != nil || objs != ExpireBatch+1 {
 		t.Errorf("audited are %d objects, %v", objs, err)
 	}
 }
@@ -216,7 +221,7 @@ func TestBucketTrashPurge(t *testing.T) {
 // An unreadable record does not keep the rest in the trash, and is reported.
 func TestPurgeBesideDamage(t *testing.T) {
 	t.Parallel()
-	s := openObjects(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
 	bucket := s.bucket(t, "files")
 	for _, key := range []string{"a", "damaged", "b"} {
 		s.mustPut(t, bucket, key, key)
@@ -237,11 +242,11 @@ func TestPurgeBesideDamage(t *testing.T) {
 	}
 	s.open(t)
 	s.now.Add(int64(2 * time.Hour))
-	believe(s.Engine)
-	if err := s.Objects.PurgeObjects(t.Context()); err == nil {
+	s.believe()
+	if err := s.PurgeObjects(t.Context()); err == nil {
 		t.Error("nothing is said of the damage")
 	}
-	if err := s.Core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+	if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		if n := tx.TrashedObjects().Count(); n != 1 {
 			t.Errorf("%d are left", n)
 		}
