@@ -39,7 +39,7 @@ chaos: ## everything at random, killed at random, compared with a model
 
 SOAKTIME ?= 15m
 
-soak: ## 50 databases, 200 clients and who means no good, for long; figures at the end
+soak: ## 50 databases and 200 clients, some of them hostile, for long; figures at the end
 	HOLDFAST_LONG=1 go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
