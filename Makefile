@@ -43,7 +43,7 @@ soak: ## 50 databases and 200 clients, some of them hostile, for long; figures a
 	HOLDFAST_LONG=1 go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
-	go run ./engine/postgres/internal/packbundle engine/postgres/bundle.tar.zst
+	go run ./engine/postgres/binaries/internal/packbundle engine/postgres/binaries/bundle.tar.zst
 	CGO_ENABLED=0 go build -trimpath -tags bundled -ldflags '-s -w' -o holdfast .
 
 test-bundle: bundle ## what bundle made, where there is neither PostgreSQL nor a network; as root

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/certificates"
 	"holdfast/server/api/wire"
 )
 
@@ -153,7 +153,7 @@ func (m *machine) testDrivers(t *testing.T, root, database string) {
 	m.must("GET", "/databases/"+database+"/connection", nil, &c)
 	m.must("GET", "/databases/"+database+"/connection?ca_file="+url.QueryEscape(named), nil, &elsewhere)
 	trusting, deceived := t.TempDir(), t.TempDir()
-	other, err := postgres.LoadOrCreateCA(t.TempDir())
+	other, err := certificates.LoadOrCreateCA(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 // tlsConnect opens a session that trusts only the appliance's CA, and returns the fingerprint of the server's
@@ -57,7 +57,7 @@ func TestCertificateRenewal(t *testing.T) {
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
-	certificate := func() postgres.Certificate {
+	certificate := func() certificates.Certificate {
 		ssl, err := a.Databases.SSLGet(a.call(model.ActionSSLGet), db.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/recovery"
 )
 
@@ -139,7 +139,7 @@ func (e *Engine) Start(ctx context.Context) error {
 }
 
 // Binaries returns the PostgreSQL binaries found. It is set once Start returned.
-func (e *Engine) Binaries() postgres.Binaries { return e.Databases.Binaries }
+func (e *Engine) Binaries() binaries.Set { return e.Databases.Binaries }
 
 // Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.Core.Clock() }

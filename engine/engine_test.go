@@ -17,7 +17,7 @@ import (
 	"holdfast/engine/advice"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -69,7 +69,7 @@ func testConfig(t testing.TB, dir string) core.Config {
 	}
 	return core.Config{
 		DataDir:   dir,
-		Search:    postgres.Search{Explicit: bin.Dir},
+		Search:    binaries.Search{Explicit: bin.Dir},
 		FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Warm:           warm,

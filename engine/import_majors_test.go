@@ -17,7 +17,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/imports"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // oldest starts the oldest PostgreSQL that imports support. It is downloaded once for all runs.
@@ -91,7 +91,7 @@ func TestImportFromANewerMajor(t *testing.T) {
 	t.Parallel()
 	older, newer := anotherMajor(t)
 	cfg := testConfig(t, newDataDir(t))
-	cfg.Search = postgres.Search{Explicit: newer.Dir, Installed: func() []string { return []string{older.Dir} }}
+	cfg.Search = binaries.Search{Explicit: newer.Dir, Installed: func() []string { return []string{older.Dir} }}
 	there := startEngineOn(t, cfg)
 	_, c := there.createDatabase(t, "source")
 	run(t, c, "create table t as select 1 as n")

@@ -24,6 +24,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
@@ -243,7 +244,7 @@ func TestImportRefusesAtOnce(t *testing.T) {
 func TestImportWithoutPgDump(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
-	a.Engine.Core.Config.Search = postgres.Search{Installed: func() []string { return nil }}
+	a.Engine.Core.Config.Search = binaries.Search{Installed: func() []string { return nil }}
 	a.Engine.Databases.Binaries.Dir = t.TempDir()
 	_, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), imports.NewImport{
 		Project: a.project, Name: "shop", SourceURL: model.NewSecret("postgres://u:p@h/d"),

@@ -11,13 +11,13 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
 // anotherMajor returns PostgreSQL binaries of another major version than the one the tests run on: those of
 // embedded-postgres, downloaded once for all runs.
-func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
+func anotherMajor(t *testing.T) (older, newer binaries.Set) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -28,7 +28,7 @@ func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
 	if own.Major == major {
 		major = 17
 	}
-	search := postgres.Search{
+	search := binaries.Search{
 		CacheDir:  filepath.Join(cache, "holdfast-test", "real"),
 		Installed: func() []string { return nil },
 	}
@@ -48,7 +48,7 @@ func anotherMajor(t *testing.T) (older, newer postgres.Binaries) {
 // shelf is the directory list that the search currently finds as "installed".
 type shelf struct{ dirs atomic.Value }
 
-func (s *shelf) put(bins ...postgres.Binaries) {
+func (s *shelf) put(bins ...binaries.Set) {
 	var dirs []string
 	for _, bin := range bins {
 		dirs = append(dirs, bin.Dir)
@@ -56,8 +56,8 @@ func (s *shelf) put(bins ...postgres.Binaries) {
 	s.dirs.Store(dirs)
 }
 
-func (s *shelf) search() postgres.Search {
-	return postgres.Search{NoFetch: true, Installed: func() []string { return s.dirs.Load().([]string) }}
+func (s *shelf) search() binaries.Search {
+	return binaries.Search{NoFetch: true, Installed: func() []string { return s.dirs.Load().([]string) }}
 }
 
 // major returns the major version of the server.

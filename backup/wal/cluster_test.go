@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -24,7 +24,7 @@ const smallSegment = 1 << 20
 
 // anotherMajor returns PostgreSQL of another major version than the tests' default, downloaded like the product
 // does; it is kept for all runs.
-func anotherMajor(t testing.TB) postgres.Binaries {
+func anotherMajor(t testing.TB) binaries.Set {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -34,7 +34,7 @@ func anotherMajor(t testing.TB) postgres.Binaries {
 	if postgrestest.Binaries(t).Major == major {
 		major = 17
 	}
-	search := postgres.Search{CacheDir: filepath.Join(cache, "holdfast-test", "real"), Installed: func() []string { return nil }}
+	search := binaries.Search{CacheDir: filepath.Join(cache, "holdfast-test", "real"), Installed: func() []string { return nil }}
 	bin, err := search.FindMajor(t.Context(), major)
 	if err != nil {
 		if os.Getenv("CI") != "" {
@@ -46,7 +46,7 @@ func anotherMajor(t testing.TB) postgres.Binaries {
 }
 
 // eachMajor runs test on PostgreSQL of two major versions.
-func eachMajor(t *testing.T, test func(t *testing.T, bin postgres.Binaries)) {
+func eachMajor(t *testing.T, test func(t *testing.T, bin binaries.Set)) {
 	t.Run("first", func(t *testing.T) {
 		t.Parallel()
 		test(t, postgrestest.Binaries(t))
@@ -66,7 +66,7 @@ type cluster struct {
 // serverSettings allow the transactions that the tests prepare.
 var serverSettings = []string{"max_prepared_transactions=10"}
 
-func newCluster(t testing.TB, bin postgres.Binaries, segmentSize int, settings ...string) *cluster {
+func newCluster(t testing.TB, bin binaries.Set, segmentSize int, settings ...string) *cluster {
 	t.Helper()
 	return &cluster{postgrestest.NewCluster(t, bin, segmentSize, slices.Concat(serverSettings, settings)...), t}
 }

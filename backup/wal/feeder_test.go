@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
@@ -82,7 +82,7 @@ func copyData(t testing.TB, from, to string) {
 }
 
 // restoreTo restores b to a target, and leaves the server paused there.
-func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, target Target) (*cluster, Point) {
+func restoreTo(t testing.TB, a *Archive, bin binaries.Set, b baseBackup, target Target) (*cluster, Point) {
 	t.Helper()
 	target.Since = b.start
 	resolution, err := a.Resolve(t.Context(), target)
@@ -108,7 +108,7 @@ func restoreTo(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, ta
 }
 
 // newRecovery sets up b as a standby that is to reach a record.
-func newRecovery(t testing.TB, a *Archive, bin postgres.Binaries, b baseBackup, reach Point) (*cluster, Recovery) {
+func newRecovery(t testing.TB, a *Archive, bin binaries.Set, b baseBackup, reach Point) (*cluster, Recovery) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	if out, err := exec.Command("cp", "-a", b.dir, dir).CombinedOutput(); err != nil {
@@ -151,7 +151,7 @@ func targets(t testing.TB, few int) int {
 // the writers' records.
 func TestRandomTargets(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment, "max_wal_size=8MB", "checkpoint_timeout=30s")
 		a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
 		r := receive(t, c, a, 1)

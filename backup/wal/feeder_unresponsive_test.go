@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // TestRecoverSubtransactions restores a backup taken while a transaction with many subtransactions ran, which is
@@ -13,7 +13,7 @@ import (
 // position nor pauses.
 func TestRecoverSubtransactions(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment)
 		a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
 		r := receive(t, c, a, 1)
@@ -52,7 +52,7 @@ func TestRecoverSubtransactions(t *testing.T) {
 // TestRecoverLongRecord restores across a record that is longer than the segments installed ahead of the server.
 func TestRecoverLongRecord(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment)
 		a := openArchive(t, filepath.Join(t.TempDir(), "wal"))
 		r := receive(t, c, a, 1)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
@@ -105,7 +105,7 @@ func archived(t testing.TB, a *Archive, generation int, timeline uint32, from, t
 // the server and of the receiver.
 func TestReceive(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment, "wal_keep_size=1GB", "max_wal_size=1GB")
 		dir := filepath.Join(t.TempDir(), "wal")
 		a := openArchive(t, dir)

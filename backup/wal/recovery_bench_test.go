@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/rounds"
 	"holdfast/internal/testenv"
@@ -34,7 +34,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-func compareCommits(b *testing.B, c *cluster, a *Archive, bin postgres.Binaries, clients int) {
+func compareCommits(b *testing.B, c *cluster, a *Archive, bin binaries.Set, clients int) {
 	load := func() float64 {
 		out := postgrestest.Run(b, postgrestest.Tool(bin, "pgbench", "-c", strconv.Itoa(clients), "-T", "3", "-h", c.SocketDir, "-U", "postgres", "postgres"))
 		n, err := strconv.ParseFloat(tps.FindStringSubmatch(out)[1], 64)
@@ -97,7 +97,7 @@ func underReceiver(b *testing.B, c *cluster, a *Archive, lags *[]time.Duration, 
 }
 
 // underReceivewal is load while pg_receivewal runs.
-func underReceivewal(b *testing.B, c *cluster, bin postgres.Binaries, load func() float64) float64 {
+func underReceivewal(b *testing.B, c *cluster, bin binaries.Set, load func() float64) float64 {
 	cmd := postgrestest.Tool(bin, "pg_receivewal", "-D", b.TempDir(), "-h", c.SocketDir, "-U", "postgres")
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
 // story is a database that is restored to its past several times.
 type story struct {
 	t       *testing.T
-	bin     postgres.Binaries
+	bin     binaries.Set
 	archive *Archive
 	backup  baseBackup
 }
@@ -70,7 +70,7 @@ func (s story) expect(target Target, generation int, timeline uint32, steps stri
 // from one point.
 func TestTimelines(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment)
 		s := story{t: t, bin: bin, archive: openArchive(t, filepath.Join(t.TempDir(), "wal"))}
 		r := receive(t, c, s.archive, 1)

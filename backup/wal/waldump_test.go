@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"holdfast/backup/wal/xlog"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -176,7 +176,7 @@ func inspected(c *cluster, from, to xlog.LSN) (places []string) {
 // finds.
 func TestScanMajors(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, bin postgres.Binaries) {
+	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment, "wal_keep_size=1GB", "max_wal_size=1GB")
 		workload(c)
 		end := c.flushed()

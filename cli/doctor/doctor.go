@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Level is the severity of a finding.
@@ -37,7 +37,7 @@ type Finding struct {
 // Options are the settings of an appliance on this machine.
 type Options struct {
 	DataDir             string
-	Search              postgres.Search
+	Search              binaries.Search
 	Addresses           []Address // besides the databases'
 	PostgresListen      []string  // addresses of the databases
 	FirstPort, LastPort int       // ports of the databases

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // TestClientToolsOfWhatIsFetched checks that a pg_dump older than the
@@ -19,7 +19,7 @@ func TestClientToolsOfWhatIsFetched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := checkClientTools(t.Context(), Options{Search: postgres.Search{Installed: func() []string { return []string{dir} }}})
+	found := checkClientTools(t.Context(), Options{Search: binaries.Search{Installed: func() []string { return []string{dir} }}})
 	if len(found) != 2 || found[0].Check != "pg_dump" || found[0].Level != Warning || !strings.Contains(found[0].Remedy, "postgresql-client-18") {
 		t.Errorf("pg_dump 15 beside a server that is fetched: %+v", found)
 	} else if found[1].Check != "psql" || found[1].Level != OK {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // checkPostgres reports which PostgreSQL a start would use, and why not the
@@ -22,27 +22,27 @@ func checkPostgres(ctx context.Context, opts Options) []Finding {
 				detail += "; passed over: " + strings.Join(passedOver, "; ")
 			}
 			return one(Finding{Check: check, Level: OK, Detail: detail})
-		case c.Origin == postgres.OriginFlag:
+		case c.Origin == binaries.OriginFlag:
 			return one(Finding{check, Problem, c.String(), "correct --postgres-bin, or leave it out"})
 		}
 		passedOver = append(passedOver, c.String())
 	}
-	detail := fmt.Sprintf("none is installed; the first start fetches PostgreSQL %d from the network", postgres.NewestRelease)
+	detail := fmt.Sprintf("none is installed; the first start fetches PostgreSQL %d from the network", binaries.NewestRelease)
 	if len(passedOver) > 0 {
 		detail += "; passed over: " + strings.Join(passedOver, "; ")
 	}
 	return one(Finding{check, Warning, detail, fmt.Sprintf(
-		"without a network install PostgreSQL %d or newer (on Debian the package postgresql), or name one with --postgres-bin", postgres.OldestMajor)})
+		"without a network install PostgreSQL %d or newer (on Debian the package postgresql), or name one with --postgres-bin", binaries.OldestMajor)})
 }
 
 // checkClientTools looks for the tools of exports, imports and `db psql`.
 // pg_dump must be at least as new as the server that is installed or would be
 // fetched.
 func checkClientTools(ctx context.Context, opts Options) []Finding {
-	server := postgres.Binaries{Major: postgres.NewestRelease}
+	server := binaries.Set{Major: binaries.NewestRelease}
 	all := opts.Search.Candidates(ctx)
-	if i := slices.IndexFunc(all, func(c postgres.Candidate) bool { return c.Err == nil }); i >= 0 {
-		server = all[i].Binaries
+	if i := slices.IndexFunc(all, func(c binaries.Candidate) bool { return c.Err == nil }); i >= 0 {
+		server = all[i].Set
 	}
 	var found []Finding
 	for _, tool := range []struct {
@@ -50,7 +50,7 @@ func checkClientTools(ctx context.Context, opts Options) []Finding {
 		major         int
 	}{
 		{"pg_dump", "exports and imports", server.Major},
-		{"psql", "`holdfast db psql`", postgres.OldestMajor},
+		{"psql", "`holdfast db psql`", binaries.OldestMajor},
 	} {
 		path, err := opts.Search.ClientTool(ctx, tool.name, tool.major, server)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"holdfast/engine/advice"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Config configures an Engine, which does not validate it. DataDir, Search, the
@@ -18,7 +18,7 @@ type Config struct {
 	// DataDir is the absolute path of the data directory.
 	DataDir string
 	// Search finds PostgreSQL when the engine starts.
-	Search postgres.Search
+	Search binaries.Search
 	// FirstPort and LastPort delimit the ports of the instances.
 	FirstPort, LastPort int
 	// Listen are the addresses the instances listen on.

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/connstring"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 func (s *Service) authorityDir() string { return filepath.Join(s.core.Config.DataDir, "tls") }
@@ -23,7 +23,7 @@ func (s *Service) CAFile() string { return filepath.Join(s.authorityDir(), "ca.c
 // constraints. Otherwise clients that already have its certificate would refuse the
 // appliance once it gets a public name.
 func (s *Service) loadAuthority() (err error) {
-	if s.CA, err = postgres.LoadOrCreateCA(s.authorityDir()); err != nil {
+	if s.CA, err = certificates.LoadOrCreateCA(s.authorityDir()); err != nil {
 		return err
 	}
 	hosts := s.instanceHosts()

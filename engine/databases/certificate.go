@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
@@ -48,7 +49,7 @@ func (s *Service) instanceHosts() []string {
 // one is missing, expires soon or is for other hosts. It audits the renewal and
 // reports whether it issued one.
 func (s *Service) renewCertificate(dir, organization string, resource model.Resource) (bool, error) {
-	certificate, err := postgres.ReadCertificate(dir)
+	certificate, err := certificates.Read(dir)
 	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
 		return false, nil
 	}
@@ -62,7 +63,7 @@ func (s *Service) renewCertificate(dir, organization string, resource model.Reso
 
 // isFresh reports whether a certificate need not be renewed yet, or cannot be
 // extended because the authority expires with it.
-func (s *Service) isFresh(c postgres.Certificate) bool {
+func (s *Service) isFresh(c certificates.Certificate) bool {
 	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
 

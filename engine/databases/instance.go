@@ -12,6 +12,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // StartTimeout bounds the start of an instance, crash recovery included.
@@ -83,7 +84,7 @@ func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 		Database: db.Name,
 		Owner:    db.Owner, OwnerPassword: owner,
 		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
-		Connections: postgres.Config{Settings: db.Settings}.Sessions(postgres.Binaries{Major: db.Major}),
+		Connections: postgres.Config{Settings: db.Settings}.Sessions(binaries.Set{Major: db.Major}),
 	}
 	if own := db.OwnPassword; own != nil {
 		t.OwnerVerifier, err = s.core.Sealer.Open(verifierPurpose(db.ID, db.Owner), own.Verifier)

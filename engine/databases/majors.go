@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Majors finds the binaries of each major version. A data directory works only with
 // binaries of its own major version.
 type Majors struct {
-	search    postgres.Search
+	search    binaries.Search
 	searching chan struct{}     // one slot, held during a search, which may be a download
 	missed    map[int]time.Time // when a download last failed; guarded by searching
-	found     sync.Map          // major version to postgres.Binaries
+	found     sync.Map          // major version to binaries.Set
 }
 
-func newMajors(search postgres.Search, newest postgres.Binaries) *Majors {
+func newMajors(search binaries.Search, newest binaries.Set) *Majors {
 	m := &Majors{search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{}}
 	m.found.Store(newest.Major, newest)
 	return m
@@ -32,7 +32,7 @@ const fetchRetry = time.Minute
 
 // Find returns the binaries of a major version. If they are missing, the next call
 // searches again: the operator may have installed them.
-func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error) {
+func (m *Majors) Find(ctx context.Context, major int) (binaries.Set, error) {
 	if bin, ok := m.known(major); ok {
 		return bin, nil
 	}
@@ -49,12 +49,12 @@ func (m *Majors) Find(ctx context.Context, major int) (postgres.Binaries, error)
 }
 
 // searchFor waits for a running search to end, then searches.
-func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, error) {
+func (m *Majors) searchFor(ctx context.Context, major int) (binaries.Set, error) {
 	select {
 	case m.searching <- struct{}{}:
 		defer func() { <-m.searching }()
 	case <-ctx.Done():
-		return postgres.Binaries{}, fmt.Errorf("wait for another search: %w", ctx.Err())
+		return binaries.Set{}, fmt.Errorf("wait for another search: %w", ctx.Err())
 	}
 	if bin, ok := m.known(major); ok {
 		return bin, nil
@@ -74,8 +74,8 @@ func (m *Majors) searchFor(ctx context.Context, major int) (postgres.Binaries, e
 
 // known returns binaries that were already found. It does not wait for a search, so
 // databases start while another major version is searched for.
-func (m *Majors) known(major int) (postgres.Binaries, bool) {
+func (m *Majors) known(major int) (binaries.Set, bool) {
 	found, _ := m.found.Load(major)
-	bin, ok := found.(postgres.Binaries)
+	bin, ok := found.(binaries.Set)
 	return bin, ok
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -22,7 +22,7 @@ func TestSlowSearchForAMajor(t *testing.T) {
 	var searching sync.WaitGroup
 	searching.Add(1)
 	hang := make(chan struct{})
-	m := newMajors(postgres.Search{NoFetch: true, Installed: func() []string {
+	m := newMajors(binaries.Search{NoFetch: true, Installed: func() []string {
 		searching.Done()
 		<-hang
 		return nil
@@ -72,7 +72,7 @@ func TestMajorThatCannotBeFetched(t *testing.T) {
 	t.Parallel()
 	bin := postgrestest.Binaries(t)
 	looks := 0
-	m := newMajors(postgres.Search{Installed: func() []string { looks++; return nil }}, postgres.Binaries{Major: bin.Major})
+	m := newMajors(binaries.Search{Installed: func() []string { looks++; return nil }}, binaries.Set{Major: bin.Major})
 	for n, want := range []string{"no cache directory", "not tried", "not tried"} {
 		_, err := m.Find(t.Context(), 33-bin.Major) // a plausible version other than bin's
 		if err == nil || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), want) || looks != n+1 {

@@ -8,7 +8,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // A sandbox is a database that exists only while its client holds it. It never goes
@@ -64,7 +64,7 @@ func (s *Service) Sandbox(ctx context.Context, id string, connection Connection)
 		s.core.Log.Debug("find psql", "error", err)
 		return made
 	}
-	made.Psql, made.PsqlEnv = psql, postgres.ToolEnv(psql)
+	made.Psql, made.PsqlEnv = psql, binaries.ToolEnv(psql)
 	return made
 }
 

@@ -12,8 +12,10 @@ package databases
 import (
 	"sync"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/core"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Service carries out the operations on databases.
@@ -31,9 +33,9 @@ type Service struct {
 	imports       Imports
 
 	// StartPostgres sets the following fields.
-	Binaries  postgres.Binaries // for new databases
+	Binaries  binaries.Set // for new databases
 	Majors    *Majors
-	CA        postgres.CA
+	CA        certificates.CA
 	SocketDir string
 	Instances *postgres.Supervisor
 	WarmPool  *postgres.WarmPool

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
 )
 
 // SSL describes the encryption of a database's connections.
 type SSL struct {
-	Certificate   postgres.Certificate
+	Certificate   certificates.Certificate
 	CACertificate string
 	Statistics    *Statistics
 }
@@ -29,7 +29,7 @@ func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 	if status == model.DatabaseCreating {
 		return SSL{}, NotAvailable(status, reason)
 	}
-	certificate, err := postgres.ReadCertificate(s.DataDirectory(db.ID, db.Generation))
+	certificate, err := certificates.Read(s.DataDirectory(db.ID, db.Generation))
 	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files do not exist yet, or no longer
 		return SSL{}, NotAvailable(status, reason)
 	}

@@ -12,7 +12,7 @@ import (
 	"holdfast/engine/importer"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // importRun is a running import.
@@ -82,7 +82,7 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 		return err
 	}
 	return core.ExplainDiskFull(session.Copy(ctx, importer.Job{
-		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: postgres.ToolEnv(pgDump), DumpMemory: s.dumpMemory(), SocketDir: s.relayDir(),
+		Owner: r.db.Owner, Target: target, PgDump: pgDump, PgDumpEnv: binaries.ToolEnv(pgDump), DumpMemory: s.dumpMemory(), SocketDir: s.relayDir(),
 	}))
 }
 

@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/advice"
+	"holdfast/engine/certificates"
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
-	"holdfast/engine/postgres"
 )
 
 const (
@@ -138,7 +138,7 @@ func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
 	a.mu.Lock()
 	results := findings{at: s.core.Clock(), by: maps.Clone(a.found[db.ID].by)}
 	a.mu.Unlock()
-	if certificate, err := postgres.ReadCertificate(s.databases.DataDirectory(db.ID, db.Generation)); err == nil {
+	if certificate, err := certificates.Read(s.databases.DataDirectory(db.ID, db.Generation)); err == nil {
 		results.certificateEnd = certificate.NotAfter
 	}
 	var err error

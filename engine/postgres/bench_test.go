@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
@@ -23,7 +24,7 @@ import (
 // the first login. The directories are built outside the measured time. Run it with
 // -benchtime 20x.
 func BenchmarkCreate(b *testing.B) {
-	ca, err := postgres.LoadOrCreateCA(b.TempDir())
+	ca, err := certificates.LoadOrCreateCA(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
 }
 
-func create(b *testing.B, s *postgres.Supervisor, pool *postgres.WarmPool, ca postgres.CA, dir string, port int) {
+func create(b *testing.B, s *postgres.Supervisor, pool *postgres.WarmPool, ca certificates.CA, dir string, port int) {
 	b.Helper()
 	ctx := b.Context()
 	fatal := func(err error) {

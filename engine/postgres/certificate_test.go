@@ -5,17 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/certificates"
 	"holdfast/engine/postgres/postgrestest"
 
 	"github.com/jackc/pgx/v5"
@@ -59,7 +55,7 @@ func TestVerifyFull(t *testing.T) {
 func TestRenewalDropsNoSession(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
-	before, err := postgres.ReadCertificate(d.Spec.Dir)
+	before, err := certificates.Read(d.Spec.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +65,7 @@ func TestRenewalDropsNoSession(t *testing.T) {
 	if err := d.Supervisor.Reload(t.Context(), d.Spec.ID); err != nil {
 		t.Fatal(err)
 	}
-	after, err := postgres.ReadCertificate(d.Spec.Dir)
+	after, err := certificates.Read(d.Spec.Dir)
 	if err != nil || after.Fingerprint == before.Fingerprint || !after.NotAfter.After(before.NotAfter) {
 		t.Errorf("before %+v, after %+v, %v", before, after, err)
 	}
@@ -108,77 +104,5 @@ func TestOldTLSIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", tls.VersionName(version), err)
 		}
 		conn.Close()
-	}
-}
-
-func TestCAIsKept(t *testing.T) {
-	dir := t.TempDir()
-	first, err := postgres.LoadOrCreateCA(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := postgres.LoadOrCreateCA(dir)
-	if err != nil || again.PEM() != first.PEM() {
-		t.Errorf("another CA, %v", err)
-	}
-	if left := time.Until(first.NotAfter()); left < 9*365*24*time.Hour {
-		t.Errorf("lasts %v", left)
-	}
-	info, err := os.Stat(filepath.Join(dir, "ca.key"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("key: %v, %v", info.Mode(), err)
-	}
-	other, err := postgres.LoadOrCreateCA(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte(other.PEM()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := postgres.LoadOrCreateCA(dir); err == nil {
-		t.Error("took a certificate with another's key")
-	}
-	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := postgres.LoadOrCreateCA(dir); err == nil {
-		t.Error("made a new CA when the key was lost")
-	}
-}
-
-func TestReadCertificate(t *testing.T) {
-	ca, err := postgres.LoadOrCreateCA(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if _, err := postgres.ReadCertificate(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("none there: %v", err)
-	}
-	if err := ca.Issue(dir, nil, time.Hour); err == nil {
-		t.Error("issued for no host")
-	}
-	if err := ca.Issue(dir, []string{"db.example.org", "192.0.2.1", "2001:db8::1"}, 100*365*24*time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	c, err := postgres.ReadCertificate(dir)
-	if err != nil || !slices.Equal(c.SANs, []string{"db.example.org", "192.0.2.1", "2001:db8::1"}) || len(c.Fingerprint) != 64 ||
-		!c.NotAfter.Equal(ca.NotAfter()) || !strings.Contains(c.Issuer, "holdfast CA") || !strings.Contains(c.Subject, "db.example.org") {
-		t.Errorf("%+v, %v", c, err)
-	}
-	key := filepath.Join(dir, "server.key")
-	info, err := os.Stat(key)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("key: %v, %v", info.Mode(), err)
-	}
-	other := t.TempDir()
-	if err := ca.Issue(other, []string{"x"}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(other, "server.key"), key); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := postgres.ReadCertificate(dir); err == nil {
-		t.Error("a crash between the two files is not seen")
 	}
 }

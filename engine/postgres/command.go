@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os/exec"
 	"syscall"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 // toolCommand is a program that runs to completion. Its output is kept for the
@@ -31,7 +33,7 @@ func runNice(t *toolCommand, nice int) error {
 	}
 	renice(t.Process.Pid, nice)
 	if err := t.Wait(); err != nil {
-		return fmt.Errorf("%w%s", err, indented(t.output.String()))
+		return fmt.Errorf("%w%s", err, binaries.Indent(t.output.String()))
 	}
 	return nil
 }

@@ -9,19 +9,19 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/engine/certificates"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/internal/durable"
 )
 
 // Names of the files in a data directory that this package writes.
 const (
-	confFile        = "postgresql.conf"
-	hbaFile         = "pg_hba.conf"
-	identFile       = "pg_ident.conf"
-	certificateFile = "server.crt"
-	keyFile         = "server.key"
-	logDir          = "log" // the server's log, and the output of its start
-	logFile         = "postgres.log"
-	startFile       = "start.log"
+	confFile  = "postgresql.conf"
+	hbaFile   = "pg_hba.conf"
+	identFile = "pg_ident.conf"
+	logDir    = "log" // the server's log, and the output of its start
+	logFile   = "postgres.log"
+	startFile = "start.log"
 )
 
 // clusterName appears in the process titles of all instances.
@@ -44,7 +44,7 @@ type Config struct {
 // the whole file, so that no setting of a restored directory or an older holdfast
 // remains. The file takes effect at the next start or, for settings that allow
 // it, at the next reload. WriteConfig reports whether the file changed.
-func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
+func WriteConfig(bin binaries.Set, dir string, c Config) (changed bool, err error) {
 	text, err := c.render(bin)
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", confFile, err)
@@ -52,7 +52,7 @@ func WriteConfig(bin Binaries, dir string, c Config) (changed bool, err error) {
 	return durable.WriteFileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
 }
 
-func (c Config) render(bin Binaries) (string, error) {
+func (c Config) render(bin binaries.Set) (string, error) {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
 	if err := c.addLogins(settings); err != nil {
@@ -115,7 +115,7 @@ func maxConnections(settings map[string]string) (int, error) {
 // Sessions returns how many sessions the tenant's owner may have: max_connections
 // less the slots reserved for the appliance. It returns 0 if max_connections is
 // not a number; the server does not start then.
-func (c Config) Sessions(bin Binaries) int {
+func (c Config) Sessions(bin binaries.Set) int {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
 	n, err := maxConnections(settings)
@@ -141,7 +141,7 @@ var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // defaults returns the settings of an instance that is small when idle and
 // durable: fsync and full_page_writes keep their default, on.
-func (c Config) defaults(bin Binaries) map[string]string {
+func (c Config) defaults(bin binaries.Set) map[string]string {
 	s := map[string]string{
 		"cluster_name":                    clusterName,
 		"huge_pages":                      "off", // many small instances would use up the host's reserve
@@ -179,7 +179,7 @@ func (c Config) defaults(bin Binaries) map[string]string {
 		s["superuser_reserved_connections"] = "4"
 		s["reserved_connections"] = "1" // the dumper's
 	}
-	if bin.has("pg_stat_statements") {
+	if bin.Has("pg_stat_statements") {
 		s["shared_preload_libraries"] = "pg_stat_statements"
 		s["pg_stat_statements.max"] = "1000"
 	}
@@ -201,8 +201,8 @@ func (c Config) network() map[string]string {
 	}
 	if len(c.Listen) > 0 {
 		s["ssl"] = "on"
-		s["ssl_cert_file"] = certificateFile
-		s["ssl_key_file"] = keyFile
+		s["ssl_cert_file"] = certificates.File
+		s["ssl_key_file"] = certificates.KeyFile
 		s["ssl_min_protocol_version"] = "TLSv1.2"
 	}
 	return s

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -97,7 +98,7 @@ func TestWriteConfigRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{"a = 1\nfsync": "off", "": "x", "a-b": "x", "work_mem": "nul\x00"} {
 		c := postgres.Config{Port: 1, SocketDir: dir, Settings: map[string]string{name: value}}
-		if _, err := postgres.WriteConfig(postgres.Binaries{}, dir, c); err == nil {
+		if _, err := postgres.WriteConfig(binaries.Set{}, dir, c); err == nil {
 			t.Errorf("%q = %q was written", name, value)
 		}
 	}

@@ -149,7 +149,7 @@ func connectAs(ctx context.Context, spec Spec, begin locker, database, role stri
 }
 
 // ServerVersion returns the version of a session's server, in the form of
-// [Binaries.Version].
+// [binaries.Set.Version].
 func ServerVersion(conn *pgx.Conn) string {
 	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
 	return version

@@ -1,7 +1,6 @@
-// Package postgres runs one PostgreSQL instance: it finds the binaries, creates and configures a
-// data directory, issues its certificate, supervises its process as a child, and sets up the roles
-// a tenant logs in with. It is the only importer of embedded-postgres, and has no knowledge of
-// organizations, HTTP or the metadata store.
+// Package postgres runs one PostgreSQL instance: it creates and configures a data directory,
+// supervises its process as a child, and sets up the roles a tenant logs in with. Package binaries
+// finds the programs. It has no knowledge of organizations, HTTP or the metadata store.
 //
 // Words:
 //
@@ -16,6 +15,4 @@
 // durable publishes every file that PostgreSQL reads, in one step; a process is signalled only once
 // it is known to belong to the data directory in question; the superuser's statements resolve names
 // only in pg_catalog.
-//
-// PostgreSQL 15 and newer are supported.
 package postgres

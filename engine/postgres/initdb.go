@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 // Superuser is the name of the appliance's own role in every instance.
@@ -13,12 +15,12 @@ const Superuser = "holdfast"
 // single role [Superuser], no passwords. dir must be absent or empty; its parent
 // must exist. When Init returns nil, the directory is durable. The error contains
 // initdb's output.
-func Init(ctx context.Context, bin Binaries, dir string) error {
+func Init(ctx context.Context, bin binaries.Set, dir string) error {
 	return initdb(ctx, bin, dir, 0)
 }
 
 // initdb is Init at the given niceness (0 = that of this process).
-func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
+func initdb(ctx context.Context, bin binaries.Set, dir string, nice int) error {
 	args := []string{
 		"--pgdata=" + dir,
 		"--username=" + Superuser,
@@ -27,7 +29,7 @@ func initdb(ctx context.Context, bin Binaries, dir string, nice int) error {
 		"--data-checksums",
 		"--no-instructions",
 	}
-	err := runNice(bin.initCommand(ctx, dir, append(args, localeArgs(bin.Major)...)), nice)
+	err := runNice(initCommand(ctx, bin, dir, append(args, localeArgs(bin.Major)...)), nice)
 	if ctx.Err() != nil {
 		return fmt.Errorf("initdb: %w", ctx.Err()) // omits the output of a killed initdb
 	}
@@ -47,8 +49,8 @@ func localeArgs(major int) []string {
 	return []string{"--locale=C.UTF-8"}
 }
 
-func (b Binaries) initCommand(ctx context.Context, dir string, args []string) *toolCommand {
-	cmd := b.command(ctx, "initdb", args...)
+func initCommand(ctx context.Context, bin binaries.Set, dir string, args []string) *toolCommand {
+	cmd := bin.Command(ctx, "initdb", args...)
 	cmd.Dir = filepath.Dir(dir)
 	return newToolCommand(cmd)
 }

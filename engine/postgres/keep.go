@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"time"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 // The back-off between two attempts to restart an instance: no delay before the
@@ -105,7 +107,7 @@ func (i *instance) noteEnd(p *process) {
 	i.report(StateDown, reason)
 	awaitLog(dir, 100*time.Millisecond)
 	if words := p.born.lastWords(p.pid, 3); words != "" {
-		reason += indented(words)
+		reason += binaries.Indent(words)
 		i.enter(StateDown, reason)
 	}
 	i.log.Error("postmaster ended", "pid", p.pid, "reason", reason)

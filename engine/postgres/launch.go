@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 // ErrPortInUse says that another process holds the instance's TCP port.
@@ -18,7 +20,7 @@ var ErrPortInUse = errors.New("the port is in use by another process")
 // Spec is everything needed to run an instance.
 type Spec struct {
 	ID     string
-	Bin    Binaries
+	Bin    binaries.Set
 	Dir    string // the data directory, absolute
 	Config Config // an empty SocketDir means SocketDir(Dir)
 	HBA    HBA
@@ -121,7 +123,7 @@ func startOnce(ctx context.Context, spec Spec) (*process, error) {
 		err = errors.Join(fmt.Errorf("port %d: %w", spec.Config.Port, ErrPortInUse), p.kill())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start postmaster: %w%s", err, indented(lines))
+		return nil, fmt.Errorf("start postmaster: %w%s", err, binaries.Indent(lines))
 	}
 	p.born = markLog(spec.Dir)
 	return p, nil

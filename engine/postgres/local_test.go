@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 func TestFreePort(t *testing.T) {
@@ -184,28 +186,13 @@ func TestInitError(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := Init(t.Context(), Binaries{Dir: dir}, filepath.Join(dir, "data"))
+	err := Init(t.Context(), binaries.Set{Dir: dir}, filepath.Join(dir, "data"))
 	if err == nil || !strings.Contains(err.Error(), "out of luck") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("error: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Init(ctx, Binaries{Dir: dir}, filepath.Join(dir, "data")); !errors.Is(err, context.Canceled) {
+	if err := Init(ctx, binaries.Set{Dir: dir}, filepath.Join(dir, "data")); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// PostgreSQL's environment is built, not inherited.
-func TestEnvironmentIsNotInherited(t *testing.T) {
-	t.Setenv("PGDATA", "/somewhere")
-	t.Setenv("LD_PRELOAD", "")
-	dir := t.TempDir()
-	script := "#!/bin/sh\n/usr/bin/env\n/bin/pwd\n"
-	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	out, err := Binaries{Dir: dir}.run(t.Context(), "tool")
-	if err != nil || strings.Contains(out, "PGDATA") || !strings.Contains(out, "LC_ALL=C") || !strings.HasSuffix(out, "\n/\n") {
-		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"holdfast/engine/postgres/binaries"
 )
 
 // process is a postmaster that was started or adopted. Its one goroutine waits
@@ -36,7 +38,7 @@ const maxTitle = 256
 // its own process group, so that Ctrl-C in a terminal does not reach it. Its
 // output goes to a file, not a pipe, which would break if it outlives the
 // appliance.
-func startProcess(bin Binaries, dir string, nice int) (*process, error) {
+func startProcess(bin binaries.Set, dir string, nice int) (*process, error) {
 	out, err := os.OpenFile(filepath.Join(dir, logDir, startFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open output of the start: %w", err)

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"holdfast/engine/postgres/binaries"
+	"holdfast/internal/durable"
 )
 
 // buildNice is the niceness at which the pool builds data directories, so that
@@ -24,7 +27,7 @@ var ErrWarmPoolClosed = errors.New("the warm pool is closed")
 type WarmPoolOptions struct {
 	Dir       string // of the prepared directories, on the file system of the instances
 	Want      int    // how many to keep ready
-	Bin       Binaries
+	Bin       binaries.Set
 	SocketDir string // a private directory for the sockets during a build; "" = SocketDir(Dir)
 	// HasSpace, when set, is called before a directory is built ahead of need. If it
 	// returns false, the pool waits: databases need the rest of the disk.
@@ -94,7 +97,7 @@ func (s *WarmPool) Take(ctx context.Context, dest string) error {
 		if err != nil {
 			return fmt.Errorf("take prepared data directory: %w", err)
 		}
-		err = moveDir(path, dest)
+		err = durable.MoveDir(path, dest)
 		if err == nil {
 			s.wakeFiller()
 			return nil

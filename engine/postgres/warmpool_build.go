@@ -33,7 +33,7 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 	dir := path + buildingSuffix
 	err := s.prepare(ctx, dir, nice)
 	if err == nil {
-		err = moveDir(dir, path)
+		err = durable.MoveDir(dir, path)
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("build data directory: %w", err), discard(dir))
@@ -99,23 +99,6 @@ func tidy(dir string) error {
 		return fmt.Errorf("tidy data directory: %w", err)
 	}
 	return durable.SyncTree(dir)
-}
-
-// moveDir renames a directory, durably.
-func moveDir(from, to string) error {
-	if _, err := os.Lstat(to); err == nil {
-		return fmt.Errorf("move to %s: %w", to, os.ErrExist) // rename would replace an empty directory
-	}
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	if err := durable.SyncDir(durable.OS{}, filepath.Dir(to)); err != nil {
-		return err
-	}
-	if filepath.Dir(from) == filepath.Dir(to) {
-		return nil
-	}
-	return durable.SyncDir(durable.OS{}, filepath.Dir(from))
 }
 
 // discard removes an unfinished or outdated directory. It first ends the

@@ -11,7 +11,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
@@ -83,12 +83,12 @@ func TestFeatures(t *testing.T) {
 	without.ScheduledBackups, without.BackupVerification, without.Exports = false, false, false
 	bare := all // a machine without pg_dump
 	bare.Exports, bare.Imports = false, false
-	here := postgres.Search{Explicit: postgrestest.Binaries(t).Dir}
-	nowhere := postgres.Search{NoFetch: true, Installed: func() []string { return nil }}
+	here := binaries.Search{Explicit: postgrestest.Binaries(t).Dir}
+	nowhere := binaries.Search{NoFetch: true, Installed: func() []string { return nil }}
 	for _, test := range []struct {
 		every   time.Duration
 		exports bool
-		search  postgres.Search
+		search  binaries.Search
 		want    wire.Features
 	}{{time.Hour, true, here, all}, {0, false, here, without}, {time.Hour, true, nowhere, bare}} {
 		w := open(t, func(c *core.Config) {

@@ -16,7 +16,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
@@ -28,7 +28,7 @@ func start(tb testing.TB, change ...func(*core.Config)) *world {
 	bin := postgrestest.Binaries(tb)
 	cfg := core.Config{}
 	w := open(tb, append(change, func(c *core.Config) {
-		c.Search = postgres.Search{Explicit: bin.Dir}
+		c.Search = binaries.Search{Explicit: bin.Dir}
 		cfg = *c
 	})...)
 	w.dataDir = cfg.DataDir

@@ -20,6 +20,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Valid values of the kinds whose rules the description can express only in words.
@@ -92,12 +93,12 @@ func newAgreement(t *testing.T) *agreement {
 
 // quickTools has a pg_dump that only reports its version: each of some hundred imports checks that, and none gets as
 // far as running it.
-func quickTools(t *testing.T) postgres.Search {
+func quickTools(t *testing.T) binaries.Search {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 99.0'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return postgres.Search{Explicit: dir, Installed: func() []string { return nil }}
+	return binaries.Search{Explicit: dir, Installed: func() []string { return nil }}
 }
 
 func (a *agreement) schema(t *testing.T, pointer string) *jsonschema.Schema {

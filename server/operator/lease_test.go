@@ -21,7 +21,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 	"holdfast/server"
@@ -46,7 +46,7 @@ func startAppliance(t *testing.T) *appliance {
 	t.Helper()
 	first := 10000 + rand.IntN(20000)
 	e, err := engine.Open(core.Config{
-		DataDir: t.TempDir(), Search: postgres.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: first + 500,
+		DataDir: t.TempDir(), Search: binaries.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: first + 500,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1", Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 1000, Advice: advice.Defaults(), Version: "test",

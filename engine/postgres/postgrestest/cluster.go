@@ -15,14 +15,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // Cluster is a bare PostgreSQL: a data directory with page checksums and the
 // superuser postgres, on a Unix socket only. It does not use the product's
 // configuration, roles and supervisor; see [Instance] for those.
 type Cluster struct {
-	Bin       postgres.Binaries
+	Bin       binaries.Set
 	Dir       string // the data directory
 	SocketDir string
 	Settings  []string      // name=value, applied at the next start
@@ -35,7 +35,7 @@ type Cluster struct {
 // NewCluster creates and starts a cluster whose WAL segments have segmentSize
 // bytes. It is stopped when the test ends. All clusters of a test binary have the
 // same system identifier.
-func NewCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings ...string) *Cluster {
+func NewCluster(tb testing.TB, bin binaries.Set, segmentSize int, settings ...string) *Cluster {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
 	if err := copyTree(emptyCluster(tb, bin, segmentSize), dir); err != nil {
@@ -46,14 +46,14 @@ func NewCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings 
 
 // NewForeignCluster is NewCluster with its own system identifier, which takes an
 // initdb.
-func NewForeignCluster(tb testing.TB, bin postgres.Binaries, segmentSize int, settings ...string) *Cluster {
+func NewForeignCluster(tb testing.TB, bin binaries.Set, segmentSize int, settings ...string) *Cluster {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
 	initdb(tb, bin, dir, segmentSize)
 	return StartCluster(tb, bin, dir, settings...)
 }
 
-func initdb(tb testing.TB, bin postgres.Binaries, dir string, segmentSize int) {
+func initdb(tb testing.TB, bin binaries.Set, dir string, segmentSize int) {
 	tb.Helper()
 	Run(tb, Tool(bin, "initdb", "-k", "-N", "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8",
 		"--wal-segsize="+strconv.Itoa(segmentSize>>20), "-D", dir))
@@ -64,7 +64,7 @@ var initMu sync.Mutex
 
 // emptyCluster returns a data directory fresh from initdb, created once for the
 // process.
-func emptyCluster(tb testing.TB, bin postgres.Binaries, segmentSize int) string {
+func emptyCluster(tb testing.TB, bin binaries.Set, segmentSize int) string {
 	tb.Helper()
 	initMu.Lock()
 	defer initMu.Unlock()
@@ -81,7 +81,7 @@ func emptyCluster(tb testing.TB, bin postgres.Binaries, segmentSize int) string 
 }
 
 // StartCluster starts PostgreSQL on dir and stops it when the test ends.
-func StartCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...string) *Cluster {
+func StartCluster(tb testing.TB, bin binaries.Set, dir string, settings ...string) *Cluster {
 	tb.Helper()
 	c := StoppedCluster(tb, bin, dir, settings...)
 	c.Start()
@@ -90,7 +90,7 @@ func StartCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...
 
 // StoppedCluster returns a cluster on dir that the test starts itself. It is
 // stopped when the test ends.
-func StoppedCluster(tb testing.TB, bin postgres.Binaries, dir string, settings ...string) *Cluster {
+func StoppedCluster(tb testing.TB, bin binaries.Set, dir string, settings ...string) *Cluster {
 	tb.Helper()
 	sockets, err := os.MkdirTemp("", "s")
 	if err != nil {
@@ -102,7 +102,7 @@ func StoppedCluster(tb testing.TB, bin postgres.Binaries, dir string, settings .
 }
 
 // Tool returns a command that runs one of PostgreSQL's programs.
-func Tool(bin postgres.Binaries, name string, args ...string) *exec.Cmd {
+func Tool(bin binaries.Set, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(bin.Tool(name), args...)
 	cmd.Env = append(bin.Env(), "TZ=UTC")
 	return cmd

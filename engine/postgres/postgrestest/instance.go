@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/certificates"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -27,26 +29,26 @@ const startTimeout = 60 * time.Second
 
 // Binaries finds PostgreSQL as the product does; if none is installed it
 // downloads one, once for all runs. It fails the test if there is none.
-func Binaries(tb testing.TB) postgres.Binaries {
+func Binaries(tb testing.TB) binaries.Set {
 	tb.Helper()
-	bin, err := binaries()
+	bin, err := found()
 	if err != nil {
 		tb.Fatalf("find PostgreSQL: %v", err)
 	}
 	return bin
 }
 
-// binaries finds PostgreSQL once for the process.
-var binaries = sync.OnceValues(findBinaries)
+// found finds PostgreSQL once for the process.
+var found = sync.OnceValues(find)
 
-func findBinaries() (postgres.Binaries, error) {
+func find() (binaries.Set, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return postgres.Binaries{}, err
+		return binaries.Set{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	return postgres.Search{CacheDir: filepath.Join(cache, cacheName)}.Find(ctx)
+	return binaries.Search{CacheDir: filepath.Join(cache, cacheName)}.Find(ctx)
 }
 
 // Database is a throw-away instance with its tenant, reachable over TCP from
@@ -55,7 +57,7 @@ type Database struct {
 	Supervisor *postgres.Supervisor
 	Spec       postgres.Spec
 	Tenant     postgres.Tenant
-	CA         postgres.CA
+	CA         certificates.CA
 }
 
 // Instance starts a throw-away instance and stops it when the test ends.
@@ -92,7 +94,7 @@ func Prepare(tb testing.TB) *Database {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
 	copyPrepared(tb, dir)
-	ca, err := postgres.LoadOrCreateCA(tb.TempDir())
+	ca, err := certificates.LoadOrCreateCA(tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // prepared creates a data directory as the product does, once for the process,
 // below the run's temporary directory.
 var prepared = sync.OnceValues(func() (string, error) {
-	bin, err := binaries()
+	bin, err := found()
 	if err != nil {
 		return "", err
 	}

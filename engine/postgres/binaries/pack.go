@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"archive/tar"
@@ -19,7 +19,7 @@ import (
 // libraries they need (except the C library's own) and all licences. Search
 // unpacks it on a machine that has none of these. Pack omits LLVM and the
 // languages that need an interpreter.
-func Pack(w io.Writer, bin Binaries) error {
+func Pack(w io.Writer, bin Set) error {
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return fmt.Errorf("pack: %w", err)
@@ -44,7 +44,7 @@ type packer struct {
 	packed map[string]bool
 }
 
-func (p *packer) pack(ctx context.Context, bin Binaries) error {
+func (p *packer) pack(ctx context.Context, bin Set) error {
 	l, err := layoutOf(ctx, bin)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // as new as minMajor: pg_dump refuses a server newer than itself. It looks beside
 // near first, then in every installed place, then on the PATH. The error names
 // the remedy.
-func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near Binaries) (string, error) {
+func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near Set) (string, error) {
 	reason := fmt.Errorf("%s is not installed", name)
 	for _, path := range s.clientTools(name, near) {
 		tool, err := probeTool(ctx, path)
@@ -30,7 +30,7 @@ func (s Search) ClientTool(ctx context.Context, name string, minMajor int, near 
 }
 
 // clientTools lists the paths of programs with that name, near first.
-func (s Search) clientTools(name string, near Binaries) []string {
+func (s Search) clientTools(name string, near Set) []string {
 	dirs := []string{near.Dir}
 	if s.Explicit != "" {
 		dirs = append(dirs, s.Explicit)
@@ -57,13 +57,13 @@ func (s Search) clientTools(name string, near Binaries) []string {
 }
 
 // probeTool asks a client program for its version.
-func probeTool(ctx context.Context, path string) (Binaries, error) {
+func probeTool(ctx context.Context, path string) (Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	tool := Binaries{Dir: filepath.Dir(path)}
+	tool := Set{Dir: filepath.Dir(path)}
 	out, err := tool.run(ctx, filepath.Base(path), "--version")
 	if err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	tool.Version, tool.Major, err = parseVersion(out)
 	return tool, err

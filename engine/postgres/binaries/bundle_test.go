@@ -1,4 +1,4 @@
-package postgres_test
+package binaries_test
 
 import (
 	"archive/tar"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 
 	"github.com/klauspost/compress/zstd"
@@ -21,7 +22,7 @@ func bundle(data []byte) func() (io.ReadCloser, error) {
 
 func TestPackAndRun(t *testing.T) {
 	var archive bytes.Buffer
-	if err := postgres.Pack(&archive, postgrestest.Binaries(t)); err != nil {
+	if err := binaries.Pack(&archive, postgrestest.Binaries(t)); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d MB", archive.Len()>>20)
@@ -32,7 +33,7 @@ func TestPackAndRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bin.Origin != postgres.OriginBundled || !strings.HasPrefix(bin.Dir, cache) {
+	if bin.Origin != binaries.OriginBundled || !strings.HasPrefix(bin.Dir, cache) {
 		t.Errorf("found %+v", bin)
 	}
 	if env := strings.Join(bin.Env(), " "); !strings.Contains(env, "LD_LIBRARY_PATH="+cache) {
@@ -42,7 +43,7 @@ func TestPackAndRun(t *testing.T) {
 	if err := postgres.Init(t.Context(), bin, dir); err != nil {
 		t.Fatal(err)
 	}
-	sup, _ := supervisor(t)
+	sup := supervisor(t)
 	spec := postgres.Spec{ID: "bundled", Bin: bin, Dir: dir, Config: postgres.Config{Port: 5432}}
 	if err := sup.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestBrokenBundleIsNotKept(t *testing.T) {
 }
 
 // cached lists the files in a search's cache.
-func cached(s postgres.Search) []string {
+func cached(s binaries.Search) []string {
 	entries, _ := os.ReadDir(s.CacheDir)
 	var names []string
 	for _, entry := range entries {

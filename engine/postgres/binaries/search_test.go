@@ -1,4 +1,4 @@
-package postgres_test
+package binaries_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -33,11 +33,11 @@ func server(t *testing.T, version string) string {
 }
 
 // offline returns a search with only the given directories.
-func offline(dirs ...string) postgres.Search {
-	return postgres.Search{
+func offline(dirs ...string) binaries.Search {
+	return binaries.Search{
 		NoFetch:   true,
 		Installed: func() []string { return dirs },
-		Bundle:    func() (io.ReadCloser, error) { return nil, postgres.ErrNoBundle },
+		Bundle:    func() (io.ReadCloser, error) { return nil, binaries.ErrNoBundle },
 	}
 }
 
@@ -45,14 +45,14 @@ func TestFindTakesTheNewest(t *testing.T) {
 	old, broken := server(t, "14.9"), pretend(t, "19.1", "postgres")
 	s := offline(server(t, "15.2"), old, server(t, "17.10"), server(t, "17.9"), broken, server(t, "16.1"))
 	bin, err := s.Find(t.Context())
-	if err != nil || bin.Version != "17.10" || bin.Major != 17 || bin.Origin != postgres.OriginInstalled {
+	if err != nil || bin.Version != "17.10" || bin.Major != 17 || bin.Origin != binaries.OriginInstalled {
 		t.Errorf("found %+v, %v", bin, err)
 	}
 	if bin, err = s.FindMajor(t.Context(), 16); err != nil || bin.Version != "16.1" {
 		t.Errorf("16: %+v, %v", bin, err)
 	}
 	_, err = s.FindMajor(t.Context(), 99)
-	if !errors.Is(err, postgres.ErrNotFound) {
+	if !errors.Is(err, binaries.ErrNotFound) {
 		t.Errorf("99: %v", err)
 	}
 	for _, why := range []string{old, "14.9 is too old", broken, "initdb"} {
@@ -85,7 +85,7 @@ func TestExplicitIsNeverPassedOver(t *testing.T) {
 		}
 	}
 	s.Explicit = server(t, "16.3")
-	if bin, err := s.Find(t.Context()); err != nil || bin.Version != "16.3" || bin.Origin != postgres.OriginFlag {
+	if bin, err := s.Find(t.Context()); err != nil || bin.Version != "16.3" || bin.Origin != binaries.OriginFlag {
 		t.Errorf("found %+v, %v", bin, err)
 	}
 	if bin, err := s.FindMajor(t.Context(), 17); err != nil || bin.Version != "17.1" {
@@ -104,7 +104,7 @@ func TestNotExecutable(t *testing.T) {
 }
 
 func TestClientTool(t *testing.T) {
-	near := postgres.Binaries{Dir: server(t, "16.1"), Major: 16}
+	near := binaries.Set{Dir: server(t, "16.1"), Major: 16}
 	newer, bare := pretend(t, "18.1", "postgres", "initdb", "pg_dump"), pretend(t, "17.1", "postgres", "initdb")
 	s := offline(server(t, "15.1"), newer, bare)
 	for min, want := range map[int]string{15: near.Dir, 16: near.Dir, 17: newer, 18: newer} {
@@ -123,7 +123,7 @@ func TestClientTool(t *testing.T) {
 
 func TestBinariesOfThisMachine(t *testing.T) {
 	bin := postgrestest.Binaries(t)
-	if bin.Major < postgres.OldestMajor || !filepath.IsAbs(bin.Tool("postgres")) || bin.Detail == "" {
+	if bin.Major < binaries.OldestMajor || !filepath.IsAbs(bin.Tool("postgres")) || bin.Detail == "" {
 		t.Errorf("found %+v", bin)
 	}
 }

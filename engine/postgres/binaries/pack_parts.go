@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type layout struct {
 	dirs   []string // what to pack, absolute
 }
 
-func layoutOf(ctx context.Context, bin Binaries) (layout, error) {
+func layoutOf(ctx context.Context, bin Set) (layout, error) {
 	dirs := []string{bin.Dir}
 	for _, option := range []string{"--pkglibdir", "--sharedir"} {
 		out, err := bin.run(ctx, "pg_config", option)
@@ -41,7 +41,7 @@ func layoutOf(ctx context.Context, bin Binaries) (layout, error) {
 
 // relocatable returns the layout of an archive without pg_config, such as
 // embedded-postgres's: bin, lib and share side by side.
-func relocatable(bin Binaries) (layout, error) {
+func relocatable(bin Set) (layout, error) {
 	l := layout{prefix: filepath.Dir(bin.Dir), bindir: filepath.Base(bin.Dir)}
 	for _, name := range []string{l.bindir, "lib", "share"} {
 		dir := filepath.Join(l.prefix, name)
@@ -55,7 +55,7 @@ func relocatable(bin Binaries) (layout, error) {
 
 // neededLibraries returns the shared libraries that the objects need, as this
 // machine's dynamic linker finds them.
-func neededLibraries(ctx context.Context, bin Binaries, objects []string) ([]string, error) {
+func neededLibraries(ctx context.Context, bin Set, objects []string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, "ldd", objects...)
 	cmd.Env, cmd.Dir = bin.Env(), "/"
 	out, err := cmd.Output() // ldd fails if a file is a script and not an object

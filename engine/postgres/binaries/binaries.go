@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"bytes"
@@ -29,8 +29,8 @@ const (
 	OriginDownloaded Origin = "downloaded"
 )
 
-// Binaries are the programs of one PostgreSQL version, known to work.
-type Binaries struct {
+// Set are the programs of one PostgreSQL version, known to work.
+type Set struct {
 	Dir     string // the directory that holds the programs, absolute
 	Version string // as `postgres --version` prints it: "15.18", "18beta1"
 	Major   int    // 15
@@ -40,12 +40,12 @@ type Binaries struct {
 
 // Tool returns the absolute path of the program name ("postgres", "initdb"). The
 // program may not exist.
-func (b Binaries) Tool(name string) string { return filepath.Join(b.Dir, name) }
+func (b Set) Tool(name string) string { return filepath.Join(b.Dir, name) }
 
 // Env returns the entire environment in which every program of b runs. It does
 // not inherit the caller's: PGDATA, PGPORT, LD_PRELOAD or a locale must not
 // change what a postmaster does.
-func (b Binaries) Env() []string {
+func (b Set) Env() []string {
 	env := []string{"LC_ALL=C", "PATH=" + b.Dir + ":/usr/local/bin:/usr/bin:/bin"}
 	if libs := b.bundledLibraries(); libs != "" {
 		env = append(env, "LD_LIBRARY_PATH="+libs)
@@ -54,11 +54,11 @@ func (b Binaries) Env() []string {
 }
 
 // ToolEnv returns the environment that a program found by ClientTool needs.
-func ToolEnv(path string) []string { return Binaries{Dir: filepath.Dir(path)}.Env() }
+func ToolEnv(path string) []string { return Set{Dir: filepath.Dir(path)}.Env() }
 
 // bundledLibraries returns the directory of the shared libraries that Pack put
 // beside the programs, "" if there is none.
-func (b Binaries) bundledLibraries() string {
+func (b Set) bundledLibraries() string {
 	// The depth of the programs below the bundle's root depends on how the
 	// packed PostgreSQL was built.
 	for dir := filepath.Dir(b.Dir); len(dir) > 1; dir = filepath.Dir(dir) {
@@ -70,9 +70,9 @@ func (b Binaries) bundledLibraries() string {
 	return ""
 }
 
-// has reports whether the server can preload the library name, that is, whether
+// Has reports whether the server can preload the library name, that is, whether
 // one of the usual layouts has its file.
-func (b Binaries) has(library string) bool {
+func (b Set) Has(library string) bool {
 	for _, pattern := range []string{"../lib/%s", "../lib/postgresql/%s", "../lib64/%s", "../lib/postgresql@*/%s"} {
 		for _, ext := range []string{".so", ".dylib"} {
 			found, _ := filepath.Glob(filepath.Join(b.Dir, fmt.Sprintf(pattern, library+ext)))
@@ -86,20 +86,20 @@ func (b Binaries) has(library string) bool {
 
 // run runs a program to completion and returns its standard output; the error
 // contains both output streams.
-func (b Binaries) run(ctx context.Context, name string, args ...string) (string, error) {
-	cmd := b.command(ctx, name, args...)
+func (b Set) run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := b.Command(ctx, name, args...)
 	var out, all bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &all
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w%s", name, err, indented(all.String()+out.String()))
+		return "", fmt.Errorf("%s: %w%s", name, err, Indent(all.String()+out.String()))
 	}
 	return out.String(), nil
 }
 
-// command prepares a program of b. Its working directory is "/": programs of
+// Command prepares a program of b. Its working directory is "/": programs of
 // PostgreSQL 15 refuse to run in a directory to which they may not return, and
 // holdfast's own working directory may be closed to the user it has become.
-func (b Binaries) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+func (b Set) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.Tool(name), args...)
 	cmd.Env = b.Env()
 	cmd.Dir = "/"
@@ -108,22 +108,22 @@ func (b Binaries) command(ctx context.Context, name string, args ...string) *exe
 }
 
 // probe checks whether the programs in dir work for this user.
-func probe(ctx context.Context, dir string, origin Origin) (Binaries, error) {
+func probe(ctx context.Context, dir string, origin Origin) (Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	bin := Binaries{Dir: dir, Origin: origin}
+	bin := Set{Dir: dir, Origin: origin}
 	if _, err := bin.run(ctx, "initdb", "--version"); err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	out, err := bin.run(ctx, "postgres", "--version")
 	if err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	if bin.Version, bin.Major, err = parseVersion(out); err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	if bin.Major < OldestMajor {
-		return Binaries{}, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest supported", bin.Version, OldestMajor)
+		return Set{}, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest supported", bin.Version, OldestMajor)
 	}
 	bin.Detail = fmt.Sprintf("PostgreSQL %s, %s, in %s", bin.Version, origin, dir)
 	return bin, nil
@@ -139,8 +139,8 @@ func parseVersion(out string) (version string, major int, err error) {
 	return m[1], major, err
 }
 
-// indented formats a program's output for display below a line of error text.
-func indented(out string) string {
+// Indent formats a program's output for display below a line of error text.
+func Indent(out string) string {
 	out = strings.TrimSpace(out)
 	if out == "" {
 		return ""

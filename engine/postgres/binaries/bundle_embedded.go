@@ -1,6 +1,6 @@
 //go:build bundled
 
-package postgres
+package binaries
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// bundleArchive is written by `go run ./engine/postgres/internal/packbundle`.
+// bundleArchive is written by `go run ./engine/postgres/binaries/internal/packbundle`.
 //
 //go:embed bundle.tar.zst
 var bundleArchive []byte

@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"
@@ -23,8 +23,10 @@ func (s Search) lockCache(ctx context.Context) (unlock func(), err error) {
 	}
 	lock, err := durable.LockDir(s.CacheDir)
 	for errors.Is(err, durable.ErrLocked) {
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return nil, fmt.Errorf("wait for another process that fills the cache: %w", err)
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another process that fills the cache: %w", ctx.Err())
 		}
 		lock, err = durable.LockDir(s.CacheDir)
 	}
@@ -54,5 +56,5 @@ func publishDir(from, to string) error {
 	if err := durable.SyncTree(from); err != nil {
 		return err
 	}
-	return moveDir(from, to)
+	return durable.MoveDir(from, to)
 }

@@ -1,4 +1,4 @@
-package postgres_test
+package certificates_test
 
 import (
 	"crypto/ecdsa"
@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/certificates"
 )
 
 // bounded creates a CA in dir that is bounded to hosts.
-func bounded(t *testing.T, dir string, hosts ...string) postgres.CA {
+func bounded(t *testing.T, dir string, hosts ...string) certificates.CA {
 	t.Helper()
-	ca, err := postgres.LoadOrCreateCA(dir)
+	ca, err := certificates.LoadOrCreateCA(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestBoundsLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	needsOpenSSL(t)
 	dir := t.TempDir()
-	first, err := postgres.LoadOrCreateCA(dir)
+	first, err := certificates.LoadOrCreateCA(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +190,10 @@ func TestBoundsLockNobodyOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := postgres.LoadOrCreateCA(dir); err != nil || again.PEM() != third.PEM() {
+	if again, err := certificates.LoadOrCreateCA(dir); err != nil || again.PEM() != third.PEM() {
 		t.Fatalf("not kept: %v", err)
 	}
-	issued := func(ca postgres.CA, hosts ...string) []byte {
+	issued := func(ca certificates.CA, hosts ...string) []byte {
 		t.Helper()
 		at := t.TempDir()
 		if err := ca.Issue(at, hosts, time.Hour); err != nil {
@@ -208,7 +208,7 @@ func TestBoundsLockNobodyOut(t *testing.T) {
 	old, renamed := issued(second, "db.example.org", "localhost"), issued(third, "db.example.com", "198.51.100.7", "localhost")
 	for _, test := range []struct {
 		what        string
-		ca          postgres.CA
+		ca          certificates.CA
 		certificate []byte
 		host        string
 		want        bool

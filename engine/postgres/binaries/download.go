@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"
@@ -40,22 +40,22 @@ const NewestRelease = 18
 // CacheDir/<version>. One rename creates that directory, complete, after the
 // test. The end of ctx stops a download at once; the test takes a few seconds and
 // is completed.
-func (s Search) download(ctx context.Context, major int) (Binaries, error) {
+func (s Search) download(ctx context.Context, major int) (Set, error) {
 	if major == 0 {
 		major = NewestRelease
 	}
 	release, ok := releases()[major]
 	switch {
 	case !ok:
-		return Binaries{}, fmt.Errorf("there is no download of PostgreSQL %d: install the package postgresql-%d", major, major)
+		return Set{}, fmt.Errorf("there is no download of PostgreSQL %d: install the package postgresql-%d", major, major)
 	case s.NoFetch:
-		return Binaries{}, errors.New("not tried")
+		return Set{}, errors.New("not tried")
 	case s.CacheDir == "":
-		return Binaries{}, errors.New("there is no cache directory")
+		return Set{}, errors.New("there is no cache directory")
 	}
 	unlock, err := s.lockCache(ctx)
 	if err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	defer unlock()
 	home := filepath.Join(s.CacheDir, strings.TrimSuffix(string(release), ".0"))
@@ -63,7 +63,7 @@ func (s Search) download(ctx context.Context, major int) (Binaries, error) {
 		return bin, nil // another process was faster
 	}
 	if err := s.fetch(ctx, release, home); err != nil {
-		return Binaries{}, err
+		return Set{}, err
 	}
 	return probe(ctx, filepath.Join(home, "bin"), OriginDownloaded)
 }

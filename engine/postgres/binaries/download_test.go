@@ -1,4 +1,4 @@
-package postgres_test
+package binaries_test
 
 import (
 	"archive/zip"
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -51,7 +52,7 @@ func realJar(t *testing.T) []byte {
 		return data
 	}
 	client := http.Client{Timeout: 3 * time.Minute}
-	answer, err := client.Get(postgres.DefaultMirror() + jarPath())
+	answer, err := client.Get(binaries.DefaultMirror() + jarPath())
 	if err != nil {
 		t.Logf("the real repository cannot be reached: %v", err)
 		return nil
@@ -76,7 +77,7 @@ func madeJar(t *testing.T) []byte {
 	t.Helper()
 	bin := postgrestest.Binaries(t)
 	var packed bytes.Buffer
-	if err := postgres.Pack(&packed, bin); err != nil {
+	if err := binaries.Pack(&packed, bin); err != nil {
 		t.Fatal(err)
 	}
 	s := offline()
@@ -140,7 +141,7 @@ func mirror(t *testing.T, jar []byte) (url string, asked func() []string) {
 	return server.URL + "/repo", func() []string { mu.Lock(); defer mu.Unlock(); return paths }
 }
 
-func fetching(t *testing.T, mirror string) postgres.Search {
+func fetching(t *testing.T, mirror string) binaries.Search {
 	t.Helper()
 	s := offline()
 	s.NoFetch, s.Mirror, s.CacheDir = false, mirror, filepath.Join(t.TempDir(), "cache")
@@ -155,7 +156,7 @@ func TestDownloadFromMirror(t *testing.T) {
 	for range 2 { // concurrently: one of them fetches
 		wg.Go(func() {
 			bin, err := s.Find(t.Context())
-			if err != nil || bin.Origin != postgres.OriginDownloaded || bin.Dir != filepath.Join(s.CacheDir, "18.3", "bin") {
+			if err != nil || bin.Origin != binaries.OriginDownloaded || bin.Dir != filepath.Join(s.CacheDir, "18.3", "bin") {
 				t.Errorf("found %+v, %v", bin, err)
 			}
 		})
@@ -190,7 +191,7 @@ func TestDownloadedPostgreSQLRuns(t *testing.T) {
 	if err := pool.Take(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := supervisor(t)
+	s := supervisor(t)
 	if err := s.Start(t.Context(), postgres.Spec{ID: "x", Bin: bin, Dir: dir, Config: postgres.Config{Port: 5432}}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +239,7 @@ func TestDownloadFailures(t *testing.T) {
 		s := fetching(t, server.URL)
 		_, err := s.Find(t.Context())
 		server.Close()
-		if !errors.Is(err, postgres.ErrNotFound) || !strings.Contains(fmt.Sprint(err), c.says) {
+		if !errors.Is(err, binaries.ErrNotFound) || !strings.Contains(fmt.Sprint(err), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left := cached(s); len(left) > 0 {

@@ -1,4 +1,4 @@
-package postgres
+package certificates
 
 import (
 	"crypto"
@@ -28,6 +28,12 @@ import (
 const (
 	caCertificateFile = "ca.crt"
 	caKeyFile         = "ca.key"
+)
+
+// Names of the files of an issued certificate, in the directory that Issue is given.
+const (
+	File    = "server.crt"
+	KeyFile = "server.key"
 )
 
 // caValidFor is the validity of the appliance's own CA. Clients that pin it need
@@ -199,10 +205,10 @@ func commonName(hosts []string) string {
 
 // publishPair publishes both files with as little time in between as two renames
 // allow: every step that may fail or take long comes before the first. A crash
-// between them leaves a pair that does not match; ReadCertificate reports that,
+// between them leaves a pair that does not match; Read reports that,
 // and the remedy is to issue again.
 func publishPair(dir string, certPEM, keyPEM []byte) error {
-	cert, key := filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile)
+	cert, key := filepath.Join(dir, File), filepath.Join(dir, KeyFile)
 	if err := durable.Stage(key, keyPEM, 0o600); err != nil {
 		return err
 	}
@@ -254,15 +260,15 @@ func encodeKey(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// ReadCertificate reads the certificate of the data directory dir. The error is
+// Read reads the certificate of the data directory dir. The error is
 // os.ErrNotExist if there is none, and says so if server.key does not match it;
 // in both cases the remedy is to issue another.
-func ReadCertificate(dir string) (Certificate, error) {
-	certPEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
+func Read(dir string) (Certificate, error) {
+	certPEM, err := os.ReadFile(filepath.Join(dir, File))
 	if err != nil {
 		return Certificate{}, fmt.Errorf("read certificate: %w", err)
 	}
-	keyPEM, err := os.ReadFile(filepath.Join(dir, keyFile))
+	keyPEM, err := os.ReadFile(filepath.Join(dir, KeyFile))
 	if err != nil {
 		return Certificate{}, fmt.Errorf("read certificate's key: %w", err)
 	}

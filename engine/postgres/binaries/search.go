@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"
@@ -31,36 +31,36 @@ type Search struct {
 
 // Candidate is a place that was considered, and what was found there.
 type Candidate struct {
-	Binaries       // Dir and Origin always; the rest when Err is nil
-	Err      error // why it is rejected
+	Set       // Dir and Origin always; the rest when Err is nil
+	Err error // why it is rejected
 }
 
 // Find returns the first PostgreSQL that works, in this order: the explicit one,
 // the newest installed one, the bundled one, an earlier download, a new download.
 // An explicit directory that does not work is an error.
-func (s Search) Find(ctx context.Context) (Binaries, error) { return s.FindMajor(ctx, 0) }
+func (s Search) Find(ctx context.Context) (Set, error) { return s.FindMajor(ctx, 0) }
 
 // FindMajor is Find for one major version (0 = any), for an existing data
 // directory. It skips an explicit directory of another major.
-func (s Search) FindMajor(ctx context.Context, major int) (Binaries, error) {
+func (s Search) FindMajor(ctx context.Context, major int) (Set, error) {
 	reasons := ErrNotFound
 	for _, c := range s.sources() {
 		for _, found := range c(ctx) {
 			switch {
 			case found.Err == nil && (major == 0 || found.Major == major):
-				return found.Binaries, nil
+				return found.Set, nil
 			case found.Origin == OriginFlag && found.Err != nil:
-				return Binaries{}, fmt.Errorf("PostgreSQL in %s does not work: %w", found.Dir, found.Err)
+				return Set{}, fmt.Errorf("PostgreSQL in %s does not work: %w", found.Dir, found.Err)
 			}
 			reasons = fmt.Errorf("%w\n%s", reasons, found)
 		}
 	}
 	if ctx.Err() != nil {
-		return Binaries{}, ctx.Err()
+		return Set{}, ctx.Err()
 	}
 	bin, err := s.download(ctx, major)
 	if err != nil {
-		return Binaries{}, fmt.Errorf("%w\ndownload: %w", reasons, err)
+		return Set{}, fmt.Errorf("%w\ndownload: %w", reasons, err)
 	}
 	return bin, nil
 }
@@ -95,7 +95,7 @@ func (s Search) explicit(ctx context.Context) []Candidate {
 	}
 	dir, err := filepath.Abs(s.Explicit)
 	if err != nil {
-		return []Candidate{{Binaries: Binaries{Dir: s.Explicit, Origin: OriginFlag}, Err: err}}
+		return []Candidate{{Set: Set{Dir: s.Explicit, Origin: OriginFlag}, Err: err}}
 	}
 	return []Candidate{candidate(ctx, dir, OriginFlag)}
 }
@@ -129,9 +129,9 @@ func (s Search) downloaded(ctx context.Context) []Candidate {
 func candidate(ctx context.Context, dir string, origin Origin) Candidate {
 	bin, err := probe(ctx, dir, origin)
 	if err != nil {
-		return Candidate{Binaries{Dir: dir, Origin: origin}, err}
+		return Candidate{Set{Dir: dir, Origin: origin}, err}
 	}
-	return Candidate{Binaries: bin}
+	return Candidate{Set: bin}
 }
 
 func newestFirst(a, b Candidate) int {
@@ -141,12 +141,12 @@ func newestFirst(a, b Candidate) int {
 	case a.Err != nil && b.Err == nil:
 		return 1
 	}
-	return compareVersions(b.Binaries, a.Binaries)
+	return compareVersions(b.Set, a.Set)
 }
 
 // compareVersions orders by major, then by minor; a beta is older than the
 // release.
-func compareVersions(a, b Binaries) int {
+func compareVersions(a, b Set) int {
 	if a.Major != b.Major {
 		return a.Major - b.Major
 	}

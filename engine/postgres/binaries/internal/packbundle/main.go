@@ -1,7 +1,7 @@
 // Packbundle writes the PostgreSQL archive that the build tag "bundled"
 // embeds:
 //
-//	go run ./engine/postgres/internal/packbundle [-bin DIR] engine/postgres/bundle.tar.zst
+//	go run ./engine/postgres/binaries/internal/packbundle [-bin DIR] engine/postgres/binaries/bundle.tar.zst
 //	go build -tags bundled .
 package main
 
@@ -13,7 +13,7 @@ import (
 	"io"
 	"os"
 
-	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 func main() {
@@ -29,9 +29,9 @@ func run() error {
 	if flag.NArg() != 1 {
 		return fmt.Errorf("say the one file to write")
 	}
-	search := postgres.Search{
+	search := binaries.Search{
 		Explicit: *dir, NoFetch: true,
-		Bundle: func() (io.ReadCloser, error) { return nil, postgres.ErrNoBundle },
+		Bundle: func() (io.ReadCloser, error) { return nil, binaries.ErrNoBundle },
 	}
 	bin, err := search.Find(context.Background())
 	if err != nil {
@@ -41,7 +41,7 @@ func run() error {
 }
 
 // write builds the archive under another name, so that a build never sees half.
-func write(path string, bin postgres.Binaries) error {
+func write(path string, bin binaries.Set) error {
 	f, err := os.Create(path + ".new")
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func write(path string, bin postgres.Binaries) error {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
-	if err := postgres.Pack(w, bin); err != nil {
+	if err := binaries.Pack(w, bin); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {

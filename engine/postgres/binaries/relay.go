@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"context"

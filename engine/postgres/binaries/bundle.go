@@ -1,4 +1,4 @@
-package postgres
+package binaries
 
 import (
 	"archive/tar"
@@ -34,7 +34,7 @@ func (s Search) bundled(ctx context.Context) []Candidate {
 		return nil
 	}
 	if err != nil {
-		return []Candidate{{Binaries{Dir: s.CacheDir, Origin: OriginBundled}, err}}
+		return []Candidate{{Set{Dir: s.CacheDir, Origin: OriginBundled}, err}}
 	}
 	return []Candidate{candidate(ctx, dir, OriginBundled)}
 }

@@ -1,6 +1,6 @@
 //go:build !bundled
 
-package postgres
+package binaries
 
 import "io"
 
