@@ -8,7 +8,7 @@ import (
 )
 
 // allowed says which of the project's packages each may import, itself and
-// its own subfolders aside. A package that is not named may import nothing of
+// except its own subfolders. A package that is not named may import nothing of
 // the project; tests are not held to it.
 func allowed() map[string][]string {
 	return map[string][]string{

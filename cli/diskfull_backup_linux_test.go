@@ -185,7 +185,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	m.stop()
 	m.start()
 	m.awaitAvailable(shop.ID)
-	testenv.Eventually(t, "a backup that none of the appliance's own is in the way of", func() bool {
+	testenv.Eventually(t, "a backup beside the appliance's own", func() bool {
 		status, e := m.do("POST", path+"/backups", nil)
 		if status == http.StatusConflict {
 			return false

@@ -91,7 +91,7 @@ func TestKillDuringImport(t *testing.T) {
 	m.kill()
 	m.start()
 	m.must("GET", "/imports/"+i.ID, nil, &i)
-	if i.Status != "failed" || i.Error == nil || !strings.Contains(*i.Error, "start the import anew") {
+	if i.Status != "failed" || i.Error == nil || !strings.Contains(*i.Error, "start the import again") {
 		t.Errorf("after the appliance was killed: %+v", i)
 	}
 	if status, _ := m.do("GET", "/databases/"+i.Database, nil); status != 404 {

@@ -167,7 +167,7 @@ func TestExportHoldsTheTrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if aside, err := os.Stat(filepath.Join(a.cfg.DataDir, movingDir, rel)); err != nil || !os.SameFile(own, aside) {
+	if linked, err := os.Stat(filepath.Join(a.cfg.DataDir, movingDir, rel)); err != nil || !os.SameFile(own, linked) {
 		t.Errorf("it was copied: %v", err)
 	}
 	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); model.CodeOf(err) != model.CodeConflict {

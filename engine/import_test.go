@@ -432,7 +432,7 @@ func TestImportThatTheApplianceDoesNotSurvive(t *testing.T) {
 	a.abandon(t)
 	next := a.reopen(t)
 	now := next.importNow(t, record.ID)
-	if now.Status != model.ImportFailed || !strings.Contains(now.Error, "start the import anew") || len(now.Log) == 0 {
+	if now.Status != model.ImportFailed || !strings.Contains(now.Error, "start the import again") || len(now.Log) == 0 {
 		t.Errorf("after a restart the import is %s: %s", now.Status, now.Error)
 	}
 	next.checkTidy(t)

@@ -60,16 +60,16 @@ func TestOlderMetadata(t *testing.T) {
 	if _, err := b.Databases.Record(creating.ID); !errors.Is(err, meta.ErrNotFound) {
 		t.Errorf("the database under way: %v", err)
 	}
-	stray := func(pattern string) bool {
+	quarantined := func(pattern string) bool {
 		found, err := filepath.Glob(filepath.Join(b.cfg.DataDir, core.QuarantineDir, pattern))
 		return err == nil && len(found) == 1
 	}
 	for _, pattern := range []string{"*-" + creating.ID + "/1/PG_VERSION", "*-" + creating.ID + "-backups", "*-" + restored.ID + "-2"} {
-		if !stray(pattern) {
+		if !quarantined(pattern) {
 			t.Errorf("%s is not in quarantine", pattern)
 		}
 	}
-	testenv.Within(t, time.Minute, "the blob in quarantine", func() bool { return stray("blobs/" + string(blob)) })
+	testenv.Within(t, time.Minute, "the blob in quarantine", func() bool { return quarantined("blobs/" + string(blob)) })
 	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}

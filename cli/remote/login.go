@@ -81,7 +81,7 @@ func (t *task) loginTarget() (string, profile, error) {
 		if _, path := profilePath(name); path != nil {
 			return "", profile{}, path
 		}
-		old = profile{} // missing or unreadable: it is written anew
+		old = profile{} // missing or unreadable: it is replaced
 	}
 	var p profile
 	if p.URL, err = t.address(flagOr(t.url, variableURL), old); err != nil {

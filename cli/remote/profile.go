@@ -63,7 +63,7 @@ func readProfile(name string) (profile, error) {
 		return p, err
 	}
 	if _, err := toml.Decode(string(text), &p); err != nil {
-		return p, fmt.Errorf("read %s: %w; `holdfast login --profile %s` writes it anew", path, err, name)
+		return p, fmt.Errorf("read %s: %w; `holdfast login --profile %s` replaces it", path, err, name)
 	}
 	return p, nil
 }

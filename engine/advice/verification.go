@@ -37,7 +37,7 @@ func unverifiedBackup(f Facts, db Database) []model.Recommendation {
 	return []model.Recommendation{{
 		Code: "unverified_backup", Severity: model.SeverityWarning, Category: model.CategoryBackup,
 		Title:    "The newest backup is not verified",
-		Message:  fmt.Sprintf("The newest backup of %s has not been restored on trial yet. %s", db.Name, newest.Verification.Detail),
+		Message:  fmt.Sprintf("The newest backup of %s has not been verified by a trial restore yet. %s", db.Name, newest.Verification.Detail),
 		Resource: db.resource(),
 		Evidence: map[string]any{"backup_id": newest.ID, "completed_at": newest.CompletedAt, "detail": newest.Verification.Detail},
 	}}

@@ -13,7 +13,7 @@ import (
 )
 
 var errImportInterrupted = model.Errorf(model.CodeConflict,
-	"the appliance was stopped before the import was done; what was copied is removed and the name is free again: start the import anew")
+	"the appliance was stopped before the import was done; what was copied is removed and the name is free again: start the import again")
 
 // RollBackInterrupted removes a database whose import was interrupted when the
 // appliance ended. The database was never open to clients, and the source is

@@ -136,13 +136,13 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 	policies := map[uint32][]Policy{}
 	var oid uint32
 	var p Policy
-	count, room := 0, maxExpressions
+	count, left := 0, maxExpressions
 	_, err := pgx.ForEachRow(rows, []any{&oid, &p.Name, &p.Command, &p.Permissive, &p.Roles, &p.Using, &p.WithCheck}, func() error {
 		if count++; count > maxTables {
 			return ErrManyTables
 		}
-		cutExpression(p.Using, &room)
-		cutExpression(p.WithCheck, &room)
+		cutExpression(p.Using, &left)
+		cutExpression(p.WithCheck, &left)
 		policies[oid] = append(policies[oid], p)
 		p = Policy{}
 		return nil
@@ -154,8 +154,8 @@ func queryPolicies(ctx context.Context, conn *pgx.Conn, tables []Table) (map[uin
 }
 
 // cutExpression truncates an expression that is longer than maxExpression or, in
-// bytes, than the room that others have left.
-func cutExpression(expression *string, room *int) {
+// bytes, than the others have left.
+func cutExpression(expression *string, left *int) {
 	if expression == nil {
 		return
 	}
@@ -163,10 +163,10 @@ func cutExpression(expression *string, room *int) {
 		_, last := utf8.DecodeLastRuneInString(*expression)
 		*expression = (*expression)[:len(*expression)-last] + "…"
 	}
-	if len(*expression) > *room {
+	if len(*expression) > *left {
 		*expression = "…"
 	}
-	*room -= len(*expression)
+	*left -= len(*expression)
 }
 
 // SetRLS turns row-level security of a table on or off, and, if force is not nil,
