@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// allowed says which of the project's packages each may import, itself and
-// except its own subfolders. A package that is not named may import nothing of
-// the project; tests are not held to it.
+// allowed says which of the project's packages each may import, besides itself and
+// its own subfolders. A package that is not named may import nothing of the
+// project; tests are not held to it.
 func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                              {"cli"},
