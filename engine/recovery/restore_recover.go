@@ -32,7 +32,8 @@ func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts
 const standbySignal = "standby.signal"
 
 // StartRecovered starts a private instance on the unpacked directory, feeds it
-// the WAL up to the plan's target and promotes it there.
+// the WAL up to the plan's target and promotes it there. After an error the caller
+// stops the instance, which the supervisor may still be restarting.
 func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, plan RestorePlan, progress func(done, total int64)) error {
 	archive, err := s.WALArchive(plan.Backup.Database)
 	if err != nil {
