@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/server/content"
 )
 
 // brokenOff is the response to a client that disconnects after that many bytes.
@@ -29,7 +30,7 @@ func (b *brokenOff) Write(p []byte) (int, error) {
 
 // watched is content that detects use by others than its owner.
 type watched struct {
-	stored
+	content.Stored
 	closed atomic.Bool
 	late   atomic.Bool
 }
@@ -37,13 +38,13 @@ type watched struct {
 func (w *watched) Read(p []byte) (int, error) {
 	defer w.look()
 	w.look()
-	return w.stored.Read(p)
+	return w.Stored.Read(p)
 }
 
 func (w *watched) Seek(offset int64, whence int) (int64, error) {
 	defer w.look()
 	w.look()
-	return w.stored.Seek(offset, whence)
+	return w.Stored.Seek(offset, whence)
 }
 
 func (w *watched) look() {
@@ -67,13 +68,13 @@ func TestBrokenOffRanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			content := &watched{stored: object.Content}
-			if err := send(&brokenOff{http.Header{}, i * 37013 % size}, r, object.LastModified, content); err != nil {
+			watched := &watched{Stored: object.Content}
+			if err := content.Send(&brokenOff{http.Header{}, i * 37013 % size}, r, object.LastModified, watched); err != nil {
 				t.Fatalf("%s is taken for damaged: %v", key, err)
 			}
-			content.closed.Store(true)
+			watched.closed.Store(true)
 			object.Content.Close()
-			if content.late.Load() {
+			if watched.late.Load() {
 				t.Fatalf("%s was read after the answer had ended", key)
 			}
 		}

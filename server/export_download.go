@@ -7,6 +7,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/server/content"
 )
 
 // serveExport serves the bytes of an export to clients with a signed URL.
@@ -24,7 +25,7 @@ func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *mo
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": export.Filename}))
-	if err := send(w, r, export.CreatedAt, export.Content); err != nil {
+	if err := content.Send(w, r, export.CreatedAt, export.Content); err != nil {
 		d.log.Error("an export cannot be read", "export", id, "error", err)
 		return err
 	}
