@@ -123,7 +123,7 @@ func (t *tus) create(x *gate.Exchange, bucket, _ string) error {
 	if sent := header.Get("Content-Type") == tusBody; sent || u.Length == 0 {
 		body := io.Reader(http.NoBody)
 		if sent {
-			body = &incoming{x: x}
+			body = x.StreamBody()
 		}
 		call := x.NextCall(model.ActionUploadAppend)
 		if u, err = t.engine.Objects.UploadAppend(x.Request.Context(), call, bucket, u.ID, 0, body); err != nil {
@@ -224,7 +224,7 @@ func (t *tus) patch(x *gate.Exchange, bucket, id string) error {
 	if err != nil {
 		return err
 	}
-	u, err := t.engine.Objects.UploadAppend(x.Request.Context(), x.Call, bucket, id, offset, &incoming{x: x})
+	u, err := t.engine.Objects.UploadAppend(x.Request.Context(), x.Call, bucket, id, offset, x.StreamBody())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -27,7 +26,7 @@ type uploadInput struct {
 
 func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (wire.Object, error) {
 	upload := objects.Upload{Bucket: in.ID, Key: in.Key, IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C}
-	body := &incoming{x: gate.Of(ctx)}
+	body := newIncoming(gate.Of(ctx))
 	if err := body.describe(&upload); err != nil {
 		return wire.Object{}, err
 	}
@@ -56,18 +55,13 @@ func mediaType(given string) (media, canonical string, err error) {
 	return media, canonical, nil
 }
 
-// uploadIdle is the maximum time without progress of an upload, plus or minus idleStep.
-const (
-	uploadIdle = time.Minute
-	idleStep   = time.Second
-)
-
-// incoming is the body of an upload being received. A read failure is the client's error, not the disk's.
+// incoming is the body of an upload being received.
 type incoming struct {
-	x     *gate.Exchange
-	moved time.Time // time of the last progress
-	ended bool
+	io.Reader
+	x *gate.Exchange
 }
+
+func newIncoming(x *gate.Exchange) *incoming { return &incoming{x.StreamBody(), x} }
 
 // formOverhead exceeds the size in bytes of a multipart body apart from its file.
 const formOverhead = 64 << 10
@@ -88,21 +82,6 @@ func (b *incoming) describe(upload *objects.Upload) error {
 func (b *incoming) open(upload *objects.Upload) (err error) {
 	upload.Body, upload.ContentType, err = b.onlyPart()
 	return err
-}
-
-// Read implements io.Reader. Each read extends the deadline.
-func (b *incoming) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
-		b.x.SetBodyTimeout(uploadIdle)
-		b.moved = now
-	}
-	n, err := b.x.Request.Body.Read(p)
-	if err == io.EOF {
-		b.ended = true
-	} else if err != nil {
-		err = b.x.Unreadable(err)
-	}
-	return n, err
 }
 
 // onlyPart returns the only file of a multipart body, without decoding any Content-Transfer-Encoding (RFC 7578,

@@ -62,6 +62,38 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	return whole.text, whole.err
 }
 
+// streamIdle is the maximum time without progress of a streamed body, plus or minus idleStep.
+const (
+	streamIdle = time.Minute
+	idleStep   = time.Second
+)
+
+// stream is a body of any length that is being received.
+type stream struct {
+	x     *Exchange
+	moved time.Time // time of the last progress
+	ended bool
+}
+
+// StreamBody returns the request's body for an upload. It may take as long as it likes while it makes progress. A
+// failure to read it is the client's error, not the disk's.
+func (x *Exchange) StreamBody() io.Reader { return &stream{x: x} }
+
+// Read implements io.Reader. Each read extends the deadline.
+func (b *stream) Read(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
+		b.x.SetBodyTimeout(streamIdle)
+		b.moved = now
+	}
+	n, err := b.x.Request.Body.Read(p)
+	if err == io.EOF {
+		b.ended = true
+	} else if err != nil {
+		err = b.x.Unreadable(err)
+	}
+	return n, err
+}
+
 // SetBodyTimeout bounds the remaining time of the body. net/http clears the deadline at the body's end: from then on
 // it watches the connection, and would take the deadline for the client's departure.
 func (x *Exchange) SetBodyTimeout(d time.Duration) {

@@ -111,5 +111,8 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	return x.ResponseWriter.Write(p)
 }
 
+// Err returns the error that is the outcome of the request, nil if there is none yet.
+func (x *Exchange) Err() error { return x.err }
+
 // Unwrap implements the interface that http.ResponseController uses.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

@@ -25,7 +25,10 @@ type Gate struct {
 	Log    *slog.Logger
 	// Header is set on every response. Responses share its values.
 	Header http.Header
-	// WriteError writes the response to an error, given the client's view of it.
+	// Authenticate attributes a request to its key, or returns the error that rejects it. If it is nil, the key is in
+	// the header Authorization.
+	Authenticate func(x *Exchange) error
+	// WriteError writes the response to an error, given the client's view of it; Exchange.Err is the error itself.
 	WriteError func(x *Exchange, public *model.Error)
 	// Field returns a function that gives the text of a body's field, for operations that need it
 	// (model.Operation.AsksBody); nil if there are none.
@@ -87,18 +90,26 @@ func (x *Exchange) admit() error {
 	return x.gate.Engine.Access.Authorize(x.Call)
 }
 
-// authenticate authenticates the key in the only Authorization header. The scheme is case-insensitive (RFC 9110,
-// 11.1).
 func (x *Exchange) authenticate() error {
+	authenticate := x.gate.Authenticate
+	if authenticate == nil {
+		authenticate = (*Exchange).authenticateBearer
+	}
+	err := authenticate(x)
+	if err == nil && x.gate.Known != nil {
+		x.gate.Known(x.Request)
+	}
+	return err
+}
+
+// authenticateBearer authenticates the key in the only Authorization header. The scheme is case-insensitive (RFC 9110,
+// 11.1).
+func (x *Exchange) authenticateBearer() error {
 	key := ""
 	if values := x.Request.Header["Authorization"]; len(values) == 1 {
 		if scheme, rest, _ := strings.Cut(values[0], " "); strings.EqualFold(scheme, "Bearer") {
 			key = strings.Trim(rest, " ")
 		}
 	}
-	err := x.gate.Engine.Access.Authenticate(x.Call, key)
-	if err == nil && x.gate.Known != nil {
-		x.gate.Known(x.Request)
-	}
-	return err
+	return x.gate.Engine.Access.Authenticate(x.Call, key)
 }
