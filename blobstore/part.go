@@ -151,6 +151,46 @@ func (w *Writer) readBack() error {
 	}
 }
 
+// OpenPart opens the first size bytes of a Part, whose CRC-32C is crc, for one sequential read. At their end, Read
+// returns ErrDamaged if they differ from what was written. The caller must close the result.
+func (s *Store) OpenPart(id string, size int64, crc uint32) (io.ReadCloser, error) {
+	f, err := os.Open(s.partPath(id))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("open part: %w", ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open part: %w", err)
+	}
+	return &partReader{file: f, left: size, want: crc}, nil
+}
+
+// partReader reads and verifies a Part.
+type partReader struct {
+	file      *os.File
+	left      int64
+	crc, want uint32
+}
+
+// Read implements io.Reader.
+func (r *partReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		if r.crc != r.want {
+			return 0, fmt.Errorf("read part: %w", ErrDamaged)
+		}
+		return 0, io.EOF
+	}
+	n, err := r.file.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	r.crc = crc32.Update(r.crc, castagnoli, p[:n])
+	if err == io.EOF {
+		err = fmt.Errorf("read part: it is too short: %w", ErrDamaged)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (r *partReader) Close() error { return r.file.Close() }
+
 // RemovePart removes a Part. It is idempotent.
 func (s *Store) RemovePart(id string) error {
 	if err := s.fs.Remove(s.partPath(id)); err != nil && !errors.Is(err, os.ErrNotExist) {

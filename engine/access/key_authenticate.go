@@ -23,14 +23,9 @@ func (s *Service) Authenticate(call *model.Call, text string) error {
 	if err != nil {
 		return err
 	}
-	call.Organization = key.Organization
-	call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
-	now := s.core.Clock()
-	if !key.Usable(now) {
+	if !s.attribute(call, key) {
 		return unauthorized()
 	}
-	call.Key = &key
-	s.core.Audits.Touch(key.ID, core.KeyUse{At: now, IP: call.IP})
 	return nil
 }
 

@@ -31,8 +31,10 @@ type Core struct {
 	Blobs  *blobstore.Store // set by objects.Service.Open
 	Sealer Sealer
 	Signer Signer
-	IDs    *IDSource
-	Claims *Claims
+	// AccessKeys derives the secrets of access keys for the S3 protocol.
+	AccessKeys Signer
+	IDs        *IDSource
+	Claims     *Claims
 	// Cancels holds the background operations that another operation may cancel.
 	Cancels   Cancels
 	Audits    *AuditQueue
@@ -66,13 +68,14 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 	}
 	c := &Core{
 		Config: cfg, Log: cfg.Log, Meta: db, Sealer: sealer,
-		Clock:    func() time.Time { return cfg.Clock().UTC() },
-		Signer:   sealer.signer(),
-		auditKey: sealer.derive("holdfast audit chain"),
-		IDs:      newIDSource(),
-		Rates:    newRateLimiter(cfg.Rates),
-		visitors: newRateLimiter(VisitorRates()),
-		Claims:   NewClaims(),
+		Clock:      func() time.Time { return cfg.Clock().UTC() },
+		Signer:     sealer.signer(),
+		AccessKeys: newSigner(sealer.derive("holdfast s3 secret keys")),
+		auditKey:   sealer.derive("holdfast audit chain"),
+		IDs:        newIDSource(),
+		Rates:      newRateLimiter(cfg.Rates),
+		visitors:   newRateLimiter(VisitorRates()),
+		Claims:     NewClaims(),
 	}
 	c.Lifetime, c.Stop = context.WithCancel(context.Background())
 	return c, nil

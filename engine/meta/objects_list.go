@@ -67,7 +67,7 @@ type Folder struct {
 
 // ListFolder returns up to limit objects and prefixes of the level below prefix, in
 // key order, starting after after ("" from the start). A folder costs one seek,
-// whatever its size.
+// whatever its size. Without a delimiter there are no folders.
 func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Folder, error) {
 	var f Folder
 	keys, _ := tx.objectBuckets(bucket)
@@ -76,7 +76,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 	}
 	cursor := keys.Cursor()
 	key, data := cursor.Seek([]byte(prefix))
-	if after != "" {
+	if after >= prefix && after != "" {
 		key, data = seekAfter(cursor, prefix, after, delimiter)
 	}
 	for ; key != nil && bytes.HasPrefix(key, []byte(prefix)); key, data = cursor.Next() {
@@ -116,7 +116,7 @@ func seekAfter(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data
 func folderOf(key, prefix, delimiter string) (folder string, inside bool) {
 	rest, below := strings.CutPrefix(key, prefix)
 	i := strings.Index(rest, delimiter)
-	if !below || i < 0 {
+	if !below || i < 0 || delimiter == "" {
 		return "", false
 	}
 	return key[:len(prefix)+i+len(delimiter)], true

@@ -83,6 +83,20 @@ func (db *DB) CachedKey(hash []byte) (model.Key, error) {
 	})
 }
 
+// CachedKeyByID is CachedKey for the key with an id.
+func (db *DB) CachedKeyByID(id string) (model.Key, error) {
+	return cached(db, recordName{table: "keys", bucket: "id", id: id}, &db.records.updates, func(tx *Tx) (model.Key, error) {
+		return tx.Keys().Get(id)
+	})
+}
+
+// CachedBucketNamed returns the bucket of an organization with that name, like CachedBucket.
+func (db *DB) CachedBucketNamed(organization, name string) (model.Bucket, error) {
+	return cached(db, recordName{"buckets", organization, name}, &db.records.updates, func(tx *Tx) (model.Bucket, error) {
+		return tx.BucketNamed(organization, name)
+	})
+}
+
 // CachedOrganization returns an organization, or ErrNotFound. The caller must not
 // modify what it points to.
 func (db *DB) CachedOrganization(id string) (model.Organization, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.etcd.io/bbolt"
 
@@ -259,6 +260,12 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 		records = append(records, record)
 	}
 	return records, false, nil
+}
+
+// all returns every record with key in the index, newest first.
+func (t Table[T]) all(indexName string, key []byte) ([]T, error) {
+	records, _, err := t.Newest(indexName, key, "", math.MaxInt)
+	return records, err
 }
 
 // Before returns up to limit records whose index key is less than bound, in key

@@ -1,6 +1,10 @@
 package meta
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"holdfast/engine/model"
@@ -16,6 +20,8 @@ const (
 	InTrash        = "trash"        // databases in the trash
 	ByDeletion     = "deletion"     // trashed buckets and objects in the order of DeletionKey
 	ByUser         = "user"         // newest first within a person's records
+	ByBucket       = "bucket"       // newest first within a bucket
+	ByUpload       = "upload"       // the parts of a multipart upload, highest number first
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 )
 
@@ -126,6 +132,31 @@ func (tx *Tx) Buckets() Table[model.Bucket] {
 	return t
 }
 
+// BucketNamed returns the bucket of an organization with that name, or ErrNotFound. Names are unique in an
+// organization, across its projects.
+func (tx *Tx) BucketNamed(organization, name string) (model.Bucket, error) {
+	projects, err := tx.Projects().all(ByOrganization, Key(organization))
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	for _, p := range projects {
+		b, err := tx.Buckets().Find(ByName, Key(p.ID, name))
+		if !errors.Is(err, ErrNotFound) {
+			return b, err
+		}
+	}
+	return model.Bucket{}, ErrNotFound
+}
+
+// FirstProject returns the id of an organization's oldest project.
+func (tx *Tx) FirstProject(organization string) (string, error) {
+	projects, err := tx.Projects().all(ByOrganization, Key(organization))
+	if err != nil || len(projects) == 0 {
+		return "", cmp.Or(err, ErrNotFound)
+	}
+	return projects[len(projects)-1].ID, nil
+}
+
 // TrashedBuckets are indexed ByOrganization and ByDeletion. Their objects stay in
 // place; only compaction sees them.
 func (tx *Tx) TrashedBuckets() Table[model.TrashedBucket] {
@@ -154,6 +185,50 @@ func (tx *Tx) Uploads() Table[model.Upload] {
 	return t
 }
 
+// Multiparts are indexed ByBucket.
+func (tx *Tx) Multiparts() Table[model.Multipart] {
+	t := table(tx, "multiparts", func(m *model.Multipart) string { return m.ID },
+		by(ByBucket, func(m *model.Multipart) []byte { return Key(m.Bucket) }))
+	t.tally = func(m *model.Multipart) (string, model.Totals) { return m.Organization, model.Totals{Uploads: 1} }
+	return t
+}
+
+// MultipartParts are stored under MultipartPartID and indexed ByUpload.
+func (tx *Tx) MultipartParts() Table[model.MultipartPart] {
+	t := table(tx, "multipart_parts", func(p *model.MultipartPart) string { return MultipartPartID(p.Multipart, p.Number) },
+		by(ByUpload, func(p *model.MultipartPart) []byte { return Key(p.Multipart) }))
+	t.tally = func(p *model.MultipartPart) (string, model.Totals) {
+		return p.Organization, model.Totals{UploadBytes: p.SizeBytes}
+	}
+	return t
+}
+
+// MultipartPartID returns the id of a part's record. Ids sort by number.
+func MultipartPartID(multipart string, number int) string {
+	return fmt.Sprintf("%s.%05d", multipart, number)
+}
+
+// DropMultipart removes a multipart upload with its parts' records, or returns ErrNotFound.
+func (tx *Tx) DropMultipart(id string) error {
+	if err := tx.Multiparts().Delete(id); err != nil {
+		return err
+	}
+	parts, err := tx.MultipartPartsOf(id)
+	for _, p := range parts {
+		if err == nil {
+			err = tx.MultipartParts().Delete(MultipartPartID(id, p.Number))
+		}
+	}
+	return err
+}
+
+// MultipartPartsOf returns the parts of a multipart upload by number.
+func (tx *Tx) MultipartPartsOf(id string) ([]model.MultipartPart, error) {
+	parts, err := tx.MultipartParts().all(ByUpload, Key(id))
+	slices.Reverse(parts)
+	return parts, err
+}
+
 // IdempotentRequests are indexed ByHash.
 func (tx *Tx) IdempotentRequests() Table[model.IdempotentRequest] {
 	return table(tx, "idempotent_requests", func(r *model.IdempotentRequest) string { return r.ID },
@@ -180,7 +255,7 @@ func bucketNames() []string {
 	for _, table := range []interface{ bucketNames() []string }{
 		tx.Organizations(), tx.Projects(), tx.Users(), tx.Keys(), tx.SetupLinks(), tx.Sessions(), tx.Devices(),
 		tx.Databases(), tx.Operations(), tx.Backups(), tx.Exports(), tx.Imports(),
-		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.Uploads(), tx.IdempotentRequests(),
+		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.Uploads(), tx.Multiparts(), tx.MultipartParts(), tx.IdempotentRequests(),
 	} {
 		names = append(names, table.bucketNames()...)
 	}

@@ -51,6 +51,36 @@ type Object struct {
 	CRC32C         uint32    `json:"crc32c"`
 	ChecksumSHA256 string    `json:"checksum_sha256"` // base64 as the client sent it, or ""
 	LastModified   time.Time `json:"last_modified"`
+	// ETag is the MD5 of an object that was uploaded by the S3 protocol, or of its parts; "" for others.
+	ETag string `json:"etag,omitempty"`
+	// Attributes is nil if the client sent none.
+	Attributes *Attributes `json:"attributes,omitempty"`
+}
+
+// Attributes are what a client stores with an object beside its bytes and content type.
+type Attributes struct {
+	CacheControl       string `json:"cache_control,omitempty"`
+	ContentDisposition string `json:"content_disposition,omitempty"`
+	ContentEncoding    string `json:"content_encoding,omitempty"`
+	ContentLanguage    string `json:"content_language,omitempty"`
+	Expires            string `json:"expires,omitempty"`
+	// Metadata is the user's, by name in lower case.
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// Checksum is the checksum that the client sent: its algorithm in S3, and its value as the client sent it.
+	ChecksumAlgorithm string `json:"checksum_algorithm,omitempty"`
+	Checksum          string `json:"checksum,omitempty"`
+	// Parts is the number of the parts of a multipart upload, and Upload its id.
+	Parts  int    `json:"parts,omitempty"`
+	Upload string `json:"upload,omitempty"`
+}
+
+// EntityTag returns the object's ETag in the S3 protocol, without quotes. If its MD5 is unknown, it has the form of a
+// multipart upload's, so that no client takes it for an MD5.
+func (o Object) EntityTag() string {
+	if o.ETag != "" {
+		return o.ETag
+	}
+	return o.Version + "-1"
 }
 
 // TrashedBucket is a deleted bucket that can still be restored with its objects.

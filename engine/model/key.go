@@ -28,6 +28,9 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
+// S3Region is the region of every bucket in the S3 protocol.
+const S3Region = "us-east-1"
+
 // Key is an API key's record. It stores only the Hash of the secret.
 type Key struct {
 	ID             string     `json:"id"`

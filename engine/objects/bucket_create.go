@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"errors"
+
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -8,7 +10,7 @@ import (
 
 // NewBucket holds the properties of a bucket to create.
 type NewBucket struct {
-	Project string
+	Project string // "" means the oldest
 	Name    string
 	Public  bool
 }
@@ -27,8 +29,15 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 		Name: in.Name, Public: in.Public, CreatedAt: now, UpdatedAt: now,
 	}
 	call.Resource = bucketResource(b)
-	err := s.core.Change(call, func(tx *meta.Tx) error {
-		if _, err := core.ProjectOf(tx, call.Organization, in.Project); err != nil {
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		if in.Project == "" {
+			if b.Project, err = tx.FirstProject(call.Organization); err != nil {
+				return err
+			}
+		} else if _, err := core.ProjectOf(tx, call.Organization, in.Project); err != nil {
+			return err
+		}
+		if err := nameFree(tx, call.Organization, b.Name); err != nil {
 			return err
 		}
 		return s.core.WithinPlan(tx, call.Organization, func() error {
@@ -36,6 +45,19 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 		})
 	})
 	return b, err
+}
+
+// nameFree refuses a name that a bucket in any project of the organization has: in the S3 protocol the name and the
+// organization of the key are all that identify a bucket.
+func nameFree(tx *meta.Tx, organization, name string) error {
+	_, err := tx.BucketNamed(organization, name)
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return nil
+	case err == nil:
+		return core.NameTaken(meta.ErrExists, model.ResourceBucket, name)
+	}
+	return err
 }
 
 func bucketResource(b model.Bucket) model.Resource {

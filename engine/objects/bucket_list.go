@@ -14,6 +14,27 @@ func (s *Service) BucketList(call *model.Call, page core.Page) (core.List[model.
 		func(b model.Bucket) string { return b.ID })
 }
 
+// BucketNamed returns the bucket of the call's organization with that name, and makes it the call's resource. Its
+// counters may be stale.
+func (s *Service) BucketNamed(call *model.Call, name string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
+	b, err := s.core.Meta.CachedBucketNamed(call.Organization, name)
+	if errors.Is(err, meta.ErrNotFound) {
+		return b, model.NotFound(model.ResourceBucket, name)
+	}
+	if err == nil {
+		call.Resource = bucketResource(b)
+	}
+	return b, err
+}
+
+// Buckets returns every bucket of the call's organization, newest first.
+func (s *Service) Buckets(call *model.Call) ([]model.Bucket, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Bucket, error) {
+		return core.AllBy(tx.Buckets(), meta.ByOrganization, meta.Key(call.Organization))
+	})
+}
+
 // bucket returns a bucket of the call's organization and makes it the call's resource. Its counters may be stale: only
 // uploads change them, and uploads use only the bucket's organization.
 func (s *Service) bucket(call *model.Call, id string) (model.Bucket, error) {

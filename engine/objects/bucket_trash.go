@@ -38,6 +38,9 @@ func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket,
 	var b model.Bucket
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		return s.core.WithinPlan(tx, call.Organization, func() (err error) {
+			if err := nameFree(tx, call.Organization, trashed.Name); err != nil {
+				return err
+			}
 			b, err = tx.UntrashBucket(id, s.core.Clock())
 			if errors.Is(err, meta.ErrNotFound) {
 				return noTrashedBucket(id)

@@ -13,6 +13,11 @@ import (
 // ObjectDelete deletes an object. It returns until when the operator can restore it, the zero time if it cannot be
 // restored.
 func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
+	return s.ObjectDeleteIf(ctx, call, bucket, key, func(model.Object) error { return nil })
+}
+
+// ObjectDeleteIf is ObjectDelete if allow accepts the object.
+func (s *Service) ObjectDeleteIf(ctx context.Context, call *model.Call, bucket, key string, allow func(model.Object) error) (until time.Time, err error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return until, err
 	}
@@ -22,7 +27,11 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, ke
 		return until, err
 	}
 	call.Resource = objectResource(bucket, key)
-	if _, err := s.object(bucket, key); err != nil {
+	object, err := s.object(bucket, key)
+	if err == nil {
+		err = allow(object)
+	}
+	if err != nil {
 		return until, err
 	}
 	now := s.core.Clock()

@@ -117,6 +117,18 @@ func (s *Service) anonymousBucket(call *model.Call, bucket string) (model.Bucket
 	return b, err
 }
 
+// ObjectOpen opens an object for a caller who may read it.
+func (s *Service) ObjectOpen(call *model.Call, bucket, key string) (Download, error) {
+	if err := model.ValidateObjectKey("key", key); err != nil {
+		return Download{}, err
+	}
+	if _, err := s.bucket(call, bucket); err != nil {
+		return Download{}, err
+	}
+	call.Resource = objectResource(bucket, key)
+	return s.openObject(bucket, key)
+}
+
 // openObject opens the bytes of an object. It looks the object up again if an upload replaces it or compaction moves it
 // in between.
 func (s *Service) openObject(bucket, key string) (Download, error) {

@@ -22,7 +22,7 @@ type objectNote struct {
 	Object model.Object `json:"object"`
 	// From is the previous blob of a moved object.
 	From string `json:"from,omitempty"`
-	// Upload is the resumable upload that became the object, if any.
+	// Upload is the resumable or multipart upload that became the object, if any.
 	Upload string `json:"upload,omitempty"`
 	// Idempotent is the IdempotentRequest that made the upload, if any.
 	Idempotent string `json:"once,omitempty"`
@@ -101,7 +101,11 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 		tx.OnCommit(s.UnlinkSoon)
 	}
 	if note.Upload != "" {
-		if err := noteComplete(tx, note.Upload, note.Object); err != nil && !errors.Is(err, meta.ErrNotFound) {
+		err := noteComplete(tx, note.Upload, note.Object)
+		if errors.Is(err, meta.ErrNotFound) {
+			err = tx.DropMultipart(note.Upload)
+		}
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			tx.OnCommit(func() {
 				s.core.Log.Error("the record of an upload that is complete", "upload", note.Upload, "error", err)
 			})

@@ -25,6 +25,17 @@ func (s *Service) ObjectList(call *model.Call, bucket, prefix string, page core.
 	return list, err
 }
 
+// ObjectKeys returns up to limit objects and prefixes of a bucket in key order, starting after after, "" for the
+// start. Without a delimiter there are no prefixes.
+func (s *Service) ObjectKeys(call *model.Call, bucket, prefix, delimiter, after string, limit int) (meta.Folder, error) {
+	if _, err := s.bucket(call, bucket); err != nil {
+		return meta.Folder{}, err
+	}
+	return meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (meta.Folder, error) {
+		return tx.ListFolder(bucket, prefix, delimiter, after, limit)
+	})
+}
+
 func (s *Service) objectViews(b model.Bucket, objects []model.Object) []ObjectView {
 	views := make([]ObjectView, len(objects))
 	for i, o := range objects {

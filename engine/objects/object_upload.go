@@ -28,9 +28,13 @@ type Upload struct {
 	Length, Least int64
 	// IfAbsent makes the upload fail if the object exists.
 	IfAbsent bool
+	// IfMatch makes the upload fail unless it replaces an object with this model.Object.EntityTag, "" for no condition.
+	IfMatch string
+	// Describe sets the ETag and attributes of the object once Body was read to its end; nil if it has none.
+	Describe func(*model.Object)
 	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian), "" if it sent none.
 	SHA256, CRC32C string
-	// resumed is the resumable upload that this completes, "" for none.
+	// resumed is the resumable or multipart upload that this completes, "" for none.
 	resumed string
 	// reserved is the number of its bytes that the totals already count.
 	reserved int64
@@ -169,11 +173,16 @@ func (s *Service) refuseUpload(call *model.Call, in Upload) error {
 }
 
 func (s *Service) refuseReplacing(in Upload) error {
-	if !in.IfAbsent {
+	if !in.IfAbsent && in.IfMatch == "" {
 		return nil
 	}
-	_, err := s.object(in.Bucket, in.Key)
-	if model.CodeOf(err) == model.CodeNotFound {
+	old, err := s.object(in.Bucket, in.Key)
+	switch {
+	case in.IfMatch != "" && err == nil && old.EntityTag() != in.IfMatch:
+		return model.Errorf(model.CodeConflict, "the object with this key has another ETag, and If-Match forbids replacing it")
+	case in.IfMatch != "":
+		return err
+	case model.CodeOf(err) == model.CodeNotFound:
 		return nil
 	}
 	if err == nil {
@@ -246,6 +255,9 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 		Bucket: in.Bucket, Key: in.Key, Version: core.FormatID("", s.core.IDs.Next(now)), Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
+	if in.Describe != nil {
+		in.Describe(&object)
+	}
 	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, counted: used}
 	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
@@ -288,8 +300,8 @@ func metadataUnavailable(err error) error {
 
 // uploadError distinguishes an unreadable body from an unwritable disk.
 func uploadError(err error) error {
-	if public, ok := errors.AsType[*model.Error](err); ok {
-		return public
+	if _, ok := errors.AsType[*model.Error](err); ok {
+		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return &model.Error{Code: model.CodeValidation, Message: "body: ended before its announced length", Err: err}

@@ -68,12 +68,8 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 }
 
 func insertUpload(tx *meta.Tx, u model.Upload) error {
-	totals, err := tx.Totals(u.Organization)
-	if err != nil {
+	if err := checkUploadLimit(tx, u.Organization); err != nil {
 		return err
-	}
-	if totals.Uploads >= MaxUploads {
-		return model.Errorf(model.CodeConflict, "%d resumable uploads are under way: complete or delete some", MaxUploads)
 	}
 	return tx.Uploads().Insert(u)
 }
@@ -310,7 +306,7 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.sweepMultiparts(ctx))...)
 }
 
 func (s *Service) uploadHasExpired(u model.Upload) bool { return !s.core.Clock().Before(u.ExpiresAt) }
@@ -362,6 +358,9 @@ func (s *Service) RecoverUploads() error {
 	orphans := map[string]bool{}
 	for _, part := range parts {
 		orphans[part] = true
+	}
+	if err := s.keepMultiparts(orphans); err != nil {
+		return err
 	}
 	var errs []error
 	for _, u := range uploads {

@@ -1,0 +1,189 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// MultipartLife is how long a multipart upload is kept after its last part.
+	MultipartLife = 7 * 24 * time.Hour
+	// MaxParts is the largest number of a part.
+	MaxParts = 10_000
+	// MinPartBytes is the size of the smallest part but the last.
+	MinPartBytes = 5 << 20
+)
+
+// NewMultipart holds the properties of a multipart upload to create.
+type NewMultipart struct {
+	Bucket, Key, ContentType string
+	Attributes               *model.Attributes
+	FullChecksum             bool
+}
+
+// MultipartCreate begins a multipart upload. Its parts count toward the organization's totals until it is complete or
+// aborted.
+func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Multipart, error) {
+	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+		return model.Multipart{}, err
+	}
+	if _, err := s.bucket(call, in.Bucket); err != nil {
+		return model.Multipart{}, err
+	}
+	call.Resource = objectResource(in.Bucket, in.Key)
+	now := s.core.Clock()
+	m := model.Multipart{
+		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
+		ContentType: in.ContentType, Attributes: in.Attributes, FullChecksum: in.FullChecksum,
+		CreatedAt: now, ExpiresAt: now.Add(MultipartLife),
+	}
+	return m, s.core.Change(call, func(tx *meta.Tx) error {
+		if err := checkUploadLimit(tx, call.Organization); err != nil {
+			return err
+		}
+		return tx.Multiparts().Insert(m)
+	})
+}
+
+// MultipartGet returns a multipart upload of the call's organization.
+func (s *Service) MultipartGet(call *model.Call, bucket, key, id string) (model.Multipart, error) {
+	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Multipart, error) {
+		m, err := tx.Multiparts().Get(id)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && (m.Organization != call.Organization || m.Bucket != bucket || m.Key != key) ||
+			err == nil && s.recent.completed(id) {
+			return m, noMultipart(id)
+		}
+		return m, err
+	})
+}
+
+func noMultipart(id string) error {
+	return model.Errorf(model.CodeNotFound, "no multipart upload %q: it is complete, was aborted, or never was", id)
+}
+
+// MultipartParts returns a multipart upload and its parts by number.
+func (s *Service) MultipartParts(call *model.Call, bucket, key, id string) (m model.Multipart, parts []model.MultipartPart, err error) {
+	if m, err = s.MultipartGet(call, bucket, key, id); err != nil {
+		return m, nil, err
+	}
+	parts, err = s.partsOf(id)
+	return m, parts, err
+}
+
+func (s *Service) partsOf(id string) ([]model.MultipartPart, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.MultipartPart, error) { return tx.MultipartPartsOf(id) })
+}
+
+// MultipartList returns the multipart uploads into a bucket, newest first.
+func (s *Service) MultipartList(call *model.Call, bucket string) ([]model.Multipart, error) {
+	if _, err := s.bucket(call, bucket); err != nil {
+		return nil, err
+	}
+	return meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) ([]model.Multipart, error) {
+		return core.AllBy(tx.Multiparts(), meta.ByBucket, meta.Key(bucket))
+	})
+}
+
+// claimMultipart returns a multipart upload and claims its end. The caller releases the claim.
+func (s *Service) claimMultipart(call *model.Call, bucket, key, id, what string) (m model.Multipart, release func(), err error) {
+	if release, err = s.core.Claims.Take("upload/"+id, what); err != nil {
+		return m, nil, err
+	}
+	if m, err = s.MultipartGet(call, bucket, key, id); err != nil {
+		release()
+		return m, nil, err
+	}
+	return m, release, nil
+}
+
+// MultipartAbort ends a multipart upload and removes its parts.
+func (s *Service) MultipartAbort(call *model.Call, bucket, key, id string) error {
+	m, release, err := s.claimMultipart(call, bucket, key, id, "a request that ends it")
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.dropMultipart(call, m)
+}
+
+func (s *Service) dropMultipart(call *model.Call, m model.Multipart) error {
+	var parts []model.MultipartPart
+	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+		if parts, err = tx.MultipartPartsOf(m.ID); err != nil {
+			return err
+		}
+		return tx.DropMultipart(m.ID)
+	})
+	if err != nil {
+		return err
+	}
+	return s.removeParts(parts)
+}
+
+// removeParts removes the bytes of parts without records. RecoverUploads removes what a crash leaves of them.
+func (s *Service) removeParts(parts []model.MultipartPart) error {
+	s.core.RemovalLock.RLock()
+	defer s.core.RemovalLock.RUnlock()
+	var errs []error
+	for _, p := range parts {
+		errs = append(errs, s.core.Blobs.RemovePart(p.Part))
+	}
+	return errors.Join(errs...)
+}
+
+// sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.
+func (s *Service) sweepMultiparts(ctx context.Context) error {
+	now := s.core.Clock()
+	var due []model.Multipart
+	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		return tx.Multiparts().All(func(m model.Multipart) error {
+			_, err := tx.Buckets().Get(m.Bucket)
+			gone := errors.Is(err, meta.ErrNotFound)
+			if gone || !now.Before(m.ExpiresAt) {
+				due = append(due, m)
+			}
+			if gone {
+				return nil
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range due {
+		if ctx.Err() != nil {
+			break
+		}
+		call := s.core.System(model.ActionUploadExpire, m.Organization, objectResource(m.Bucket, m.Key))
+		_, release, err := s.claimMultipart(call, m.Bucket, m.Key, m.ID, "a clean-up")
+		if err != nil {
+			continue // it ends otherwise
+		}
+		call.Resource = objectResource(m.Bucket, m.Key)
+		errs = append(errs, s.dropMultipart(call, m))
+		release()
+	}
+	return errors.Join(errs...)
+}
+
+// keepMultiparts removes the bytes of multipart uploads from a set of orphans.
+func (s *Service) keepMultiparts(orphans map[string]bool) error {
+	return s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		return tx.MultipartParts().All(func(p model.MultipartPart) error {
+			if !orphans[p.Part] {
+				s.core.Log.Warn("a part of a multipart upload has lost its bytes", "upload", p.Multipart, "part", fmt.Sprint(p.Number))
+			}
+			delete(orphans, p.Part)
+			return nil
+		})
+	})
+}

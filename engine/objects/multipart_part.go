@@ -1,0 +1,128 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// PartUpload is a part of a multipart upload to store.
+type PartUpload struct {
+	Bucket, Key, Multipart string
+	Number                 int
+	Body                   io.Reader
+	// Length is the number of bytes of Body, -1 if that is unknown.
+	Length int64
+	// Describe sets the MD5 and the checksum of the part once Body was read to its end.
+	Describe func(*model.MultipartPart)
+}
+
+// copyBuffer is the size of the pieces in which parts are written, in bytes.
+const copyBuffer = 256 << 10
+
+// MultipartPut stores a part, in place of an earlier one with its number. When MultipartPut returns nil, the part is
+// complete and durable.
+func (s *Service) MultipartPut(ctx context.Context, call *model.Call, in PartUpload) (model.MultipartPart, error) {
+	if in.Number < 1 || in.Number > MaxParts {
+		return model.MultipartPart{}, model.Invalid("partNumber", "must be from 1 to %d", MaxParts)
+	}
+	if in.Length > s.core.Config.MaxObjectBytes {
+		return model.MultipartPart{}, tooLarge(s.core.Config.MaxObjectBytes)
+	}
+	if _, err := s.MultipartGet(call, in.Bucket, in.Key, in.Multipart); err != nil {
+		return model.MultipartPart{}, err
+	}
+	if err := s.space.refuse(max(in.Length, 0)); err != nil {
+		return model.MultipartPart{}, err
+	}
+	release, err := s.reserve(call.Organization, func() model.Totals { return model.Totals{UploadBytes: max(in.Length, 0)} })
+	if err != nil {
+		return model.MultipartPart{}, err
+	}
+	defer release()
+	p, err := s.writePart(ctx, in)
+	if err != nil {
+		return p, err
+	}
+	p.Organization = call.Organization
+	old, err := s.recordPart(call, p)
+	if err != nil {
+		return p, errors.Join(err, s.core.Blobs.RemovePart(p.Part))
+	}
+	if old.Part != "" {
+		return p, s.removeParts([]model.MultipartPart{old})
+	}
+	return p, nil
+}
+
+// writePart makes the bytes of a part durable.
+func (s *Service) writePart(ctx context.Context, in PartUpload) (p model.MultipartPart, err error) {
+	id, err := s.core.Blobs.CreatePart(ctx)
+	if err != nil {
+		return p, storeError(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.core.Blobs.RemovePart(id))
+		}
+	}()
+	part, err := s.core.Blobs.ResumePart(id, 0, 0)
+	if err != nil {
+		return p, storeError(err)
+	}
+	defer part.Close()
+	largest := s.core.Config.MaxObjectBytes
+	body := io.LimitReader(s.space.withinReserve(in.Body, in.Length < 0), largest+1)
+	size, err := io.CopyBuffer(struct{ io.Writer }{part}, body, make([]byte, copyBuffer))
+	switch {
+	case err != nil:
+		return p, uploadError(err)
+	case size > largest:
+		return p, tooLarge(largest)
+	case in.Length >= 0 && size != in.Length:
+		return p, model.Invalid("body", "ended after %d of %d bytes", size, in.Length)
+	}
+	size, crc, err := part.Sync()
+	if err != nil {
+		return p, storeError(err)
+	}
+	p = model.MultipartPart{Multipart: in.Multipart, Number: in.Number, Part: id, SizeBytes: size, CRC32C: crc, At: s.core.Clock()}
+	in.Describe(&p)
+	return p, nil
+}
+
+// recordPart commits a part and returns the one it replaces, zero if there was none.
+func (s *Service) recordPart(call *model.Call, p model.MultipartPart) (old model.MultipartPart, err error) {
+	id := meta.MultipartPartID(p.Multipart, p.Number)
+	return old, s.core.Change(call, func(tx *meta.Tx) (err error) {
+		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) { m.ExpiresAt = p.At.Add(MultipartLife) })
+		if errors.Is(err, meta.ErrNotFound) {
+			return noMultipart(p.Multipart)
+		}
+		if err != nil {
+			return err
+		}
+		if old, err = tx.MultipartParts().Get(id); err == nil {
+			err = tx.MultipartParts().Delete(id)
+		}
+		if err != nil && !errors.Is(err, meta.ErrNotFound) {
+			return err
+		}
+		return tx.MultipartParts().Insert(p)
+	})
+}
+
+// checkUploadLimit refuses another unfinished upload of an organization that has too many.
+func checkUploadLimit(tx *meta.Tx, organization string) error {
+	totals, err := tx.Totals(organization)
+	if err != nil {
+		return err
+	}
+	if totals.Uploads >= MaxUploads {
+		return model.Errorf(model.CodeConflict, "%d uploads are under way: complete some, or abort them", MaxUploads)
+	}
+	return nil
+}
