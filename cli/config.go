@@ -29,6 +29,8 @@ type config struct {
 	Listen            string
 	ObjectsListen     string
 	ObjectsURL        string
+	S3Listen          string
+	S3URL             string
 	PublicURL         string
 	InsecureHTTP      bool
 	TLS               bool
@@ -84,6 +86,8 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Listen, "listen", defaultListen, "address of the API and console")
 	flags.StringVar(&c.ObjectsListen, "objects-listen", "", "address of its own for downloads of objects, so that what people uploaded has another origin than the console")
 	flags.StringVar(&c.ObjectsURL, "objects-url", "", "base URL by which clients reach the downloads (default: the address they are served on)")
+	flags.StringVar(&c.S3Listen, "s3-listen", "", "address of the S3 endpoint, such as 127.0.0.1:9000 (default: none)")
+	flags.StringVar(&c.S3URL, "s3-url", "", "base URL by which clients reach the S3 endpoint; without --s3-listen, --listen serves it for the host in it (default: the address it is served on)")
 	flags.StringVar(&c.PublicURL, "public-url", "", "base URL by which clients reach the API and the console, where a proxy stands in front")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
@@ -223,6 +227,9 @@ func (c *config) validateServe() (err error) {
 	if err := c.validateObjects(); err != nil {
 		return err
 	}
+	if err := c.validateS3(); err != nil {
+		return err
+	}
 	if (c.TLSCert == "") != (c.TLSKey == "") || c.TLS && c.TLSCert != "" {
 		return errors.New("tls: say either --tls, or --tls-cert together with --tls-key")
 	}
@@ -292,6 +299,30 @@ func (c *config) validateObjects() error {
 		return nil
 	}
 	return c.validateAddress("objects-listen", c.ObjectsListen)
+}
+
+func (c *config) validateS3() error {
+	if err := validateBaseURL("s3-url", c.S3URL); err != nil {
+		return err
+	}
+	if c.S3Listen != "" {
+		return c.validateAddress("s3-listen", c.S3Listen)
+	}
+	if c.S3URL == "" {
+		return nil
+	}
+	own, err := url.Parse(c.S3URL)
+	if err != nil {
+		return fmt.Errorf("s3-url: %w", err)
+	}
+	main, err := url.Parse(c.PublicURL)
+	if err != nil {
+		return fmt.Errorf("public-url: %w", err)
+	}
+	if net.ParseIP(own.Hostname()) != nil || own.Hostname() == "localhost" || strings.EqualFold(own.Hostname(), main.Hostname()) {
+		return errors.New("s3-url: without --s3-listen, the S3 endpoint needs a host name that is not that of --public-url")
+	}
+	return nil
 }
 
 // https reports whether the API is served over TLS.

@@ -76,6 +76,7 @@ func (c config) addresses() []doctor.Address {
 	all := []doctor.Address{
 		{Check: "API address", Flag: "--listen", At: c.Listen},
 		{Check: "objects address", Flag: "--objects-listen", At: c.ObjectsListen},
+		{Check: "S3 address", Flag: "--s3-listen", At: c.S3Listen},
 		{Check: "metrics address", Flag: "--metrics-listen", At: c.MetricsListen},
 	}
 	return slices.DeleteFunc(all, func(a doctor.Address) bool { return a.At == "" })

@@ -58,7 +58,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFinding(t, m.examine(1), "API address", doctor.Problem, "--listen")
-	for check, flag := range map[string]string{"objects address": "--objects-listen", "metrics address": "--metrics-listen"} {
+	for check, flag := range map[string]string{"objects address": "--objects-listen", "S3 address": "--s3-listen", "metrics address": "--metrics-listen"} {
 		expectFinding(t, m.examine(1, flag, m.listen), check, doctor.Problem, flag)
 	}
 	taken.Close()

@@ -88,6 +88,7 @@ func jsonCommands() []jsonCommand {
 		{name: "account limits", api: "/account/limits"},
 		{name: "account billing", api: "/account/billing"},
 		{name: "account keys", api: "/account/api-keys"},
+		{name: "key s3", api: "/account/storage-credentials"},
 		{name: "account audit", args: "--limit 3", api: "/account/audit-logs?limit=3"},
 		{name: "agent status", api: "/agent/status"},
 		{name: "agent recommendations", api: "/agent/recommendations"},

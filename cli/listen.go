@@ -9,9 +9,9 @@ import (
 	"holdfast/server"
 )
 
-// sockets are the appliance's listeners; objects and metrics are nil if they have
+// sockets are the appliance's listeners; objects, s3 and metrics are nil if they have
 // no address of their own.
-type sockets struct{ main, objects, metrics net.Listener }
+type sockets struct{ main, objects, s3, metrics net.Listener }
 
 // listen binds the addresses, which may need root.
 func listen(c config) (s sockets, err error) {
@@ -21,6 +21,7 @@ func listen(c config) (s sockets, err error) {
 	}{
 		{"--listen", c.Listen, &s.main},
 		{"--objects-listen", c.ObjectsListen, &s.objects},
+		{"--s3-listen", c.S3Listen, &s.s3},
 		{"--metrics-listen", c.MetricsListen, &s.metrics},
 	} {
 		if wanted.address == "" && wanted.socket != &s.main {
@@ -36,14 +37,14 @@ func listen(c config) (s sockets, err error) {
 
 // close ignores errors: the server may have closed the listeners already.
 func (s sockets) close() {
-	for _, l := range []net.Listener{s.main, s.objects, s.metrics} {
+	for _, l := range []net.Listener{s.main, s.objects, s.s3, s.metrics} {
 		if l != nil {
 			l.Close()
 		}
 	}
 }
 
-// withTLS wraps the main and objects listeners in TLS if it is configured.
+// withTLS wraps the main, objects and S3 listeners in TLS if it is configured.
 func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	if !c.https() {
 		return nil
@@ -62,6 +63,9 @@ func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 	s.main = tls.NewListener(s.main, certificate.Config())
 	if s.objects != nil {
 		s.objects = tls.NewListener(s.objects, certificate.Config())
+	}
+	if s.s3 != nil {
+		s.s3 = tls.NewListener(s.s3, certificate.Config())
 	}
 	return nil
 }
@@ -84,6 +88,14 @@ func (s sockets) objectsURL(c config) string {
 		return c.ObjectsURL
 	}
 	return c.baseURL(c.ObjectsListen, s.objects.Addr())
+}
+
+// s3URL returns the base URL of the S3 endpoint, "" if there is none.
+func (s sockets) s3URL(c config) string {
+	if c.S3URL != "" || s.s3 == nil {
+		return c.S3URL
+	}
+	return c.baseURL(c.S3Listen, s.s3.Addr())
 }
 
 // baseURL returns the URL by which clients reach a listener: with the

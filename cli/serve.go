@@ -127,6 +127,8 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	srv, err := server.New(eng, w.serve(server.Options{
 		BaseURL:         base,
 		ObjectsURL:      sockets.objectsURL(c),
+		S3URL:           sockets.s3URL(c),
+		S3Listener:      sockets.s3,
 		StrictTransport: c.strictTransport(),
 		OperatorSocket:  server.OperatorSocket(eng.SocketDir()),
 		Leases:          leases,
@@ -152,7 +154,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 		return err
 	}
 	c.runsAs.tell(log)
-	if err := remote.Print(stdout, func(w io.Writer) { announce(w, eng, c.DataDir, base, setup, first) }); err != nil {
+	if err := remote.Print(stdout, func(w io.Writer) { announce(w, eng, c.DataDir, base, sockets.s3URL(c), setup, first) }); err != nil {
 		log.Warn("say where everything is; a first API key that nobody was shown is replaced by the next start", "error", err)
 	} else if first != nil {
 		if err := eng.Access.KeyShown(); err != nil {
@@ -185,12 +187,15 @@ func setupToken(eng *engine.Engine, first *access.FirstStart) (model.Secret, err
 
 // announce prints what a user needs to start. It prints only to standard
 // output: the key and the link are secrets.
-func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL string, setup model.Secret, first *access.FirstStart) {
+func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL, s3URL string, setup model.Secret, first *access.FirstStart) {
 	bin := eng.Binaries()
 	fmt.Fprintf(w, "holdfast %s\n\n", version())
 	fmt.Fprintf(w, "  data directory  %s\n", dataDir)
 	fmt.Fprintf(w, "  PostgreSQL      %s (%s, %s)\n", bin.Version, bin.Origin, bin.Dir)
 	fmt.Fprintf(w, "  API             %s/v1\n", baseURL)
+	if s3URL != "" {
+		fmt.Fprintf(w, "  S3 endpoint     %s\n", s3URL)
+	}
 	if strings.HasPrefix(baseURL, "https:") {
 		fmt.Fprintf(w, "  CA certificate  %s\n", eng.Databases.CAFile())
 	}

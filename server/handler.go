@@ -16,12 +16,12 @@ import (
 // newHandler dispatches each request by the prefix of its path. It does not use http.ServeMux, which would clean
 // paths by redirects, while object keys are exact. (The console uses one, but prevents this.)
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
-	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered, Known: known})
+	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, Log: opts.Log, Answered: opts.Answered, Known: known})
 	if err != nil {
 		return nil, err
 	}
 	console, err := web.New(e, web.Options{
-		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log, Known: known,
+		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log, Known: known,
 	})
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, watched := objs.Host, health(e)
+	host, watched, endpoint := objs.Host, health(e), newS3(e, opts)
 	main := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case host != "" && strings.HasPrefix(path, objects.ObjectPath):
@@ -57,6 +57,10 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host != "" && strings.EqualFold(r.Host, host) {
 			onlyObjects(files).ServeHTTP(w, r)
+			return
+		}
+		if opts.S3URL != "" && opts.S3Listener == nil && endpoint.Serves(r.Host) {
+			endpoint.ServeHTTP(w, r)
 			return
 		}
 		secured.ServeHTTP(w, r)

@@ -18,6 +18,7 @@ import (
 	"holdfast/engine"
 	"holdfast/engine/model"
 	"holdfast/server/operator"
+	"holdfast/server/s3"
 )
 
 const maxHeaderBytes = 64 << 10
@@ -49,6 +50,10 @@ type Options struct {
 	// ObjectsURL begins the URLs of objects; "" means that they are downloaded from the API's host. If it is set,
 	// uploaded content is served only to that host, and nothing else is.
 	ObjectsURL string
+	// S3URL is the URL by which clients reach the S3 endpoint, "" for none. S3Listener serves it; without one, the
+	// API's listener does for the host of S3URL and its subdomains. Serve closes the listener.
+	S3URL      string
+	S3Listener net.Listener
 	// StrictTransport is the header Strict-Transport-Security for the host of an https BaseURL, or "".
 	StrictTransport string
 	// OperatorSocket is the path of the operator's socket.
@@ -71,6 +76,7 @@ type Server struct {
 	opts    Options
 	public  *http.Server
 	objects *http.Server
+	s3      *http.Server
 	admin   *http.Server
 	metrics *http.Server
 }
@@ -87,11 +93,16 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 		opts:    opts,
 		public:  serve(handler),
 		objects: serve(onlyObjects(&downloads{engine: e, log: opts.Log})),
+		s3:      serve(newS3(e, opts)),
 		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
 		metrics: serve(newMetricsHandler(e, opts.Metrics)),
 	}
 	s.admin.RegisterOnShutdown(opts.Leases.Close)
 	return s, nil
+}
+
+func newS3(e *engine.Engine, opts Options) *s3.Server {
+	return s3.New(e, s3.Options{URL: opts.S3URL, Log: opts.Log, Answered: opts.Answered, Known: known})
 }
 
 func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
@@ -118,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, listener, objects net.Listener) erro
 		}
 		return err
 	}
-	listeners := map[*http.Server]net.Listener{s.public: listener, s.admin: socket, s.objects: objects, s.metrics: s.opts.MetricsListener}
+	listeners := map[*http.Server]net.Listener{s.public: listener, s.admin: socket, s.objects: objects, s.metrics: s.opts.MetricsListener, s.s3: s.opts.S3Listener}
 	maps.DeleteFunc(listeners, func(_ *http.Server, l net.Listener) bool { return l == nil })
 	ended := make(chan error, len(listeners))
 	for server, l := range listeners {

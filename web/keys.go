@@ -77,7 +77,10 @@ func (req *request) keyCreate() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	data := createdKey{Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1"}
+	data := createdKey{
+		Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1",
+		S3: req.opts.S3URL, S3Secret: req.engine.Access.S3Secret(key.ID).Reveal(), Region: model.S3Region,
+	}
 	return answer{page: "key_created.html", title: "API key made", data: data}, nil
 }
 
@@ -86,6 +89,8 @@ type createdKey struct {
 	Key    model.Key
 	Secret string
 	API    string
+	// S3 is the URL of the S3 endpoint, "" for none.
+	S3, S3Secret, Region string
 }
 
 // key shows one key, with the confirmation for revoking it.

@@ -24,6 +24,8 @@ type Options struct {
 	// ObjectsURL is the base URL of object downloads, "" if they share the
 	// console's origin.
 	ObjectsURL string
+	// S3URL is the URL of the S3 endpoint, "" for none.
+	S3URL string
 	// StatusOf returns the HTTP status of an error code.
 	StatusOf func(model.Code) int
 	// Description is the API's OpenAPI document.

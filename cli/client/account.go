@@ -39,6 +39,11 @@ func (c *Client) ListKeys(ctx context.Context, o ListOptions) (Page[wire.Key], e
 // Keys iterates over all API keys.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[wire.Key, error] { return All(ctx, c.ListKeys) }
 
+// GetStorageCredentials returns the key in use as an access key for the S3 endpoint.
+func (c *Client) GetStorageCredentials(ctx context.Context) (wire.StorageCredentials, error) {
+	return one[wire.StorageCredentials](ctx, c, "GET", "/account/storage-credentials", nil)
+}
+
 // AuditOptions select entries of the audit log; an empty field selects all.
 type AuditOptions struct {
 	Page  int // from 1

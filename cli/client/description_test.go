@@ -244,13 +244,14 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			}
 			return nil
 		},
-		"getObject":           func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
-		"deleteObject":        func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
-		"deleteObjectByQuery": func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
-		"getUsage":            func() error { return err(c.GetUsage(ctx)) },
-		"getLimits":           func() error { return err(c.GetLimits(ctx)) },
-		"getBilling":          func() error { return err(c.GetBilling(ctx)) },
-		"listKeys":            func() error { return err(c.ListKeys(ctx, page)) },
+		"getObject":             func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
+		"deleteObject":          func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
+		"deleteObjectByQuery":   func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
+		"getUsage":              func() error { return err(c.GetUsage(ctx)) },
+		"getLimits":             func() error { return err(c.GetLimits(ctx)) },
+		"getBilling":            func() error { return err(c.GetBilling(ctx)) },
+		"getStorageCredentials": func() error { return err(c.GetStorageCredentials(ctx)) },
+		"listKeys":              func() error { return err(c.ListKeys(ctx, page)) },
 		"listAuditLogs": func() error {
 			return err(c.ListAuditLogs(ctx, client.AuditOptions{
 				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", Since: now, Until: now,

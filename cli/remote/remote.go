@@ -9,7 +9,7 @@ func Commands(version string) []*cobra.Command {
 	commands := []*cobra.Command{
 		newLogin(s), newLogout(s), newWhoami(s), newProfile(s),
 		newDatabase(s), newBackup(s), newRecovery(s), newImport(s), newBucket(s), newObject(s),
-		newAccount(s), newAgent(s), newAPI(s),
+		newAccount(s), newKey(s), newAgent(s), newAPI(s),
 	}
 	for _, cmd := range commands {
 		s.register(cmd)

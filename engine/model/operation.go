@@ -91,6 +91,7 @@ const (
 	ActionLimitsGet          Action = "account.limits"
 	ActionBillingGet         Action = "account.billing"
 	ActionKeyList            Action = "key.list"
+	ActionKeyCredentials     Action = "key.credentials"
 	ActionAuditList          Action = "audit.list"
 	ActionAgentStatus        Action = "agent.status"
 	ActionRecommendationList Action = "agent.recommendations"
@@ -222,6 +223,7 @@ func Operations() []Operation {
 		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
 		operation(ActionKeyList, "listKeys", ScopeAccountRead),
+		operation(ActionKeyCredentials, "getStorageCredentials", ScopeStorageRead),
 		operation(ActionAuditList, "listAuditLogs", ScopeAccountRead),
 		operation(ActionAgentStatus, "getAgentStatus", ScopeAccountRead),
 		operation(ActionRecommendationList, "listRecommendations", ScopeAccountRead),

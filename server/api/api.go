@@ -26,7 +26,9 @@ type Options struct {
 	BaseURL string
 	// ObjectsURL begins the URLs of objects if they have their own origin; "" means BaseURL.
 	ObjectsURL string
-	Log        *slog.Logger
+	// S3URL is the URL of the S3 endpoint, "" for none.
+	S3URL string
+	Log   *slog.Logger
 	// Answered is called after the response to every request; it may be nil.
 	Answered func(operation model.Action, status int, took time.Duration)
 	// Known is called for every request with a valid key; it may be nil.
@@ -50,7 +52,7 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 		opts.ObjectsURL = opts.BaseURL
 	}
 	router := newRouter(newGate(e, opts))
-	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, now: time.Now}
+	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, s3URL: opts.S3URL, now: time.Now}
 	v31, v30, err := documents(router.register(opts, h.routes()))
 	if err != nil {
 		return nil, err
@@ -83,5 +85,6 @@ type handlers struct {
 	engine     *engine.Engine
 	baseURL    string
 	objectsURL string
+	s3URL      string
 	now        func() time.Time
 }

@@ -97,7 +97,7 @@ func doors() []door {
 		},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},
-		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k"},
+		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
 			"/account/usage", "/account/limits", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
 		},

@@ -23,6 +23,15 @@ func newScopes(scopes []model.Scope) []string {
 	return convert(scopes, func(s model.Scope) string { return string(s) })
 }
 
+// NewStorageCredentials returns the wire form of a key's credentials for the S3 endpoint at a URL, "" for none.
+func NewStorageCredentials(id string, secret model.Secret, endpoint string) wire.StorageCredentials {
+	return wire.StorageCredentials{AccessKeyID: id, SecretAccessKey: secret.Reveal(), Endpoint: orAbsent(endpoint), Region: model.S3Region}
+}
+
+func (h *handlers) storageCredentials(_ context.Context, call *model.Call, _ *nothingInput) (wire.StorageCredentials, error) {
+	return NewStorageCredentials(call.Key.ID, h.engine.Access.OwnS3Secret(call), h.s3URL), nil
+}
+
 func (h *handlers) keyList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Key], error) {
 	page, err := h.engine.Access.KeyList(call, in.page())
 	return convertList(page, NewKey), err

@@ -64,6 +64,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/account/limits", model.ActionLimitsGet, one(h.limitsGet), ""},
 		{"GET", "/account/billing", model.ActionBillingGet, one(h.billingGet), ""},
 		{"GET", "/account/api-keys", model.ActionKeyList, list(h.keyList), ""},
+		{"GET", "/account/storage-credentials", model.ActionKeyCredentials, one(h.storageCredentials), ""},
 		{"GET", "/account/audit-logs", model.ActionAuditList, numbered(h.auditList), ""},
 		{"GET", "/agent/status", model.ActionAgentStatus, one(h.agentStatus), ""},
 		{"GET", "/agent/recommendations", model.ActionRecommendationList, list(h.recommendationList), ""},

@@ -78,6 +78,7 @@ GET /agent/status account:read
 GET /agent/recommendations account:read
 
 POST /databases/{id}/recovery/undo backup:restore
+GET /account/storage-credentials storage:read
 GET /buckets/{id} storage:read
 PATCH /buckets/{id} storage:update
 GET /buckets/{id}/objects/{key} storage:read

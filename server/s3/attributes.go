@@ -1,0 +1,126 @@
+package s3
+
+import (
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"holdfast/engine/model"
+	"holdfast/server/s3/sigv4"
+)
+
+const (
+	metaPrefix = "X-Amz-Meta-"
+	// maxMetadata is the maximum size of the user's metadata in bytes, maxHeader that of another stored header.
+	maxMetadata = 2 << 10
+	maxHeader   = 1 << 10
+	// defaultContentType is the type of objects without one.
+	defaultContentType = "binary/octet-stream"
+)
+
+// attributesOf reads the content type and the attributes that a request stores with an object.
+func attributesOf(h http.Header) (contentType string, a *model.Attributes, err error) {
+	a = &model.Attributes{}
+	for name, to := range storedHeaders(a) {
+		if *to = h.Get(name); !isStorable(*to, maxHeader) {
+			return "", nil, fail("InvalidArgument", "The header %s cannot be stored: it must be text of at most %d bytes", name, maxHeader)
+		}
+	}
+	a.ContentEncoding = withoutChunked(a.ContentEncoding)
+	size := 0
+	for name, values := range h {
+		name, ok := strings.CutPrefix(name, metaPrefix)
+		if !ok {
+			continue
+		}
+		value := strings.Join(values, ",")
+		if name == "" || !isStorable(value, maxMetadata) {
+			return "", nil, fail("InvalidArgument", "User metadata must have names, and values that are text in UTF-8")
+		}
+		if a.Metadata == nil {
+			a.Metadata = map[string]string{}
+		}
+		a.Metadata[strings.ToLower(name)] = value
+		size += len(name) + len(value)
+	}
+	if size > maxMetadata {
+		return "", nil, fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size of %d bytes", maxMetadata)
+	}
+	contentType = h.Get("Content-Type")
+	if !isStorable(contentType, maxHeader) {
+		return "", nil, fail("InvalidArgument", "The Content-Type cannot be stored")
+	}
+	if contentType == "" {
+		contentType = defaultContentType
+	}
+	return contentType, a, nil
+}
+
+// storedHeaders returns the headers that are stored with an object, and where.
+func storedHeaders(a *model.Attributes) map[string]*string {
+	return map[string]*string{
+		"Cache-Control": &a.CacheControl, "Content-Disposition": &a.ContentDisposition, "Content-Encoding": &a.ContentEncoding,
+		"Content-Language": &a.ContentLanguage, "Expires": &a.Expires,
+	}
+}
+
+func isStorable(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// withoutChunked removes aws-chunked, which describes the request, from a Content-Encoding.
+func withoutChunked(encoding string) string {
+	var kept []string
+	for part := range strings.SplitSeq(encoding, ",") {
+		if part = strings.TrimSpace(part); part != "" && !strings.EqualFold(part, "aws-chunked") {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, ",")
+}
+
+// describe sets the headers of an object.
+func describe(h http.Header, o model.Object, withChecksum bool) {
+	h.Set("Content-Type", o.ContentType)
+	h.Set("Etag", quoted(o.EntityTag()))
+	// Content that a browser could execute has no rights in this origin.
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	a := o.Attributes
+	if a == nil {
+		return
+	}
+	for name, from := range storedHeaders(a) {
+		if *from != "" {
+			h.Set(name, *from)
+		}
+	}
+	for name, value := range a.Metadata {
+		h["x-amz-meta-"+name] = []string{value} // clients expect lower case
+	}
+	if c := checksumOf(o); withChecksum && c.Value != "" {
+		h.Set(sigv4.HeaderOf(c.Algorithm), c.Value)
+		h.Set("X-Amz-Checksum-Type", checksumType(o))
+	}
+}
+
+// checksumOf returns the stored checksum of an object, zero if it has none.
+func checksumOf(o model.Object) sigv4.Checksum {
+	if o.Attributes == nil || o.Attributes.Checksum == "" {
+		return sigv4.Checksum{}
+	}
+	return sigv4.Checksum{Algorithm: o.Attributes.ChecksumAlgorithm, Value: o.Attributes.Checksum}
+}
+
+// checksumType returns whether the checksum is of the whole content or of the checksums of its parts.
+func checksumType(o model.Object) string {
+	if strings.Contains(o.Attributes.Checksum, "-") {
+		return composite
+	}
+	return fullObject
+}
+
+const (
+	composite  = "COMPOSITE"
+	fullObject = "FULL_OBJECT"
+)

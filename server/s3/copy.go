@@ -1,0 +1,159 @@
+package s3
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/server/s3/sigv4"
+)
+
+// copySource opens the object that a request copies, if its conditions hold. The caller closes it.
+func (q *request) copySource() (objects.Download, error) {
+	text := q.Request.Header.Get("X-Amz-Copy-Source")
+	path, version, versioned := strings.Cut(text, "?versionId=")
+	if versioned && version != "null" {
+		return objects.Download{}, fail("NotImplemented", "A header you provided implies functionality that is not implemented: a version in x-amz-copy-source")
+	}
+	path, err := url.PathUnescape(path)
+	name, key, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if err != nil || !ok || key == "" {
+		return objects.Download{}, fail("InvalidArgument", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	}
+	b, err := q.engine.Objects.BucketNamed(q.Call, name)
+	if err != nil {
+		return objects.Download{}, err
+	}
+	source, err := q.engine.Objects.ObjectOpen(q.Call, b.ID, key)
+	if err != nil {
+		return source, err
+	}
+	if !q.copyConditions(source.Object) {
+		source.Content.Close()
+		return source, failedCondition()
+	}
+	return source, nil
+}
+
+// copyConditions evaluates the conditions on the source of a copy. Those on the ETag take precedence over those on the
+// time.
+func (q *request) copyConditions(o model.Object) bool {
+	get := func(name string) string { return q.Request.Header.Get("X-Amz-Copy-Source-If-" + name) }
+	matches := func(list string) bool {
+		for tag := range strings.SplitSeq(list, ",") {
+			if tag = strings.Trim(strings.TrimSpace(tag), `"`); tag == "*" || tag == o.EntityTag() {
+				return true
+			}
+		}
+		return false
+	}
+	modified := o.LastModified.Truncate(time.Second)
+	if match := get("Match"); match != "" {
+		if !matches(match) {
+			return false
+		}
+	} else if since, err := http.ParseTime(get("Unmodified-Since")); err == nil && modified.After(since) {
+		return false
+	}
+	if none := get("None-Match"); none != "" {
+		return !matches(none)
+	}
+	since, err := http.ParseTime(get("Modified-Since"))
+	return err != nil || modified.After(since)
+}
+
+func (q *request) copyObject() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	if err := checkKey(q.key); err != nil {
+		return err
+	}
+	source, err := q.copySource()
+	if err != nil {
+		return err
+	}
+	defer source.Content.Close()
+	in := objects.Upload{Bucket: b.ID, Key: q.key, Length: source.SizeBytes}
+	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
+		return err
+	}
+	attributes, err := q.copiedAttributes(&in, source)
+	if err != nil {
+		return err
+	}
+	digest := md5.New()
+	in.Body = io.TeeReader(source.Content, digest)
+	in.Describe = func(o *model.Object) {
+		describeUpload(o, attributes, hex.EncodeToString(digest.Sum(nil)), sigv4.Checksum{})
+	}
+	stored, err := q.engine.Objects.ObjectUpload(q.Request.Context(), q.Call, in)
+	if err != nil {
+		return q.conditionError(in, err)
+	}
+	return writeXML(q.Exchange, copyResult{XMLName: xml.Name{Local: "CopyObjectResult"}, Xmlns: namespace, LastModified: timestamp(stored.LastModified), ETag: quoted(stored.EntityTag())})
+}
+
+type copyResult struct {
+	XMLName      xml.Name
+	Xmlns        string `xml:"xmlns,attr"`
+	LastModified string
+	ETag         string
+}
+
+// copiedAttributes sets the content type of a copy and returns its attributes: those of the source, or of the request.
+func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) (*model.Attributes, error) {
+	attributes := &model.Attributes{}
+	if source.Attributes != nil {
+		*attributes = *source.Attributes
+	}
+	sum := checksumOf(source.Object)
+	if strings.Contains(sum.Value, "-") {
+		sum = sigv4.Checksum{} // of the parts, which the copy does not have
+	}
+	switch directive := q.Request.Header.Get("X-Amz-Metadata-Directive"); directive {
+	case "", "COPY":
+		if source.Bucket == in.Bucket && source.Key == in.Key {
+			return nil, fail("InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.")
+		}
+		in.ContentType = source.ContentType
+	case "REPLACE":
+		var err error
+		if in.ContentType, attributes, err = attributesOf(q.Request.Header); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fail("InvalidArgument", "Unknown metadata directive.")
+	}
+	attributes.ChecksumAlgorithm, attributes.Checksum = sum.Algorithm, sum.Value
+	attributes.Parts, attributes.Upload = 0, ""
+	return attributes, nil
+}
+
+// copyRange returns the part of the source that a request copies.
+func (q *request) copyRange(source objects.Download) (io.Reader, int64, error) {
+	text := q.Request.Header.Get("X-Amz-Copy-Source-Range")
+	if text == "" {
+		return source.Content, source.SizeBytes, nil
+	}
+	bounds, ok := strings.CutPrefix(text, "bytes=")
+	first, last, dashed := strings.Cut(bounds, "-")
+	from, err1 := strconv.ParseInt(first, 10, 64)
+	to, err2 := strconv.ParseInt(last, 10, 64)
+	if !ok || !dashed || err1 != nil || err2 != nil || from < 0 || from > to {
+		return nil, 0, fail("InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
+	}
+	if to >= source.SizeBytes {
+		return nil, 0, fail("InvalidArgument", "Range specified is not valid for source object of size: %d", source.SizeBytes)
+	}
+	return io.NewSectionReader(source.Content, from, to-from+1), to - from + 1, nil
+}

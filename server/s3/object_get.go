@@ -1,0 +1,153 @@
+package s3
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"holdfast/engine/model"
+	"holdfast/server/content"
+)
+
+func (q *request) getObject() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	if err := checkKey(q.key); err != nil {
+		return err
+	}
+	object, err := q.engine.Objects.ObjectOpen(q.Call, b.ID, q.key)
+	if err != nil {
+		return err
+	}
+	defer object.Content.Close()
+	err = q.send(object.Object, object.Content)
+	if errors.Is(err, errStored) {
+		return q.engine.Objects.Unreadable(object.Object, err)
+	}
+	return err
+}
+
+func (q *request) headObject() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	if err := checkKey(q.key); err != nil {
+		return err
+	}
+	object, err := q.engine.Objects.ObjectGet(q.Call, b.ID, q.key)
+	if err != nil {
+		return err
+	}
+	return q.send(object.Object, unread{io.NewSectionReader(bytes.NewReader(nil), 0, object.SizeBytes)})
+}
+
+// unread is content of which only the size is needed.
+type unread struct{ *io.SectionReader }
+
+// Small implements content.Stored.
+func (unread) Small() []byte { return nil }
+
+// errStored means that stored bytes could not be read.
+var errStored = errors.New("stored bytes could not be read")
+
+// send serves an object with its headers, the request's conditions and range.
+func (q *request) send(o model.Object, stored content.Stored) error {
+	if part := q.query.Get("partNumber"); part != "" && (part != "1" || o.Attributes != nil && o.Attributes.Parts > 1) {
+		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: partNumber")
+	}
+	r := q.Request
+	if wanted := r.Header.Get("Range"); !oneRange.MatchString(wanted) {
+		r.Header.Del("Range") // as in S3, which has no answers of several parts
+	} else if stored.Size() == 0 {
+		return fail("InvalidRange", "The requested range is not satisfiable")
+	}
+	if r.Method == http.MethodGet {
+		r = content.LimitRanges(r)
+	}
+	whole := r.Header.Get("Range") == ""
+	describe(q.Header(), o, whole && strings.EqualFold(r.Header.Get("X-Amz-Checksum-Mode"), "ENABLED"))
+	if err := q.override(); err != nil {
+		return err
+	}
+	w := &sender{ResponseWriter: q.Exchange, encoding: q.Header().Get("Content-Encoding")}
+	q.Header().Del("Content-Encoding")
+	err := content.Send(w, r, o.LastModified, stored)
+	switch {
+	case errors.Is(err, content.ErrCutOff):
+		q.Call.Note("cut_off", "true")
+		_ = q.engine.Objects.Unreadable(o, err)
+		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
+	case err != nil:
+		return fmt.Errorf("%w: %w", errStored, err)
+	case w.refused == http.StatusPreconditionFailed:
+		return failedCondition()
+	case w.refused != 0:
+		return fail("InvalidRange", "The requested range is not satisfiable")
+	}
+	return nil
+}
+
+// oneRange matches the ranges that S3 serves; it ignores others.
+var oneRange = regexp.MustCompile(`^bytes=([0-9]+-[0-9]*|-[0-9]+)$`)
+
+// overrides are the parameters that replace headers of the response.
+func overrides() map[string]string {
+	return map[string]string{
+		"response-content-type": "Content-Type", "response-content-language": "Content-Language", "response-expires": "Expires",
+		"response-cache-control": "Cache-Control", "response-content-disposition": "Content-Disposition",
+		"response-content-encoding": "Content-Encoding",
+	}
+}
+
+func (q *request) override() error {
+	for parameter, header := range overrides() {
+		if value := q.query.Get(parameter); value != "" {
+			if !isStorable(value, maxHeader) {
+				return fail("InvalidArgument", "The parameter %s is not valid in a header", parameter)
+			}
+			q.Header().Set(header, value)
+		}
+	}
+	return nil
+}
+
+// sender keeps refusals of http.ServeContent from the client, so that they get a body in XML. It sets the
+// Content-Encoding late, because ServeContent omits the length of content that has one.
+type sender struct {
+	http.ResponseWriter
+	encoding string
+	refused  int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (s *sender) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		s.refused = status
+		for _, name := range []string{"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Language", "Content-Length", "Content-Range", "Etag", "Expires", "Last-Modified"} {
+			s.Header().Del(name)
+		}
+		return
+	}
+	if s.encoding != "" {
+		s.Header().Set("Content-Encoding", s.encoding)
+	}
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (s *sender) Write(p []byte) (int, error) {
+	if s.refused != 0 {
+		return len(p), nil
+	}
+	return s.ResponseWriter.Write(p)
+}
+
+// Unwrap implements the interface that http.ResponseController uses.
+func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -1,0 +1,115 @@
+package s3
+
+import (
+	"net/http"
+	"slices"
+
+	"holdfast/engine/model"
+)
+
+// handler serves a request that may perform the operation of its route.
+type handler func(q *request) error
+
+// level is what a request is about.
+type level int
+
+const (
+	service level = iota
+	bucket
+	object
+)
+
+// route is a row of the table: what a request must be like, the operation it performs, and its handler.
+type route struct {
+	method string
+	level  level
+	// query is the parameter that distinguishes the request, "" for none.
+	query     string
+	copies    bool // it has the header x-amz-copy-source
+	operation model.Operation
+	serve     handler
+}
+
+// routes returns the table of the protocol's operations.
+func routes() []route {
+	read := func(a model.Action) model.Operation { return model.OperationFor(a) }
+	upload := func(a model.Action) model.Operation {
+		return model.Operation{Action: a, Scope: model.ScopeStorageCreate}
+	}
+	copying := func(a model.Action) model.Operation {
+		op := upload(a)
+		op.Others = []model.Also{{Act: model.ActionObjectGet}}
+		return op
+	}
+	return []route{
+		{http.MethodGet, service, "", false, read(model.ActionBucketList), (*request).listBuckets},
+
+		{http.MethodPut, bucket, "", false, read(model.ActionBucketCreate), (*request).createBucket},
+		{http.MethodHead, bucket, "", false, read(model.ActionBucketGet), (*request).headBucket},
+		{http.MethodDelete, bucket, "", false, read(model.ActionBucketDelete), (*request).deleteBucket},
+		{http.MethodGet, bucket, "location", false, read(model.ActionBucketGet), (*request).bucketLocation},
+		{http.MethodGet, bucket, "versioning", false, read(model.ActionBucketGet), (*request).bucketVersioning},
+		{http.MethodGet, bucket, "uploads", false, read(model.ActionObjectList), (*request).listUploads},
+		{http.MethodGet, bucket, "", false, read(model.ActionObjectList), (*request).listObjects},
+		{http.MethodPost, bucket, "delete", false, read(model.ActionObjectDelete), (*request).deleteObjects},
+
+		{http.MethodGet, object, "uploadId", false, read(model.ActionObjectList), (*request).listParts},
+		{http.MethodGet, object, "", false, read(model.ActionObjectGet), (*request).getObject},
+		{http.MethodHead, object, "", false, read(model.ActionObjectGet), (*request).headObject},
+		{http.MethodPut, object, "uploadId", false, upload(model.ActionUploadAppend), (*request).uploadPart},
+		{http.MethodPut, object, "uploadId", true, copying(model.ActionUploadAppend), (*request).copyPart},
+		{http.MethodPut, object, "", false, read(model.ActionObjectUpload), (*request).putObject},
+		{http.MethodPut, object, "", true, copying(model.ActionObjectUpload), (*request).copyObject},
+		{http.MethodPost, object, "uploads", false, upload(model.ActionUploadCreate), (*request).createMultipart},
+		{http.MethodPost, object, "uploadId", false, read(model.ActionObjectUpload), (*request).completeMultipart},
+		{http.MethodDelete, object, "uploadId", false, upload(model.ActionUploadDelete), (*request).abortMultipart},
+		{http.MethodDelete, object, "", false, read(model.ActionObjectDelete), (*request).deleteObject},
+	}
+}
+
+// subresources are the parameters that make a request another operation.
+func subresources() []string {
+	return []string{
+		"accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
+		"legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataTable", "metrics", "notification",
+		"object-lock", "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "renameObject", "replication",
+		"requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId", "uploads",
+		"versionId", "versioning", "versions", "website",
+	}
+}
+
+// routeOf returns the route of a request.
+func routeOf(r *http.Request, q *request) route {
+	at := service
+	if q.bucket != "" {
+		at = bucket
+	}
+	if q.key != "" {
+		at = object
+	}
+	subresource := ""
+	for _, name := range subresources() {
+		if !q.query.Has(name) || name == "versionId" && q.query.Get(name) == "null" {
+			continue
+		}
+		subresource = name
+	}
+	_, copies := r.Header["X-Amz-Copy-Source"]
+	all := routes()
+	i := slices.IndexFunc(all, func(o route) bool {
+		return o.method == r.Method && o.level == at && o.query == subresource && o.copies == copies
+	})
+	if i >= 0 {
+		return all[i]
+	}
+	code := "NotImplemented"
+	if subresource == "" {
+		code = "MethodNotAllowed"
+	}
+	return route{operation: model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}, serve: func(*request) error {
+		if code == "MethodNotAllowed" {
+			return fail(code, "The specified method is not allowed against this resource.")
+		}
+		return fail(code, "A parameter you provided implies functionality that is not implemented: %s", subresource)
+	}}
+}

@@ -1,0 +1,231 @@
+package s3
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/engine"
+	"holdfast/engine/access"
+	"holdfast/engine/model"
+	"holdfast/server/gate"
+	"holdfast/server/s3/sigv4"
+)
+
+// maxXML is the maximum size of an XML body in bytes: the names of 1000 long keys fit.
+const maxXML = 4 << 20
+
+// Options are the options of a Server.
+type Options struct {
+	// URL is the URL by which clients reach the endpoint. A bucket's name in front of its host is the virtual host of
+	// that bucket.
+	URL string
+	Log *slog.Logger
+	// Answered is called after the response to every request; it may be nil.
+	Answered func(operation model.Action, status int, took time.Duration)
+	// Known is called for every request with a valid key; it may be nil.
+	Known func(r *http.Request)
+}
+
+// Server serves the S3 protocol. It must receive paths as the client sent them.
+type Server struct {
+	engine *engine.Engine
+	gate   *gate.Gate
+	host   string // in lower case, without a port; "" if buckets have no hosts
+}
+
+// New returns the handler of the endpoint.
+func New(e *engine.Engine, opts Options) *Server {
+	s := &Server{engine: e, host: virtualHost(opts.URL)}
+	s.gate = &gate.Gate{
+		Engine: e, Log: opts.Log, Header: http.Header{"Server": {"holdfast"}, "X-Content-Type-Options": {"nosniff"}},
+		Authenticate: s.authenticate, WriteError: writeError, Answered: opts.Answered, Known: opts.Known,
+	}
+	return s
+}
+
+// virtualHost returns the host that may follow a bucket's name. An address has none.
+func virtualHost(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || net.ParseIP(u.Hostname()) != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// Serves reports whether a request with that Host is for the endpoint or the virtual host of a bucket.
+func (s *Server) Serves(host string) bool {
+	name := hostName(host)
+	return s.host != "" && (name == s.host || strings.HasSuffix(name, "."+s.host))
+}
+
+// hostName returns a Host without its port, in lower case.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(host)
+}
+
+// request is a request of the protocol.
+type request struct {
+	*gate.Exchange
+	engine      *engine.Engine
+	bucket, key string
+	query       url.Values
+	signature   *sigv4.Request // once authenticated
+	begun       bool           // the response's document has begun
+}
+
+type requestKey struct{}
+
+// requestOf returns the request of an exchange.
+func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(requestKey{}).(*request) }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{engine: s.engine, query: parseQuery(r.URL.RawQuery)}
+	q.bucket, q.key = s.target(r)
+	route := routeOf(r, q)
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+	s.gate.Handler(route.operation, func(x *gate.Exchange) error {
+		q.Exchange = x
+		if err := refuseHeaders(x); err != nil {
+			return err
+		}
+		return refused(route.serve(q))
+	}).ServeHTTP(w, r)
+}
+
+// target returns the bucket and the key that a request names, "" for none.
+func (s *Server) target(r *http.Request) (bucket, key string) {
+	path := strings.TrimPrefix(r.URL.Path, "/")
+	if bucket, ok := strings.CutSuffix(hostName(r.Host), "."+s.host); ok && s.host != "" {
+		return bucket, path
+	}
+	bucket, key, _ = strings.Cut(path, "/")
+	return bucket, key
+}
+
+// parseQuery decodes a query, in which + stands for itself. Package sigv4 refuses malformed ones.
+func parseQuery(raw string) url.Values {
+	values, _ := url.ParseQuery(strings.ReplaceAll(raw, "+", "%2B"))
+	return values
+}
+
+// authenticate verifies the signature of a request.
+func (s *Server) authenticate(x *gate.Exchange) error {
+	x.Header()["X-Amz-Request-Id"] = []string{x.Call.RequestID}
+	q := requestOf(x)
+	signature, err := sigv4.Parse(x.Request)
+	if err != nil {
+		return refused(err)
+	}
+	err = s.engine.Access.AuthenticateSigned(x.Call, signature.AccessKey, func(secret string) error {
+		return refused(signature.Verify(secret, model.S3Region, s.engine.Core.Clock()))
+	})
+	if errors.Is(err, access.ErrNoAccessKey) {
+		return fail("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.")
+	}
+	q.signature = signature
+	return err
+}
+
+// refuseHeaders refuses headers whose neglect would betray the client.
+func refuseHeaders(x *gate.Exchange) error {
+	for name, values := range x.Request.Header {
+		value := values[0]
+		switch {
+		case name == "X-Amz-Acl":
+			if !slices.Contains([]string{"private", "bucket-owner-full-control", "bucket-owner-read"}, value) {
+				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s: %s. Access is granted to keys, not by ACLs.", name, value)
+			}
+		case name == "X-Amz-Storage-Class":
+			if value != "STANDARD" {
+				return fail("InvalidStorageClass", "The storage class you specified is not valid: there is only STANDARD")
+			}
+		case name == "X-Amz-Expected-Bucket-Owner", name == "X-Amz-Source-Expected-Bucket-Owner":
+			if value != x.Call.Organization {
+				return fail("AccessDenied", "Access Denied.")
+			}
+		case strings.HasPrefix(name, "X-Amz-Grant-"), strings.HasPrefix(name, "X-Amz-Server-Side-Encryption"),
+			strings.HasPrefix(name, "X-Amz-Copy-Source-Server-Side-Encryption"), strings.HasPrefix(name, "X-Amz-Object-Lock-"),
+			name == "X-Amz-Tagging", name == "X-Amz-Website-Redirect-Location", name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes",
+			name == "X-Amz-If-Match-Initiated-Time", name == "X-Amz-Mp-Object-Size":
+			return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s", name)
+		case name == "X-Amz-Object-Ownership":
+			if value != "BucketOwnerEnforced" {
+				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s: %s", name, value)
+			}
+		case name == "X-Amz-Bucket-Object-Lock-Enabled":
+			if value != "false" {
+				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+// findBucket returns the request's bucket.
+func (q *request) findBucket() (model.Bucket, error) {
+	return q.engine.Objects.BucketNamed(q.Call, q.bucket)
+}
+
+// payload returns the body of the request, verified at its end.
+func (q *request) payload(withMD5 bool, of sigv4.Of) (*payload, error) {
+	if q.Request.ContentLength < 0 && q.Request.Header.Get("X-Amz-Decoded-Content-Length") == "" {
+		return nil, fail("MissingContentLength", "You must provide the Content-Length HTTP header.")
+	}
+	body := io.Reader(http.NoBody)
+	if q.Request.Body != nil && q.Request.Body != http.NoBody {
+		body = q.StreamBody()
+	}
+	b, err := q.signature.Body(body, withMD5, of)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return &payload{b}, nil
+}
+
+// payload is a sigv4.Body whose refusals are failures.
+type payload struct{ *sigv4.Body }
+
+// Read implements io.Reader.
+func (p *payload) Read(b []byte) (int, error) {
+	n, err := p.Body.Read(b)
+	return n, refused(err)
+}
+
+// readXML reads the body into a document. It returns false if the body is empty.
+func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
+	body, err := q.payload(false, of)
+	if err != nil {
+		return false, err
+	}
+	text, err := io.ReadAll(io.LimitReader(body, maxXML+1))
+	if err != nil {
+		return false, err
+	}
+	if len(text) > maxXML {
+		return false, fail("EntityTooLarge", "The XML you provided has more than %d bytes", maxXML)
+	}
+	if len(text) == 0 {
+		return false, nil
+	}
+	if err := xml.Unmarshal(text, document); err != nil {
+		return false, malformedXML()
+	}
+	return true, nil
+}
+
+func malformedXML() error {
+	return fail("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema")
+}

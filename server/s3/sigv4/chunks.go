@@ -1,0 +1,221 @@
+package sigv4
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxLine is the longest line between chunks, in bytes.
+	maxLine = 4 << 10
+	// maxTrailers is the maximum number of trailing headers.
+	maxTrailers = 8
+	// emptyHash is the SHA-256 of nothing.
+	emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+// chunks decodes a payload that is sent in chunks (aws-chunked). It verifies the signature of each chunk and of the
+// trailer, each of which covers the one before it.
+type chunks struct {
+	request *Request
+	in      *bufio.Reader
+	signed  bool
+	trails  bool   // there is a trailer
+	last    string // the signature before the current chunk's
+	left    int64  // bytes of the current chunk
+	open    bool   // the current chunk has not ended
+	chunk   string // its signature
+	digest  hash.Hash
+	ended   bool
+	trailer map[string]string // after the end
+}
+
+func (q *Request) newChunks(source io.Reader) *chunks {
+	return &chunks{
+		request: q, in: bufio.NewReaderSize(source, maxLine), signed: q.payload != unsignedTrailer,
+		trails: q.payload != signedChunks, last: q.signature, digest: sha256.New(), trailer: map[string]string{},
+	}
+}
+
+// Read implements io.Reader.
+func (c *chunks) Read(p []byte) (int, error) {
+	for c.left == 0 {
+		if c.ended {
+			return 0, io.EOF
+		}
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.in.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	if c.signed {
+		c.digest.Write(p[:n])
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, cutOff(err)
+}
+
+// cutOff returns the error for a body that ends early.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return refuse("IncompleteBody", "The request body terminated unexpectedly")
+	}
+	return err
+}
+
+// next ends the current chunk, if any, and begins the next one, or ends the payload.
+func (c *chunks) next() error {
+	if c.open {
+		if err := c.expectLine(); err != nil {
+			return err
+		}
+		if err := c.endChunk(); err != nil {
+			return err
+		}
+	}
+	if err := c.beginChunk(); err != nil {
+		return err
+	}
+	if c.left > 0 {
+		return nil
+	}
+	if err := c.endChunk(); err != nil {
+		return err
+	}
+	if err := c.readTrailer(); err != nil {
+		return err
+	}
+	c.ended = true
+	_, err := c.in.ReadByte()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil {
+		err = badChunk()
+	}
+	return err
+}
+
+func badChunk() error {
+	return refuse("InvalidRequest", "The body is not well-formed aws-chunked")
+}
+
+// beginChunk reads the head of a chunk: SIZE, or SIZE;chunk-signature=SIGNATURE.
+func (c *chunks) beginChunk() error {
+	line, err := c.line()
+	if err != nil {
+		return err
+	}
+	text, signature, signed := strings.Cut(line, ";chunk-signature=")
+	size, err := strconv.ParseUint(text, 16, 62)
+	if err != nil || signed != c.signed || signed && !isHash(signature) || strings.HasPrefix(text, "+") {
+		return badChunk()
+	}
+	c.left, c.open, c.chunk = int64(size), true, signature
+	c.digest.Reset()
+	return nil
+}
+
+// endChunk verifies the signature of a chunk that was read.
+func (c *chunks) endChunk() error {
+	c.open = false
+	if !c.signed {
+		return nil
+	}
+	return c.verify(algorithm+"-PAYLOAD", emptyHash+"\n"+hex.EncodeToString(c.digest.Sum(nil)), c.chunk)
+}
+
+// verify checks the next signature of the chain.
+func (c *chunks) verify(kind, hashes, signature string) error {
+	q := c.request
+	text := strings.Join([]string{kind, q.at.Format(timeFormat), q.scope(), c.last, hashes}, "\n")
+	if !sameHash(q.sign(text), signature) {
+		return refuse("SignatureDoesNotMatch", "The signature of a chunk does not match: the body was changed on its way")
+	}
+	c.last = signature
+	return nil
+}
+
+const trailerSignature = "x-amz-trailer-signature"
+
+// readTrailer reads what follows the last chunk, up to an empty line.
+func (c *chunks) readTrailer() error {
+	var canonical strings.Builder
+	signature := ""
+	for range maxTrailers {
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		if line == "" && c.signed && c.trails && signature == "" {
+			continue // minio-go sends an empty line before the signature
+		}
+		if line == "" {
+			return c.endTrailer(canonical.String(), signature)
+		}
+		name, value, ok := strings.Cut(line, ":")
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if _, twice := c.trailer[name]; !ok || !c.trails || twice || signature != "" {
+			return badTrailer()
+		}
+		if name == trailerSignature {
+			signature = value
+			continue
+		}
+		if !strings.EqualFold(name, c.request.http.Header.Get("X-Amz-Trailer")) {
+			return badTrailer()
+		}
+		c.trailer[name] = value
+		canonical.WriteString(name + ":" + value + "\n")
+	}
+	return badTrailer()
+}
+
+func badTrailer() error {
+	return refuse("MalformedTrailerError", "The request contained trailing data that was not well-formed or did not conform to our published schema.")
+}
+
+func (c *chunks) endTrailer(canonical, signature string) error {
+	if !c.signed || !c.trails {
+		if signature != "" {
+			return badTrailer()
+		}
+		return nil
+	}
+	if !isHash(signature) {
+		return badTrailer()
+	}
+	return c.verify(algorithm+"-TRAILER", hashOf(canonical), signature)
+}
+
+// line reads a line that ends with CRLF or, as minio-go's trailers do, with LF. The last line may be missing.
+func (c *chunks) line() (string, error) {
+	text, err := c.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return "", badChunk()
+	case errors.Is(err, io.EOF) && len(text) == 0 && c.left == 0 && !c.open && c.trails:
+		return "", nil // some clients end a trailer without an empty line
+	case err != nil:
+		return "", cutOff(err)
+	}
+	return strings.TrimSuffix(string(text[:len(text)-1]), "\r"), nil
+}
+
+// expectLine reads the end of a chunk's bytes.
+func (c *chunks) expectLine() error {
+	line, err := c.line()
+	if err == nil && line != "" {
+		err = badChunk()
+	}
+	return err
+}

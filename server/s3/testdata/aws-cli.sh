@@ -1,0 +1,12 @@
+aws s3 mb s3://files
+aws s3 cp small s3://files/a/small
+aws s3 cp big s3://files/big --no-progress
+aws s3 cp s3://files/big - | cmp - big
+aws s3 sync tree s3://files/tree --no-progress
+aws s3 sync s3://files/tree down --no-progress
+diff -r tree down
+aws s3 cp s3://files/big s3://files/copy --no-progress
+aws s3 cp s3://files/copy - | cmp - big
+[ "$(aws s3 ls s3://files --recursive | wc -l)" = 53 ]
+! aws s3api put-object --bucket files --key big --body small --if-none-match '*'
+aws s3 rb s3://files --force >/dev/null
