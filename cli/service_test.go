@@ -79,7 +79,7 @@ func TestExampleConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := regexp.MustCompile(`(?m)^# ([a-z_]+ = |\[)`).ReplaceAllString(string(text), "$1")
+	settings := regexp.MustCompile(`(?m)^# ([a-z0-9_]+ = |\[)`).ReplaceAllString(string(text), "$1")
 	file := filepath.Join(t.TempDir(), "holdfast.toml")
 	if err := os.WriteFile(file, []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestExampleConfig(t *testing.T) {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 	help, _, _ := m.run("", "serve", "--help")
-	for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)(.*)$`).FindAllStringSubmatch(help, -1) {
+	for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)(.*)$`).FindAllStringSubmatch(help, -1) {
 		name, usage := strings.ReplaceAll(flag[1], "-", "_"), flag[2]
 		switch name {
 		case "help", "config", "data_dir", "user", "no_first_key": // set by the unit, or useless in the file
