@@ -2,8 +2,10 @@ package s3
 
 import (
 	"crypto/md5"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
+	"hash"
 	"io"
 	"net/http"
 	"net/url"
@@ -91,16 +93,31 @@ func (q *request) copyObject() error {
 	if err != nil {
 		return err
 	}
-	digest := md5.New()
+	digest, sum := md5.New(), hash.Hash(nil)
 	in.Body = io.TeeReader(source.Content, digest)
+	algorithm := strings.ToUpper(q.Request.Header.Get("X-Amz-Checksum-Algorithm"))
+	if algorithm != "" {
+		if sum = sigv4.NewHash(algorithm); sum == nil {
+			return fail("InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [%s]", strings.Join(sigv4.Algorithms(), ", "))
+		}
+		in.Body = io.TeeReader(in.Body, sum)
+	}
 	in.Describe = func(o *model.Object) {
-		describeUpload(o, attributes, hex.EncodeToString(digest.Sum(nil)), sigv4.Checksum{})
+		c := sigv4.Checksum{}
+		if sum != nil {
+			c = sigv4.Checksum{Algorithm: algorithm, Value: base64.StdEncoding.EncodeToString(sum.Sum(nil))}
+		}
+		describeUpload(o, attributes, hex.EncodeToString(digest.Sum(nil)), c)
 	}
 	stored, err := q.engine.Objects.ObjectUpload(q.Request.Context(), q.Call, in)
 	if err != nil {
 		return q.conditionError(in, err)
 	}
-	return writeXML(q.Exchange, copyResult{XMLName: xml.Name{Local: "CopyObjectResult"}, Xmlns: namespace, LastModified: timestamp(stored.LastModified), ETag: quoted(stored.EntityTag())})
+	c := checksumOf(stored.Object)
+	return writeXML(q.Exchange, copyResult{
+		XMLName: xml.Name{Local: "CopyObjectResult"}, Xmlns: namespace, LastModified: timestamp(stored.LastModified),
+		ETag: quoted(stored.EntityTag()), checksums: checksumsOf(c.Algorithm, c.Value),
+	})
 }
 
 type copyResult struct {
@@ -108,6 +125,7 @@ type copyResult struct {
 	Xmlns        string `xml:"xmlns,attr"`
 	LastModified string
 	ETag         string
+	checksums
 }
 
 // copiedAttributes sets the content type of a copy and returns its attributes: those of the source, or of the request.

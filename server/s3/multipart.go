@@ -185,7 +185,7 @@ func (q *request) copyPart() error {
 	if err != nil {
 		return err
 	}
-	return writeXML(q.Exchange, copyResult{XMLName: xml.Name{Local: "CopyPartResult"}, Xmlns: namespace, LastModified: timestamp(p.At), ETag: quoted(p.MD5)})
+	return writeXML(q.Exchange, copyResult{XMLName: xml.Name{Local: "CopyPartResult"}, Xmlns: namespace, LastModified: timestamp(p.At), ETag: quoted(p.MD5), checksums: checksumsOf(m.Attributes.ChecksumAlgorithm, p.Checksum)})
 }
 
 // checksums are the elements with checksums that XML documents have.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"holdfast/engine/model"
@@ -63,7 +64,7 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: partNumber")
 	}
 	r := q.Request
-	if wanted := r.Header.Get("Range"); !oneRange.MatchString(wanted) {
+	if wanted := r.Header.Get("Range"); !isOneRange(wanted) {
 		r.Header.Del("Range") // as in S3, which has no answers of several parts
 	} else if stored.Size() == 0 {
 		return fail("InvalidRange", "The requested range is not satisfiable")
@@ -94,8 +95,18 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 	return nil
 }
 
-// oneRange matches the ranges that S3 serves; it ignores others.
-var oneRange = regexp.MustCompile(`^bytes=([0-9]+-[0-9]*|-[0-9]+)$`)
+// isOneRange reports whether a Range is one that S3 serves; it ignores others.
+func isOneRange(text string) bool {
+	match := oneRange.FindStringSubmatch(text)
+	if match == nil {
+		return false
+	}
+	first, err1 := strconv.ParseUint(match[1], 10, 64)
+	last, err2 := strconv.ParseUint(match[2], 10, 64)
+	return err1 != nil || err2 != nil || first <= last
+}
+
+var oneRange = regexp.MustCompile(`^bytes=(?:([0-9]+)-([0-9]*)|-[0-9]+)$`)
 
 // overrides are the parameters that replace headers of the response.
 func overrides() map[string]string {
