@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
 )
 
@@ -203,5 +204,26 @@ func TestBucketNames(t *testing.T) {
 	object := w.put(t, public.ID, "a b/c", "x")
 	if object.PublicURL == nil || *object.PublicURL != *public.PublicURL+"a%20b/c" || !strings.HasPrefix(text(object.DownloadURL), w.server.URL+"/objects/") {
 		t.Errorf("public_url %v, download_url %s", object.PublicURL, text(object.DownloadURL))
+	}
+}
+
+// TestMetadata shows what a client of the S3 protocol has stored with an object.
+func TestMetadata(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "photos")
+	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization, Operation: model.OperationFor(model.ActionObjectUpload)}
+	_, err := w.engine.Objects.ObjectUpload(t.Context(), call, objects.Upload{
+		Bucket: bucket.ID, Key: "cat", ContentType: "image/png", Body: strings.NewReader("cat"), Length: 3,
+		Describe: func(o *model.Object) { o.Attributes = &model.Attributes{Metadata: map[string]string{"owner": "ann"}} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.put(t, bucket.ID, "dog", "dog")
+	for key, want := range map[string]string{"cat": "ann", "dog": ""} {
+		o := get[wire.Object](t, w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects/" + key, key: w.org.full}))
+		if o.Metadata == nil || o.Metadata["owner"] != want {
+			t.Errorf("the metadata of %s are %v", key, o.Metadata)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
@@ -30,7 +31,10 @@ func (h *handlers) newObject(o objects.ObjectView) wire.Object {
 	view := wire.Object{
 		Key: o.Key, SizeBytes: o.SizeBytes, ContentType: o.ContentType, ETag: `"` + o.Version + `"`,
 		ChecksumCRC32C: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, o.CRC32C)),
-		ChecksumSHA256: orAbsent(o.ChecksumSHA256), LastModified: utc(o.LastModified),
+		ChecksumSHA256: orAbsent(o.ChecksumSHA256), LastModified: utc(o.LastModified), Metadata: map[string]string{},
+	}
+	if o.Attributes != nil {
+		maps.Copy(view.Metadata, o.Attributes.Metadata)
 	}
 	if o.DownloadPath != "" {
 		url := h.objectsURL + o.DownloadPath

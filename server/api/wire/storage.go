@@ -39,21 +39,22 @@ type Bucket struct {
 
 // Object is an object's record.
 type Object struct {
-	Key            string    `json:"key"`
-	SizeBytes      int64     `json:"size_bytes"`
-	ContentType    string    `json:"content_type"`
-	ETag           string    `json:"etag" doc:"Names this version of the object."`
-	ChecksumCRC32C string    `json:"checksum_crc32c" doc:"Base64 of the big-endian CRC-32C."`
-	ChecksumSHA256 *string   `json:"checksum_sha256" doc:"Base64; null unless the uploader sent it."`
-	LastModified   time.Time `json:"last_modified"`
-	DownloadURL    *string   `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
-	PublicURL      *string   `json:"public_url" doc:"Works as long as the bucket is public."`
+	Key            string            `json:"key"`
+	SizeBytes      int64             `json:"size_bytes"`
+	ContentType    string            `json:"content_type"`
+	ETag           string            `json:"etag" doc:"Names this version of the object."`
+	ChecksumCRC32C string            `json:"checksum_crc32c" doc:"Base64 of the big-endian CRC-32C."`
+	ChecksumSHA256 *string           `json:"checksum_sha256" doc:"Base64; null unless the uploader sent it."`
+	LastModified   time.Time         `json:"last_modified"`
+	Metadata       map[string]string `json:"metadata" doc:"What a client of the S3 protocol has stored with the object, by name; empty for other objects."`
+	DownloadURL    *string           `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
+	PublicURL      *string           `json:"public_url" doc:"Works as long as the bucket is public."`
 }
 
 // CreateBucket is a request to create a bucket.
 type CreateBucket struct {
 	Project string `json:"project" maxLength:"64" doc:"Id of the project."`
-	Name    string `json:"name" doc:"3 to 63 lower-case letters, digits, dots and hyphens. Unique in its project."`
+	Name    string `json:"name" doc:"3 to 63 lower-case letters, digits, dots and hyphens. Unique in the organization."`
 	Public  *bool  `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; false when left out."`
 }
 
