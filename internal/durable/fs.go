@@ -26,7 +26,8 @@ type FS interface {
 	OpenDir(path string) (Handle, error)  // to be synced
 	OpenFile(path string) (Handle, error) // to be synced
 	Rename(from, to string) error
-	Link(from, to string) error // gives a file a second name
+	RenameNew(from, to string) error // fails with fs.ErrExist if to exists
+	Link(from, to string) error      // gives a file a second name
 	Truncate(path string, size int64) error
 	Remove(path string) error // a file or an empty directory
 }

@@ -169,6 +169,14 @@ func (f *FS) Rename(from, to string) error {
 	return f.OS.Rename(from, to)
 }
 
+// RenameNew implements durable.FS.
+func (f *FS) RenameNew(from, to string) error {
+	if err := f.try("rename", from); err != nil {
+		return err
+	}
+	return f.OS.RenameNew(from, to)
+}
+
 // Link implements durable.FS.
 func (f *FS) Link(from, to string) error {
 	if err := f.try("link", from); err != nil {
