@@ -52,6 +52,9 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal/xlog/xlogtest":                     {"backup/wal/xlog"},
 		"holdfast/blobstore":                                    {"internal/durable"},
 		"holdfast/internal/durable/faultfs":                     {"internal/durable"},
+		"holdfast/engine/postgres/internal/packbundle":          {},
+		"holdfast/internal/objectstore":                         {"internal/durable"},
+		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},
 	}
 }
 
@@ -59,11 +62,12 @@ func allowed() map[string][]string {
 func owners() map[string]string {
 	return map[string]string{
 		"go.etcd.io/bbolt":                           "holdfast/engine/meta",
-		"github.com/fergusstrange/embedded-postgres": "holdfast/engine/postgres/binaries",
+		"github.com/fergusstrange/embedded-postgres": "holdfast/engine/postgres",
 		"github.com/danielgtaylor/huma/v2":           "holdfast/server/api",
 		"github.com/julienschmidt/httprouter":        "holdfast/server/api",
 		"github.com/spf13/cobra":                     "holdfast/cli",
 		"github.com/prometheus":                      "holdfast/server/metrics",
+		"github.com/minio/minio-go/v7":               "holdfast/internal/objectstore",
 	}
 }
 
