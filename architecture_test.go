@@ -55,6 +55,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/postgres/internal/packbundle":          {},
 		"holdfast/internal/objectstore":                         {"internal/durable"},
 		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},
+		"holdfast/engine/offsite/stream":                        {"internal/objectstore", "internal/sealed"},
 	}
 }
 

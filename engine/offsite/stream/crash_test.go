@@ -1,0 +1,490 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"holdfast/internal/objectstore"
+)
+
+// TestEveryCallFails: whatever call of the store fails or loses its answer, the
+// Writer goes on by itself and everything arrives once.
+func TestEveryCallFails(t *testing.T) {
+	for _, kind := range []fault{fails, loses} {
+		for n, done := 1, false; !done; n++ {
+			synctest.Test(t, func(t *testing.T) {
+				store := &flaky{Store: directory(t)}
+				r := repository(t, store, ring(t))
+				h := claim(t, r, "one", false)
+				calls := 0
+				store.set(func(call int, _, _ string) fault {
+					calls = call
+					if call == n {
+						return kind
+					}
+					return none
+				})
+				w := open(t, h, Options{}, &script{owner: "idle"})
+				s := &script{owner: "a"}
+				defer kill(w)
+				writeSome(t, w, s)
+				store.set(nil)
+				if seen := texts(t, r, nil, time.Time{}); seen["a"] != 4 {
+					t.Errorf("call %d: a reader sees %v", n, seen)
+				}
+				if done = calls < n; done && n < 8 {
+					t.Errorf("only %d calls", calls)
+				}
+				if w.Err() != nil {
+					t.Fatalf("call %d: %v", n, w.Err())
+				}
+				_, c := find(t, r, time.Time{})
+				if got := catalog(t, r, c); len(got) != 3 {
+					t.Errorf("call %d: the catalog has %v", n, got)
+				}
+			})
+		}
+	}
+}
+
+// writeSome stores three files, log objects and a checkpoint.
+func writeSome(t *testing.T, w *Writer, s *script) {
+	t.Helper()
+	w.Add(s)
+	for range 3 {
+		s.add(w, 100)
+		flush(t, w)
+	}
+	checkpoint(t, w, storeEntries(t, w, 3))
+	s.add(w, 100)
+	flush(t, w)
+	if s.acknowledged() != 4 {
+		t.Errorf("%d of 4 frames are acknowledged", s.acknowledged())
+	}
+}
+
+// TestCrashAtEveryCreate: the process dies at the n-th creation, before or after it
+// took effect; the next start sees a prefix that has everything acknowledged, and a
+// late request that was under way does no harm.
+func TestCrashAtEveryCreate(t *testing.T) {
+	for _, kind := range []fault{fails, loses, hangs} {
+		for n, done := 1, false; !done; n++ {
+			synctest.Test(t, func(t *testing.T) {
+				store := &flaky{Store: directory(t)}
+				r := repository(t, store, ring(t))
+				h := claim(t, r, "one", false)
+				crash, ctx := make(chan struct{}), t.Context()
+				creates := 0
+				store.set(func(_ int, act, _ string) fault {
+					if act != "create" {
+						return none
+					}
+					if creates++; creates == n {
+						close(crash)
+					}
+					if creates >= n {
+						return kind
+					}
+					return none
+				})
+				a, b := &script{owner: "a"}, &script{owner: "b"}
+				w := open(t, h, Options{MaxBackOff: time.Hour}, a, b)
+				go func() { <-crash; w.cancel(errors.New("killed")) }()
+				write := func() error {
+					for i := range 6 {
+						a.add(w, 100)
+						b.add(w, 3000)
+						if _, err := w.Flush(ctx); err != nil {
+							return err
+						}
+						if i == 3 {
+							ref, err := w.Store(ctx, bytes.NewReader([]byte("file")))
+							if err != nil {
+								return err
+							}
+							if _, err := w.Checkpoint(ctx, func(context.Context) ([]Entry, error) { return []Entry{{Name: "x", Ref: ref}}, nil }); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				}
+				done = write() == nil
+				kill(w)
+				if done {
+					close(crash)
+				}
+				store.set(nil)
+				next := open(t, claim(t, r, "one", false), Options{})
+				defer kill(next)
+				seen := texts(t, r, nil, time.Time{})
+				for _, s := range []*script{a, b} {
+					if seen[s.owner] < s.acknowledged() || seen[s.owner] > len(s.frames) {
+						t.Errorf("creation %d: of %s %d frames are acknowledged, a reader sees %d", n, s.owner, s.acknowledged(), seen[s.owner])
+					}
+				}
+				rest := a.rewind(seen["a"])
+				writeRest(t, next, rest)
+				if all := texts(t, r, nil, time.Time{}); all["a"] != len(a.frames) {
+					t.Errorf("creation %d: after the next start a reader sees %v", n, all)
+				}
+			})
+		}
+	}
+}
+
+func writeRest(t *testing.T, w *Writer, s *script) {
+	t.Helper()
+	w.Add(s)
+	flush(t, w)
+}
+
+// TestOutage: a store that is away for a week costs nothing but the week.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: directory(t)}
+		r := repository(t, store, ring(t))
+		h := claim(t, r, "one", false)
+		s := &script{owner: "a"}
+		w := open(t, h, Options{}, s)
+		s.add(w, 100)
+		flush(t, w)
+		store.set(func(int, string, string) fault { return fails })
+		began := time.Now()
+		for range 7 * 24 {
+			s.add(w, 10_000)
+			time.Sleep(time.Hour)
+		}
+		if lag := w.Status().Lag; lag < 7*24*time.Hour-time.Minute || lag > time.Since(began) {
+			t.Errorf("after a week the lag is %s", lag)
+		}
+		if p := w.Status().Problem; !errors.Is(p.Err, objectstore.ErrUnavailable) || p.Since.Sub(began) > time.Minute {
+			t.Errorf("the problem is %+v", p)
+		}
+		if s.held > 8 {
+			t.Errorf("%d frames were taken from the source during the outage", s.held)
+		}
+		if free := w.budget.free; free < w.options.Memory-maxLogPlain-100_000 {
+			t.Errorf("the outage holds %d bytes", w.options.Memory-free)
+		}
+		attempts := store.count("create")
+		if attempts > 5*7*24*130 {
+			t.Errorf("%d attempts in a week", attempts)
+		}
+		store.set(nil)
+		flush(t, w)
+		if took := time.Since(began.Add(7 * 24 * time.Hour)); took > 2*time.Minute {
+			t.Errorf("it took %s to go on", took)
+		}
+		if seen := texts(t, r, nil, time.Time{}); seen["a"] != 169 {
+			t.Errorf("a reader sees %v of 169", seen)
+		}
+		if st := w.Status(); st.Lag != 0 || st.Problem.Err != nil {
+			t.Errorf("after the outage: %+v", st)
+		}
+		kill(w)
+	})
+}
+
+// TestAtRest: without changes there is no request but the look for other machines.
+func TestAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: directory(t)}
+		w := open(t, claim(t, repository(t, store, ring(t)), "one", false), Options{}, &script{owner: "a"})
+		synctest.Wait()
+		before := [3]int{store.count("create"), store.count("get"), store.count("list")}
+		time.Sleep(time.Hour + time.Second)
+		if n := store.count("create") + store.count("get") - before[0] - before[1]; n != 0 {
+			t.Errorf("%d requests in an hour", n)
+		}
+		if n := store.count("list") - before[2]; n != 120 {
+			t.Errorf("%d listings in an hour, not 120", n)
+		}
+		kill(w)
+	})
+}
+
+// TestUnderLoad: changes all the time make one object an interval.
+func TestUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: directory(t)}
+		s := &script{owner: "a"}
+		w := open(t, claim(t, repository(t, store, ring(t)), "one", false), Options{}, s)
+		before, longest := store.count("create"), time.Duration(0)
+		for range 6000 {
+			s.add(w, 100)
+			time.Sleep(10 * time.Millisecond)
+			longest = max(longest, w.Status().Lag)
+		}
+		flush(t, w)
+		if n := store.count("create") - before; n > 63 {
+			t.Errorf("%d objects in a minute", n)
+		}
+		if longest > 1100*time.Millisecond {
+			t.Errorf("the lag rises to %s", longest)
+		}
+		kill(w)
+	})
+}
+
+func TestTakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := repository(t, directory(t), ring(t))
+		s := &script{owner: "a"}
+		old := open(t, claim(t, r, "old", false), Options{}, s)
+		for range 5 {
+			s.add(old, 100)
+			flush(t, old)
+		}
+		checkpoint(t, old, nil)
+		if _, err := r.Claim(t.Context(), time.Now(), ClaimOptions{Machine: "new", Token: "new"}); !errors.Is(err, ErrTaken) {
+			t.Fatalf("a claim without taking over: %v", err)
+		}
+		h := claim(t, r, "new", true)
+		seenAtCut := texts(t, r, nil, time.Time{})
+		// The old machine does not know yet, and stores what nobody will read.
+		s.add(old, 100)
+		flush(t, old)
+		if _, err := old.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) { return nil, nil }); !errors.Is(err, ErrFenced) {
+			t.Errorf("a checkpoint after the takeover: %v", err)
+		}
+		if !errors.Is(old.Err(), ErrFenced) {
+			t.Errorf("the old writer goes on: %v", old.Err())
+		}
+		if _, err := old.Store(t.Context(), bytes.NewReader([]byte("late"))); !errors.Is(err, ErrFenced) {
+			t.Errorf("a file after the takeover: %v", err)
+		}
+		if seen := texts(t, r, nil, time.Time{}); seen["a"] != seenAtCut["a"] || seen["a"] != 5 {
+			t.Errorf("a late write reaches readers: %v, then %v", seenAtCut, seen)
+		}
+		n := &script{owner: "b"}
+		w := open(t, h, Options{}, n)
+		n.add(w, 100)
+		flush(t, w)
+		if seen := texts(t, r, nil, time.Time{}); seen["a"] != 5 || seen["b"] != 1 {
+			t.Errorf("after the takeover a reader sees %v", seen)
+		}
+		if _, err := r.Claim(t.Context(), time.Now(), ClaimOptions{Machine: "old", Token: "old 2", Known: []string{"old"}}); !errors.Is(err, ErrTaken) {
+			t.Errorf("the old machine starts again: %v", err)
+		}
+		kill(old)
+		kill(w)
+	})
+}
+
+// TestNoticesWhileIdle: a machine that writes nothing notices too.
+func TestNoticesWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := repository(t, directory(t), ring(t))
+		old := open(t, claim(t, r, "old", false), Options{}, &script{owner: "a"})
+		time.Sleep(time.Minute)
+		claim(t, r, "new", true)
+		<-old.Done()
+		if !errors.Is(old.Err(), ErrFenced) {
+			t.Error(old.Err())
+		}
+		kill(old)
+	})
+}
+
+// TestJunkClaims: what anybody can put into the store neither stops a machine nor
+// becomes the newest epoch.
+func TestJunkClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := directory(t)
+		r := repository(t, store, ring(t))
+		w := open(t, claim(t, r, "one", false), Options{}, &script{owner: "a"})
+		junk(t, store, "epoch/00000002", "junk")
+		junk(t, store, "epoch/ffffffff", "junk")
+		checkpoint(t, w, nil)
+		time.Sleep(time.Minute)
+		if w.Err() != nil {
+			t.Error(w.Err())
+		}
+		kill(w)
+		h := claim(t, r, "one", false)
+		if got := h.Tip().Epoch; got != (Epoch{Number: 3}) {
+			t.Errorf("the next epoch is %s", got)
+		}
+	})
+}
+
+func junk(t *testing.T, store objectstore.Store, key, content string) {
+	t.Helper()
+	if err := store.Create(t.Context(), key, objectstore.Bytes(content), objectstore.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForeignLogObject: two machines with one claim, a copied disk for example.
+func TestForeignLogObject(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	h := claim(t, r, "one", false)
+	a, b := &script{owner: "a"}, &script{owner: "b"}
+	first, second := open(t, h, Options{}, a), open(t, h, Options{}, b)
+	a.add(first, 100)
+	flush(t, first)
+	b.add(second, 100)
+	if _, err := second.Flush(t.Context()); !errors.Is(err, ErrFenced) {
+		t.Errorf("the second writer: %v", err)
+	}
+	if b.acknowledged() != 0 || first.Err() != nil {
+		t.Errorf("%d acknowledged, the first writer: %v", b.acknowledged(), first.Err())
+	}
+	kill(first)
+	kill(second)
+}
+
+// TestClaimRace: of machines that claim at once one wins, with conditional creation
+// and without.
+func TestClaimRace(t *testing.T) {
+	for _, conditional := range []bool{true, false} {
+		for round := range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				var store objectstore.Store = directory(t)
+				if !conditional {
+					store = &slow{Store: store, rng: rand.New(rand.NewPCG(1, uint64(round)))}
+				}
+				keys := ring(t)
+				type result struct {
+					name string
+					h    *History
+					err  error
+				}
+				results := make(chan result, 4)
+				for i := range 4 {
+					o := ClaimOptions{Machine: fmt.Sprint("m", i), Token: fmt.Sprint(i)}
+					if !conditional {
+						o.Nonce = fmt.Sprintf("%016d", (i*7+round)%13)
+					}
+					r := repository(t, store, keys)
+					go func() {
+						h, err := r.Claim(t.Context(), time.Now(), o)
+						results <- result{o.Machine, h, err}
+					}()
+				}
+				var winners []string
+				for range 4 {
+					if got := <-results; got.err == nil {
+						winners = append(winners, got.name)
+					} else if !errors.Is(got.err, ErrTaken) {
+						t.Error(got.err)
+					}
+				}
+				tip, err := repository(t, store, keys).History(t.Context())
+				if err != nil && len(winners) > 0 {
+					t.Fatal(err)
+				}
+				if conditional && len(winners) != 1 {
+					t.Errorf("the winners are %v", winners)
+				}
+				if len(winners) > 0 && !slices.Contains(winners, tip.Tip().Machine) {
+					t.Errorf("the winners are %v, readers see %q", winners, tip.Tip().Machine)
+				}
+			})
+		}
+	}
+}
+
+// slow takes its time, so that requests overlap.
+type slow struct {
+	objectstore.Store
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (s *slow) Create(ctx context.Context, key string, body objectstore.Body, o objectstore.CreateOptions) error {
+	s.mu.Lock()
+	pause := time.Duration(s.rng.IntN(1000)) * time.Millisecond
+	s.mu.Unlock()
+	time.Sleep(pause)
+	return s.Store.Create(ctx, key, body, o)
+}
+
+// TestModel lets a machine live through crashes, outages and takeovers at random, and
+// compares what a reader sees with what was acknowledged.
+func TestModel(t *testing.T) {
+	for seed := range 20 {
+		synctest.Test(t, func(t *testing.T) { liveAtRandom(t, rand.New(rand.NewPCG(7, uint64(seed)))) })
+	}
+}
+
+func liveAtRandom(t *testing.T, rng *rand.Rand) {
+	store, faults := &flaky{Store: directory(t)}, rand.New(rand.NewPCG(rng.Uint64(), 0))
+	keys := ring(t)
+	r := repository(t, store, keys)
+	all := map[string]*script{"a": {owner: "a"}, "b": {owner: "b"}, "c": {owner: "c"}}
+	var sources []Source
+	start := func() (*Writer, map[string]*script) {
+		seen := map[string]int{}
+		store.set(nil)
+		h := claim(t, r, "m", true)
+		seen = texts(t, r, nil, time.Time{})
+		now := map[string]*script{}
+		sources = nil
+		for name, s := range all {
+			if seen[name] < s.acknowledged() || seen[name] > len(s.frames) {
+				t.Fatalf("of %s %d frames are acknowledged, a reader sees %d of %d", name, s.acknowledged(), seen[name], len(s.frames))
+			}
+			next := &script{owner: name, frames: s.frames, read: seen[name]}
+			now[name] = next
+			sources = append(sources, &offset{next, seen[name]})
+		}
+		all = now
+		store.set(func(int, string, string) fault {
+			switch n := faults.IntN(100); {
+			case n < 15:
+				return fails
+			case n < 30:
+				return loses
+			}
+			return none
+		})
+		return open(t, h, Options{MaxBackOff: 5 * time.Second}, sources...), now
+	}
+	w, now := start()
+	for range 60 {
+		for _, name := range []string{"a", "b", "c"} {
+			for range rng.IntN(3) {
+				now[name].add(w, 20+rng.IntN(2000))
+			}
+		}
+		switch rng.IntN(12) {
+		case 0:
+			kill(w)
+			w, now = start()
+		case 1:
+			checkpoint(t, w, []Entry{{Name: "state", Data: []byte("x")}})
+		case 2:
+			flush(t, w)
+		default:
+			time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		}
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.set(nil)
+	seen := texts(t, r, nil, time.Time{})
+	for name, s := range now {
+		if seen[name] != len(s.frames) {
+			t.Errorf("of %s a reader sees %d of %d", name, seen[name], len(s.frames))
+		}
+	}
+}
+
+// offset is a script that begins at a frame.
+type offset struct {
+	*script
+	n int
+}
+
+func (o *offset) Stored(n uint64) { o.script.Stored(n + uint64(o.n)) }

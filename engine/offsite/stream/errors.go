@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+
+	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
+)
+
+var (
+	// ErrFenced means that another machine has claimed a later epoch, or writes below
+	// the epoch of this one. A Writer that returns it never writes again.
+	ErrFenced = errors.New("another machine has taken over")
+	// ErrTaken means that the newest epoch belongs to another machine, which may still
+	// be alive.
+	ErrTaken = errors.New("the newest epoch belongs to another machine")
+	// ErrCorrupt means that an object is missing that must be there, or is not what
+	// was written.
+	ErrCorrupt = errors.New("off-site data is damaged")
+	// ErrVersion means that a later version of holdfast wrote an object.
+	ErrVersion = errors.New("format is not supported by this version of holdfast")
+	// ErrNoPoint means that no usable checkpoint is at or before the time.
+	ErrNoPoint = errors.New("there is no usable recovery point")
+	// ErrClosed means that the Writer was closed.
+	ErrClosed = errors.New("the writer is closed")
+)
+
+// corrupt returns an error that wraps ErrCorrupt.
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrCorrupt, fmt.Errorf(format, args...))
+}
+
+// isPoisoned reports whether an error is about the content of an object, or its
+// absence, and not about reaching the store.
+func isPoisoned(err error) bool {
+	for _, kind := range []error{
+		ErrCorrupt, ErrVersion, objectstore.ErrCorrupt, objectstore.ErrNotFound,
+		sealed.ErrCorrupt, sealed.ErrMismatch, sealed.ErrNoKey, sealed.ErrVersion,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfStore reports whether an error comes from the store, not from a context or from
+// what was to be stored.
+func isOfStore(err error) bool {
+	e := (*objectstore.Error)(nil)
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, kind := range []error{
+		objectstore.ErrNotFound, objectstore.ErrDenied, objectstore.ErrLocked, objectstore.ErrNoStore, objectstore.ErrClock,
+		objectstore.ErrUnavailable, objectstore.ErrCorrupt, objectstore.ErrFull, objectstore.ErrUnsupported,
+	} {
+		if errors.Is(e.Kind, kind) {
+			return true
+		}
+	}
+	return false
+}

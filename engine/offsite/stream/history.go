@@ -1,0 +1,248 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+)
+
+// History is the epochs of a repository as the newest claim sees them: each one up to
+// where the next begins. It reads older claims when they are needed. It is not safe
+// for concurrent use.
+type History struct {
+	repo    *Repository
+	spans   []*span   // newest first
+	Ignored []Problem // objects that are not what they should be, and were passed over
+}
+
+// Problem is a damaged or foreign object.
+type Problem struct {
+	Key string
+	Err error
+}
+
+// span is the part of an epoch that counts.
+type span struct {
+	claim  Claim
+	to     uint64 // the last log object that counts; none is known for the newest epoch
+	last   Point  // the last point that counts; zero means none, except in the newest epoch
+	newest bool
+	points []Point // ascending, once they were listed
+	listed bool
+}
+
+func (s *span) from() uint64 { return s.claim.Cut.Log + 1 }
+
+// History reads the newest claim. It returns ErrNoPoint when nobody has claimed an
+// epoch yet. Objects below "epoch/" that are not claims are passed over.
+func (r *Repository) History(ctx context.Context) (*History, error) {
+	var all []Epoch
+	for info, err := range r.store.List(ctx, epochsPrefix, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the epochs: %w", err)
+		}
+		if e, ok := parseEpoch(info.Key[len(epochsPrefix):]); ok {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Epoch) int {
+		if a.supersedes(b) {
+			return -1
+		}
+		return 1
+	})
+	var ignored []Problem
+	for _, e := range all {
+		c, err := r.readClaim(ctx, e)
+		if err == nil {
+			h := r.newHistory(c)
+			h.Ignored = ignored
+			return h, nil
+		}
+		if !isPoisoned(err) {
+			return nil, err
+		}
+		ignored = append(ignored, Problem{e.key(), err})
+	}
+	return nil, fmt.Errorf("%w: no machine has written yet", ErrNoPoint)
+}
+
+func (r *Repository) newHistory(c Claim) *History {
+	return &History{repo: r, spans: []*span{{claim: c, to: math.MaxUint64, newest: true}}}
+}
+
+// Tip returns the newest claim.
+func (h *History) Tip() Claim { return h.spans[0].claim }
+
+// older reads the claim before the oldest known one. It reports whether there is one.
+func (h *History) older(ctx context.Context) (bool, error) {
+	c := h.spans[len(h.spans)-1].claim
+	if c.Parent == (Epoch{}) {
+		return false, nil
+	}
+	parent, err := h.repo.readClaim(ctx, c.Parent)
+	if err != nil {
+		return false, err
+	}
+	h.spans = append(h.spans, &span{claim: parent, to: c.Cut.Log, last: c.Cut.Point})
+	return true, nil
+}
+
+// all yields the spans from the newest on.
+func (h *History) all(ctx context.Context) iter.Seq2[*span, error] {
+	return func(yield func(*span, error) bool) {
+		for i := 0; ; i++ {
+			if i == len(h.spans) {
+				if more, err := h.older(ctx); err != nil {
+					yield(nil, err)
+					return
+				} else if !more {
+					return
+				}
+			}
+			if !yield(h.spans[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// spanOf returns the span that has a log object.
+func (h *History) spanOf(ctx context.Context, seq uint64) (*span, error) {
+	for s, err := range h.all(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if s.from() <= seq {
+			return s, nil
+		}
+	}
+	return nil, corrupt("no epoch has log object %d", seq)
+}
+
+// list lists the points of a span that count.
+func (h *History) list(ctx context.Context, s *span) ([]Point, error) {
+	if s.listed || !s.newest && s.last == (Point{}) {
+		return s.points, nil
+	}
+	s.points = nil
+	e := s.claim.Epoch
+	for info, err := range h.repo.store.List(ctx, e.pointsPrefix(), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the points of epoch %s: %w", e, err)
+		}
+		if p, ok := parsePoint(e, info.Key); ok && (s.newest || p.key() <= s.last.key()) {
+			s.points = append(s.points, p)
+		}
+	}
+	s.listed = !s.newest
+	return s.points, nil
+}
+
+// Points yields the points of a repository, newest first. They need not be usable.
+func (h *History) Points(ctx context.Context) iter.Seq2[Point, error] {
+	return func(yield func(Point, error) bool) {
+		for s, err := range h.all(ctx) {
+			var points []Point
+			if err == nil {
+				points, err = h.list(ctx, s)
+			}
+			if err != nil {
+				yield(Point{}, err)
+				return
+			}
+			for _, p := range slices.Backward(points) {
+				if !yield(p, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// end returns the Cut of the newest epoch: the end of the part of its log that is
+// whole, and the last point that this part makes consistent.
+func (h *History) end(ctx context.Context) (Cut, error) {
+	tip := h.spans[0]
+	points, err := h.list(ctx, tip)
+	if err != nil {
+		return Cut{}, err
+	}
+	cut := Cut{Log: tip.claim.Cut.Log, Hash: tip.claim.Cut.Hash}
+	for _, p := range slices.Backward(points) {
+		c, err := h.repo.Checkpoint(ctx, p)
+		if err == nil && c.Replay >= cut.Log {
+			cut.Log, cut.Hash = c.Replay, c.Hash
+			break
+		}
+		if err != nil && !isPoisoned(err) {
+			return Cut{}, err
+		}
+	}
+	for l, err := range h.logs(ctx, cut.Log, cut.Hash) {
+		if isPoisoned(err) {
+			break
+		}
+		if err != nil {
+			return Cut{}, err
+		}
+		cut.Log, cut.Hash = l.header.seq, l.hash
+	}
+	for _, p := range points {
+		if p.Through <= cut.Log {
+			cut.Point = p
+		}
+	}
+	return cut, nil
+}
+
+// Find returns the newest usable checkpoint at or before a time, of the zero time the
+// newest of all. One is usable when its catalog, the log through its Through and all
+// its files are there; of the files it looks at sizes only. It returns ErrNoPoint when there
+// is none. What makes newer ones unusable is added to Ignored.
+func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
+	for p, err := range h.Points(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if !at.IsZero() && p.Time.After(at) {
+			continue
+		}
+		c, err := h.verify(ctx, p)
+		if err == nil {
+			return c, nil
+		}
+		if !isPoisoned(err) {
+			return nil, err
+		}
+		h.Ignored = append(h.Ignored, Problem{p.key(), err})
+	}
+	if len(h.Ignored) > 0 {
+		return nil, fmt.Errorf("%w; of the newest: %w", ErrNoPoint, h.Ignored[0].Err)
+	}
+	return nil, ErrNoPoint
+}
+
+// verify reads a checkpoint and checks what it needs.
+func (h *History) verify(ctx context.Context, p Point) (*Checkpoint, error) {
+	c, err := h.repo.Checkpoint(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	seen := c.Replay
+	for l, err := range h.logs(ctx, c.Replay, c.Hash) {
+		if err != nil {
+			return nil, err
+		}
+		if seen = l.header.seq; seen >= c.Through {
+			break
+		}
+	}
+	if seen < c.Through {
+		return nil, corrupt("the log ends at %d, before %d, which checkpoint %s needs", seen, c.Through, p.key())
+	}
+	return c, h.repo.checkFiles(ctx, c)
+}

@@ -1,0 +1,173 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"holdfast/internal/objectstore"
+)
+
+// live is what the recovery to any moment from a time on needs.
+type live struct {
+	repo   *Repository
+	since  time.Time
+	points map[string]bool // keys
+	spans  map[Epoch]*span // all epochs that lead to the newest
+	replay uint64          // log objects up to it are not needed
+	files  map[Reference]bool
+	parts  map[fileID]int64 // how many of each file
+}
+
+type fileID struct {
+	epoch Epoch
+	id    uint64
+}
+
+// findLive reads the catalogs of all points from a time on, and of the newest usable
+// one before. It returns ErrNoPoint where no catalog can be read.
+func (r *Repository) findLive(ctx context.Context, since time.Time) (*live, error) {
+	h, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &live{repo: r, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
+	for s, err := range h.all(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		l.spans[s.claim.Epoch] = s
+	}
+	oldest, end, err := l.addPoints(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	if oldest == nil {
+		return nil, fmt.Errorf("%w: no catalog can be read", ErrNoPoint)
+	}
+	l.replay = oldest.Replay
+	return l, l.addFrames(ctx, h, oldest, end)
+}
+
+// addPoints returns the oldest point that is needed, and the last log object that may
+// name files which only a moment between two points needs.
+func (l *live) addPoints(ctx context.Context, h *History) (oldest *Checkpoint, end uint64, err error) {
+	end = ^uint64(0)
+	for p, err := range h.Points(ctx) {
+		if err != nil {
+			return nil, 0, err
+		}
+		c, err := l.addPoint(ctx, p)
+		if err != nil && !isPoisoned(err) {
+			return nil, 0, err
+		}
+		l.points[p.key()] = true
+		if err != nil {
+			continue
+		}
+		if oldest = c; p.Time.Before(l.since) {
+			break
+		}
+		end = p.Through
+	}
+	return oldest, end, nil
+}
+
+// addPoint adds the files of a checkpoint. Blocks that were added are not read again.
+func (l *live) addPoint(ctx context.Context, p Point) (*Checkpoint, error) {
+	c, err := l.repo.Checkpoint(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range c.blocks {
+		if l.files[ref] {
+			continue
+		}
+		entries, _, err := l.repo.readBlock(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			l.addFile(e.Ref)
+		}
+		l.addFile(ref)
+	}
+	return c, nil
+}
+
+func (l *live) addFile(ref Reference) {
+	if ref.IsZero() || l.files[ref] {
+		return
+	}
+	l.files[ref] = true
+	id := fileID{ref.Epoch, ref.ID}
+	l.parts[id] = max(l.parts[id], ref.parts())
+}
+
+func (l *live) addFrames(ctx context.Context, h *History, from *Checkpoint, end uint64) error {
+	for o, err := range h.logs(ctx, from.Replay, from.Hash) {
+		if isPoisoned(err) {
+			return nil // what follows cannot be recovered from here anyway
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range o.frames {
+			if file, ok := f.Body.(File); ok {
+				l.addFile(file.Ref)
+			}
+		}
+		if o.header.seq >= end {
+			return nil
+		}
+	}
+	return nil
+}
+
+// needs reports whether an object is needed. What it cannot name is.
+func (l *live) needs(key string) bool {
+	if strings.HasPrefix(key, bidsPrefix) {
+		return false
+	}
+	rest, ok := strings.CutPrefix(key, dataPrefix)
+	name, _, _ := strings.Cut(rest, "/")
+	e, isEpoch := parseEpoch(name)
+	if !ok || !isEpoch {
+		return true
+	}
+	s := l.spans[e]
+	if strings.HasPrefix(key, e.filesPrefix()) {
+		return l.needsPart(e, key)
+	}
+	if _, isPoint := parsePoint(e, key); isPoint {
+		return l.points[key]
+	}
+	if seq, isLog := parseLogKey(e, key); isLog {
+		return s != nil && seq > l.replay && seq <= s.to
+	}
+	return true
+}
+
+func (l *live) needsPart(e Epoch, key string) bool {
+	var id uint64
+	var part int64
+	if _, err := fmt.Sscanf(key[len(e.filesPrefix()):], "%016x/%06x", &id, &part); err != nil || e.partKey(id, part) != key {
+		return true
+	}
+	return part < l.parts[fileID{e, id}]
+}
+
+// objects yields everything that may become garbage.
+func (r *Repository) objects(ctx context.Context) iter.Seq2[objectstore.Info, error] {
+	return func(yield func(objectstore.Info, error) bool) {
+		for _, prefix := range []string{bidsPrefix, dataPrefix} {
+			for info, err := range r.store.List(ctx, prefix, "") {
+				if !yield(info, err) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/zeebo/blake3"
+
+	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
+)
+
+// Marker is the only object that is not encrypted. It says what the prefix is.
+type Marker struct {
+	Repository string    `json:"repository"` // random
+	Created    time.Time `json:"created"`
+}
+
+const markerTitle = "holdfast off-site repository 1 "
+
+// encode returns the marker as it is stored: a line with the hash of the rest.
+func (m Marker) encode() ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode the marker: %w", err)
+	}
+	sum := blake3.Sum256(b)
+	return fmt.Appendf(nil, "%s%s\n%s", markerTitle, hex.EncodeToString(sum[:]), b), nil
+}
+
+func decodeMarker(text string) (m Marker, err error) {
+	first, rest, _ := strings.Cut(text, "\n")
+	want, ok := strings.CutPrefix(first, markerTitle)
+	if !ok && strings.HasPrefix(first, "holdfast off-site repository ") {
+		return m, ErrVersion
+	}
+	sum := blake3.Sum256([]byte(rest))
+	if !ok || want != hex.EncodeToString(sum[:]) {
+		return m, corrupt("the marker is malformed")
+	}
+	if err := json.Unmarshal([]byte(rest), &m); err != nil {
+		return m, corrupt("the marker: %w", err)
+	}
+	return m, nil
+}
+
+// Init makes an empty prefix a repository: its marker, and a first master key that is
+// wrapped for the recipients. It returns objectstore.ErrExists where one is already,
+// and may be repeated after another error.
+func Init(ctx context.Context, store objectstore.Store, now time.Time, recipients ...age.Recipient) (Marker, sealed.Key, error) {
+	m, key := Marker{Repository: rand.Text(), Created: now.UTC()}, sealed.NewKey(1)
+	if _, err := ReadMarker(ctx, store); !errors.Is(err, objectstore.ErrNotFound) {
+		if err == nil {
+			err = objectstore.ErrExists
+		}
+		return m, key, fmt.Errorf("initialize the repository: %w", err)
+	}
+	number, err := nextKeyNumber(ctx, store)
+	if err == nil {
+		key = sealed.NewKey(number)
+		err = AddKey(ctx, store, key, recipients...)
+	}
+	b, encodeErr := m.encode()
+	if err = errors.Join(err, encodeErr); err == nil {
+		err = store.Create(ctx, markerKey, objectstore.Bytes(b), objectstore.CreateOptions{})
+	}
+	if err != nil {
+		return m, key, fmt.Errorf("initialize the repository: %w", err)
+	}
+	return m, key, nil
+}
+
+// nextKeyNumber returns the number after those of keys that an interrupted Init left.
+func nextKeyNumber(ctx context.Context, store objectstore.Store) (uint32, error) {
+	numbers, err := keyNumbers(ctx, store)
+	if err != nil || len(numbers) == 0 {
+		return 1, err
+	}
+	return numbers[len(numbers)-1] + 1, nil
+}
+
+// ReadMarker returns objectstore.ErrNotFound where there is no repository.
+func ReadMarker(ctx context.Context, store objectstore.Store) (m Marker, err error) {
+	b, err := getPlain(ctx, store, markerKey)
+	if err == nil {
+		m, err = decodeMarker(string(b))
+	}
+	if err != nil {
+		return m, fmt.Errorf("read the repository's marker: %w", err)
+	}
+	return m, nil
+}
+
+// AddKey stores a wrapped master key. Nothing may be sealed with it before.
+func AddKey(ctx context.Context, store objectstore.Store, key sealed.Key, recipients ...age.Recipient) error {
+	b, err := sealed.Wrap(key, recipients...)
+	if err != nil {
+		return err
+	}
+	return store.Create(ctx, sealed.KeyName(key.Number()), objectstore.Bytes(b), objectstore.CreateOptions{})
+}
+
+// LoadKeys returns all master keys that the identities unwrap. It returns
+// sealed.ErrLocked when they unwrap none. Damaged key files are left out when another
+// one opens; what they sealed then cannot be read.
+func LoadKeys(ctx context.Context, store objectstore.Store, identities ...age.Identity) (*sealed.Ring, error) {
+	numbers, err := keyNumbers(ctx, store)
+	if err != nil {
+		return nil, fmt.Errorf("list the master keys: %w", err)
+	}
+	var keys []sealed.Key
+	failed := fmt.Errorf("%w: the store holds no key", sealed.ErrNoKey)
+	for _, n := range numbers {
+		key, err := loadKey(ctx, store, n, identities)
+		switch {
+		case err == nil:
+			keys = append(keys, key)
+		case isPoisoned(err) || errors.Is(err, sealed.ErrLocked):
+			failed = err
+		default:
+			return nil, err
+		}
+	}
+	if len(keys) == 0 {
+		return nil, failed
+	}
+	return sealed.NewRing(keys...)
+}
+
+func loadKey(ctx context.Context, store objectstore.Store, number uint32, identities []age.Identity) (sealed.Key, error) {
+	b, err := getPlain(ctx, store, sealed.KeyName(number))
+	if err != nil {
+		return sealed.Key{}, fmt.Errorf("read master key %d: %w", number, err)
+	}
+	return sealed.Unwrap(b, number, identities...)
+}
+
+// keyNumbers returns the numbers of the stored keys in ascending order.
+func keyNumbers(ctx context.Context, store objectstore.Store) (numbers []uint32, err error) {
+	for info, err := range store.List(ctx, "keys/", "") {
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := sealed.ParseKeyName(info.Key); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// getPlain reads a small object that is not sealed.
+func getPlain(ctx context.Context, store objectstore.Store, key string) ([]byte, error) {
+	o, err := store.Get(ctx, key, objectstore.Range{})
+	if err != nil {
+		return nil, err
+	}
+	if o.Length > maxSmall {
+		return nil, errors.Join(corrupt("%s has %d bytes", key, o.Length), o.Close())
+	}
+	b, err := io.ReadAll(o)
+	return b, errors.Join(err, o.Close())
+}

@@ -1,0 +1,113 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/objectstore"
+)
+
+// Grace is how old an object must be before Prune deletes it, however short the
+// retention is: a file that is being stored is not referenced yet.
+const Grace = 7 * 24 * time.Hour
+
+// PrunePlan is what can be deleted.
+type PrunePlan struct {
+	Points  []string // keys
+	Objects []string // all other keys
+	Bytes   int64
+}
+
+// PlanPrune finds the objects that no recovery to a moment from since on needs, and
+// that are older than that and than Grace. Times of objects are the store's.
+func (r *Repository) PlanPrune(ctx context.Context, now, since time.Time) (*PrunePlan, error) {
+	l, err := r.findLive(ctx, since)
+	if err != nil {
+		return nil, fmt.Errorf("find what is needed: %w", err)
+	}
+	before := earlier(since, now.Add(-Grace))
+	plan := &PrunePlan{}
+	for info, err := range r.objects(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("list the objects: %w", err)
+		}
+		if l.needs(info.Key) || !info.Modified.Before(before) {
+			continue
+		}
+		plan.add(info)
+	}
+	return plan, nil
+}
+
+func (p *PrunePlan) add(info objectstore.Info) {
+	p.Bytes += info.Size
+	if isPointKey(info.Key) {
+		p.Points = append(p.Points, info.Key)
+		return
+	}
+	p.Objects = append(p.Objects, info.Key)
+}
+
+// Prune deletes what a plan names: points first, so that none is left whose files are
+// gone. It needs credentials that may delete. Locked objects remain; the
+// number of them is returned. After an error, plan again.
+func (r *Repository) Prune(ctx context.Context, p *PrunePlan) (locked int, err error) {
+	for _, key := range p.Points {
+		if err := r.store.Delete(ctx, key); err != nil {
+			return 0, fmt.Errorf("prune: %w", err)
+		}
+	}
+	for _, key := range p.Objects {
+		err := r.store.Delete(ctx, key)
+		if errors.Is(err, objectstore.ErrLocked) {
+			locked++
+		} else if err != nil {
+			return locked, fmt.Errorf("prune: %w", err)
+		}
+	}
+	return locked, nil
+}
+
+// ExtendLocks makes the locks of all that a recovery to a moment from since on needs
+// last for a retention from now, where less than half of it is left. It returns how
+// many it extended. The machine may do that itself: locks are never shortened.
+func (r *Repository) ExtendLocks(ctx context.Context, now, since time.Time, mode objectstore.Mode, retention time.Duration) (extended int, err error) {
+	l, err := r.findLive(ctx, since)
+	if err != nil {
+		return 0, fmt.Errorf("find what is needed: %w", err)
+	}
+	for info, err := range r.store.List(ctx, "", "") {
+		if err != nil {
+			return extended, fmt.Errorf("list the objects: %w", err)
+		}
+		// An object was locked for the retention when it was created.
+		if info.Modified.After(now.Add(-retention/2)) || !l.needs(info.Key) {
+			continue
+		}
+		done, err := r.extendLock(ctx, info.Key, now, mode, retention)
+		if err != nil {
+			return extended, err
+		}
+		if done {
+			extended++
+		}
+	}
+	return extended, nil
+}
+
+func (r *Repository) extendLock(ctx context.Context, key string, now time.Time, mode objectstore.Mode, retention time.Duration) (bool, error) {
+	info, err := r.store.Stat(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("extend the lock: %w", err)
+	}
+	if info.RetainUntil.After(now.Add(retention / 2)) {
+		return false, nil
+	}
+	err = r.store.Retain(ctx, key, objectstore.Retention{Mode: mode, Until: now.Add(retention)})
+	if err != nil {
+		return false, fmt.Errorf("extend the lock: %w", err)
+	}
+	return true, nil
+}

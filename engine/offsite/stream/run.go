@@ -1,0 +1,184 @@
+package stream
+
+import (
+	"slices"
+	"time"
+)
+
+// keptBuffer is the largest buffer that is kept while nothing waits.
+const keptBuffer = 256 << 10
+
+// run cuts log objects until the Writer ends.
+func (w *Writer) run() {
+	for {
+		if !w.rest() || w.acquire() != nil {
+			return
+		}
+		w.lastCut = time.Now()
+		w.gather()
+		w.send()
+	}
+}
+
+// rest waits until a log object is to be cut. It returns false when the Writer ends.
+func (w *Writer) rest() bool {
+	for w.Err() == nil {
+		oldest, bytes := w.waiting()
+		flushing := w.finishFlushes(oldest)
+		if oldest.IsZero() {
+			if !w.sleep(nil) {
+				return false
+			}
+			continue
+		}
+		pause := time.Until(w.lastCut.Add(w.options.Interval))
+		if pause <= 0 || !w.stuck && (flushing || bytes >= maxLog) {
+			return true
+		}
+		if timer := time.NewTimer(pause); !w.sleep(timer.C) {
+			return false
+		}
+	}
+	return false
+}
+
+// sleep waits for a wake-up or the timer. It returns false when the Writer ends.
+func (w *Writer) sleep(timer <-chan time.Time) bool {
+	if timer == nil && cap(w.builder.plain) > keptBuffer {
+		w.builder.plain = nil
+	}
+	select {
+	case <-w.wake:
+	case <-timer:
+	case <-w.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// waiting returns the time of the oldest frame that no log object has, zero for none,
+// and about how many bytes wait.
+func (w *Writer) waiting() (oldest time.Time, bytes int64) {
+	for _, i := range w.sources() {
+		waiting := i.source.Waiting()
+		if waiting.Oldest.IsZero() {
+			continue
+		}
+		bytes += waiting.Bytes
+		oldest = earlier(oldest, waiting.Oldest)
+	}
+	return oldest, bytes
+}
+
+// earlier returns the earlier of two times, of which a zero one does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// finishFlushes lets those calls of Flush go on before whose time nothing waits. It
+// reports whether one remains.
+func (w *Writer) finishFlushes(oldest time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := len(w.flushes)
+	w.flushes = slices.DeleteFunc(w.flushes, func(mark flushMark) bool {
+		return oldest.IsZero() || oldest.After(mark.at)
+	})
+	if len(w.flushes) < before {
+		w.notify()
+	}
+	return len(w.flushes) > 0
+}
+
+// acquire waits until another log object may be made.
+func (w *Writer) acquire() error {
+	select {
+	case w.slots <- struct{}{}:
+	case <-w.ctx.Done():
+		return w.Err()
+	}
+	return w.budget.take(w.ctx, maxLogPlain)
+}
+
+// gather reads frames, always from the source whose next one is the oldest, so that
+// the log is close to the order of time also after an outage. A source that fails is
+// passed over.
+func (w *Writer) gather() {
+	w.builder = logBuilder{plain: w.builder.plain[:0]}
+	w.stuck, w.reads = false, map[*input]uint64{}
+	failed := map[*input]bool{}
+	for len(w.builder.plain) < maxLog {
+		next := w.oldestInput(failed)
+		if next == nil {
+			return
+		}
+		read, err := next.read(w.ctx, &w.builder)
+		if err != nil {
+			w.note("read what is to be copied", err)
+		}
+		w.reads[next] = next.frames
+		if err != nil || read == 0 {
+			failed[next], w.stuck = true, true
+		}
+	}
+}
+
+// oldestInput returns the input whose next frame is the oldest, nil if none has one.
+func (w *Writer) oldestInput(except map[*input]bool) (next *input) {
+	var oldest time.Time
+	for _, i := range w.sources() {
+		at := i.source.Waiting().Oldest
+		if !except[i] && !at.IsZero() && (next == nil || at.Before(oldest)) {
+			next, oldest = i, at
+		}
+	}
+	return next
+}
+
+// send makes a log object of what was gathered, and sends it in the background.
+func (w *Writer) send() {
+	if w.builder.header.frames == 0 {
+		w.release(maxLogPlain)
+		return
+	}
+	w.builder.header.seq, w.builder.header.previous = w.cut.Log+1, w.cut.Hash
+	object, hash := w.builder.finish(w.repo.zstd)
+	size := min(int64(len(object)), maxLogPlain)
+	w.budget.give(maxLogPlain - size)
+	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}
+	w.mu.Lock()
+	w.cut = Position{p.seq, hash}
+	w.flight = append(w.flight, p)
+	w.mu.Unlock()
+	w.tasks.Go(func() {
+		defer w.release(size)
+		if w.put(w.ctx, w.claim.Epoch.logKey(p.seq), small(object)) == nil {
+			w.markStored(p)
+		}
+	})
+}
+
+func (w *Writer) release(bytes int64) {
+	w.budget.give(bytes)
+	<-w.slots
+}
+
+// markStored acknowledges the log objects that are stored with all before them.
+func (w *Writer) markStored(p *pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.stored = true
+	w.counts.LogObjects++
+	w.counts.LogBytes += p.bytes
+	for len(w.flight) > 0 && w.flight[0].stored {
+		p, w.flight = w.flight[0], w.flight[1:]
+		w.stored = p.seq
+		for i, n := range p.reads {
+			i.source.Stored(n)
+		}
+	}
+	w.notify()
+}

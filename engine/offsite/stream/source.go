@@ -1,0 +1,80 @@
+package stream
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Source is a stream of changes that are durable on the machine: the writer reads
+// them when it can send them, so that what waits for the store takes no memory. The
+// writer calls the methods of a Source from one goroutine, but Stored and Waiting
+// from others too.
+//
+// A Source calls Writer.Wake when it has something after it had nothing. It calls no
+// other method of the Writer from Stored and Waiting.
+type Source interface {
+	// Next returns the frames that follow those it returned before: about max bytes
+	// of content, each frame at most MaxFrame encoded. It returns none when nothing
+	// follows yet. The writer calls it again after an error, but never for frames that it
+	// returned: those are stored sooner or later, or the Writer ends.
+	Next(ctx context.Context, max int) ([]Frame, error)
+	// Stored says that the store has the first n frames of those that Next returned
+	// since the Writer was opened. n grows.
+	Stored(n uint64)
+	// Waiting describes what Next would return. It is called often and does no I/O.
+	Waiting() Waiting
+}
+
+// Waiting is what a Source has for the Writer.
+type Waiting struct {
+	Bytes  int64     // about
+	Oldest time.Time // of the first frame, zero if there is none
+}
+
+// share is how many bytes are read from one source before another one may be older.
+const share = 1 << 20
+
+// input is a Source and what the Writer knows of it.
+type input struct {
+	source Source
+
+	mu      sync.Mutex
+	removed bool
+	frames  uint64    // that Next returned
+	last    time.Time // of the newest of them
+	broken  error     // Next returned what no log object can have
+}
+
+// read appends the next frames to a log object, with times that do not go back, and
+// returns how many. Frames that no object can have end the input: leaving them out
+// would be a hole in the log.
+func (i *input) read(ctx context.Context, to *logBuilder) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.broken != nil || i.removed {
+		return 0, i.broken
+	}
+	frames, err := i.source.Next(ctx, min(share, maxLog-len(to.plain)))
+	if err != nil {
+		return 0, err
+	}
+	for n, f := range frames {
+		if f.Time.Before(i.last) {
+			f.Time = i.last
+		}
+		if i.broken = to.add(f); i.broken != nil {
+			return n, i.broken
+		}
+		i.last = f.Time
+		i.frames++
+	}
+	return len(frames), nil
+}
+
+// remove ends the input. It waits for a read that is under way.
+func (i *input) remove() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.removed = true
+}
