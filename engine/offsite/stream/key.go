@@ -80,8 +80,9 @@ func (p Point) key() string {
 
 // parsePoint parses the key of a point of an epoch.
 func parsePoint(e Epoch, key string) (Point, bool) {
-	m := pointPattern.FindStringSubmatch(strings.TrimPrefix(key, e.pointsPrefix()))
-	if m == nil {
+	name, ok := strings.CutPrefix(key, e.pointsPrefix())
+	m := pointPattern.FindStringSubmatch(name)
+	if !ok || m == nil {
 		return Point{}, false
 	}
 	through, err1 := strconv.ParseUint(m[1], 16, 64)

@@ -390,3 +390,7 @@ func catalog(t testing.TB, r *Repository, c *Checkpoint) (entries []Entry) {
 	}
 	return entries
 }
+
+func sorted(entries []Entry) []Entry {
+	return slices.SortedFunc(slices.Values(entries), compareEntries)
+}
