@@ -36,15 +36,14 @@ func BenchmarkLogObject(b *testing.B) {
 			frames[i] = Frame{time.Now(), WAL{"01JDATABASE", 1, 1, uint64(i) << 16, content[i<<16 : (i+1)<<16]}}
 		}
 		const total = 128 * 64 << 10
-		var plain []byte
+		l := &logBuilder{}
 		pack := func() []byte {
-			l := &logBuilder{plain: plain[:0]}
+			l = &logBuilder{plain: l.plain[:0], packed: l.packed}
 			for _, f := range frames {
 				if err := l.add(f); err != nil {
 					b.Fatal(err)
 				}
 			}
-			plain = l.plain
 			object, _ := l.finish(c)
 			body, err := sealed.Seal(key, "x", small(object))
 			if err != nil {

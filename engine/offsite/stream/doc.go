@@ -19,8 +19,8 @@
 //     another one took over reaches a reader. The machine notices before its next
 //     checkpoint, or within [Options.CheckEvery], and its Writer ends for good.
 //   - What waits for the store stays where the sources have it: the Writer takes at
-//     most Options.Memory and one log object, and nothing on disk, however long the
-//     store is away.
+//     most Options.Memory and two buffers of a log object, and nothing on disk, however
+//     long the store is away.
 //   - Damaged or hostile bytes never make a reader panic or take memory beyond the limits in
 //     FORMAT.md. Damage is named, and older checkpoints are used.
 //

@@ -205,6 +205,10 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 // is none. What makes newer ones unusable is added to Ignored.
 func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 	for p, err := range h.Points(ctx) {
+		if isPoisoned(err) { // a claim: what is before it cannot be found
+			h.Ignored = append(h.Ignored, Problem{h.spans[len(h.spans)-1].claim.Parent.key(), err})
+			break
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,7 @@ type logHeader struct {
 type logBuilder struct {
 	header logHeader
 	plain  []byte
+	packed []byte // what finish returned before, to be used again
 }
 
 // add appends a frame. It refuses one that would not be decoded.
@@ -61,18 +62,18 @@ func (h *logHeader) add(at time.Time) {
 	h.frames++
 }
 
-// finish returns the object and its hash.
+// finish returns the object, until the builder is used again, and its hash.
 func (l *logBuilder) finish(c *compressor) ([]byte, Hash) {
 	h := l.header
-	b := appendMagic(make([]byte, 0, logHead+len(l.plain)/2+1024), logMagic)
+	b := appendMagic(l.packed[:0], logMagic)
 	b = binary.LittleEndian.AppendUint64(b, h.seq)
 	b = binary.LittleEndian.AppendUint64(b, uint64(nanos(h.first)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(nanos(h.last)))
 	b = append(b, h.previous[:]...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.frames))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.plain)))
-	b = c.compress(b, l.plain)
-	return b, blake3.Sum256(b)
+	l.packed = c.compress(b, l.plain)
+	return l.packed, blake3.Sum256(l.packed)
 }
 
 // decodeLog reads a log object. What it allocates is bounded by maxLogPlain and a

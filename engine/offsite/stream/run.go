@@ -42,14 +42,19 @@ func (w *Writer) rest() bool {
 	return false
 }
 
-// sleep waits for a wake-up or the timer. It returns false when the Writer ends.
+// sleep waits for the timer or a Flush, and without a timer for a source. It returns
+// false when the Writer ends.
 func (w *Writer) sleep(timer <-chan time.Time) bool {
-	if timer == nil && cap(w.builder.plain) > keptBuffer {
-		w.builder.plain = nil
+	wake := w.wake
+	if timer != nil {
+		wake = nil // what is new waits for the timer too
+	} else if cap(w.builder.plain) > keptBuffer {
+		w.builder = logBuilder{}
 	}
 	select {
-	case <-w.wake:
 	case <-timer:
+	case <-wake:
+	case <-w.flush:
 	case <-w.ctx.Done():
 		return false
 	}
@@ -107,7 +112,7 @@ func (w *Writer) acquire() error {
 // the log is close to the order of time also after an outage. A source that fails is
 // passed over.
 func (w *Writer) gather() {
-	w.builder = logBuilder{plain: w.builder.plain[:0]}
+	w.builder = logBuilder{plain: w.builder.plain[:0], packed: w.builder.packed}
 	w.stuck, w.reads = false, map[*input]uint64{}
 	failed := map[*input]bool{}
 	for len(w.builder.plain) < maxLog {
@@ -145,7 +150,8 @@ func (w *Writer) send() {
 		return
 	}
 	w.builder.header.seq, w.builder.header.previous = w.cut.Log+1, w.cut.Hash
-	object, hash := w.builder.finish(w.repo.zstd)
+	packed, hash := w.builder.finish(w.repo.zstd)
+	object := slices.Clone(packed)
 	size := min(int64(len(object)), maxLogPlain)
 	w.budget.give(maxLogPlain - size)
 	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}

@@ -71,3 +71,52 @@ func TestServers(t *testing.T) {
 		})
 	}
 }
+
+// TestLocks: what is stored is locked, what recoveries need is locked again before
+// that ends, and locked garbage stays.
+func TestLocks(t *testing.T) {
+	for _, server := range objectstoretest.Servers(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			store, err := objectstore.Open("s3://"+server.Bucket(t, true), objectstore.Options{Getenv: server.Environment("").Getenv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			const day = 24 * time.Hour
+			r := repository(t, store, ring(t))
+			s := &script{owner: "a"}
+			w := open(t, claim(t, r, "one", false), Options{Lock: objectstore.Governance, Retention: 30 * day}, s)
+			defer kill(w)
+			refs := storeEntries(t, w, 2)
+			for i := range 2 {
+				s.add(w, 100)
+				checkpoint(t, w, refs[i:i+1])
+				time.Sleep(10 * time.Millisecond)
+			}
+			later := time.Now().Add(20 * day)
+			for _, want := range []bool{true, false} {
+				n, err := r.ExtendLocks(t.Context(), later, time.Now(), objectstore.Governance, 30*day)
+				if err != nil || n > 0 != want {
+					t.Errorf("%d locks are extended, %v", n, err)
+				}
+			}
+			for i, want := range []time.Duration{30 * day, 50 * day} {
+				info, err := store.Stat(t.Context(), refs[i].Ref.partKey(0))
+				if got := time.Until(info.RetainUntil); err != nil || (got-want).Abs() > time.Hour {
+					t.Errorf("file %d is locked for %s, %v", i, got, err)
+				}
+			}
+			plan, err := r.PlanPrune(t.Context(), later, time.Now())
+			if err != nil || len(plan.Objects) == 0 || len(plan.Points) != 1 {
+				t.Fatalf("%+v, %v", plan, err)
+			}
+			if _, err := r.Prune(t.Context(), plan); !errors.Is(err, objectstore.ErrLocked) {
+				t.Errorf("a locked point is pruned: %v", err)
+			}
+			plan.Points = nil
+			if locked, err := r.Prune(t.Context(), plan); err != nil || locked != len(plan.Objects) {
+				t.Errorf("%d of %d are locked, %v", locked, len(plan.Objects), err)
+			}
+		})
+	}
+}

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Interval   time.Duration // between log objects that are not full [1s]
 	InFlight   int           // log objects, and parts of files, that are sent at once [4 each]
-	Memory     int64         // bytes for everything that is sent [32 MiB]; at least 12 MiB
+	Memory     int64         // bytes for everything that is sent [24 MiB]; at least 12 MiB
 	CheckEvery time.Duration // between looks for later epochs [30s]
 	MaxBackOff time.Duration // between attempts while the store fails [1m]
 	// Previous is the newest checkpoint, whose blocks are used again.
@@ -41,7 +41,7 @@ func (o Options) withDefaults() Options {
 		o.InFlight = 4
 	}
 	if o.Memory == 0 {
-		o.Memory = 32 << 20
+		o.Memory = 24 << 20
 	}
 	o.Memory = max(o.Memory, maxLogPlain)
 	if o.Log == nil {
@@ -59,7 +59,8 @@ type Writer struct {
 	budget  *budget
 	slots   chan struct{} // one for each log object in flight
 	parts   chan struct{} // one for each part of a file in flight
-	wake    chan struct{}
+	wake    chan struct{} // a source has something
+	flush   chan struct{} // Flush was called, or a source removed
 
 	builder logBuilder // of run, as are the next three
 	reads   map[*input]uint64
@@ -117,7 +118,7 @@ func NewWriter(ctx context.Context, h *History, o Options) (*Writer, error) {
 	claim := h.Tip()
 	w := &Writer{
 		repo: h.repo, claim: claim, options: o.withDefaults(),
-		wake: make(chan struct{}, 1), changed: make(chan struct{}), junk: map[string]bool{},
+		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), changed: make(chan struct{}), junk: map[string]bool{},
 		cut: Position{claim.Cut.Log, claim.Cut.Hash}, stored: claim.Cut.Log, blocks: map[Hash]Reference{},
 	}
 	w.budget, w.slots = newBudget(w.options.Memory), make(chan struct{}, w.options.InFlight)
@@ -163,7 +164,7 @@ func (w *Writer) Remove(s Source) {
 	for _, i := range removed {
 		i.remove()
 	}
-	w.Wake()
+	signal(w.flush)
 }
 
 func (w *Writer) sources() []*input {
@@ -176,9 +177,11 @@ func (w *Writer) sources() []*input {
 func (w *Writer) Epoch() Epoch { return w.claim.Epoch }
 
 // Wake says that a source has something. It returns at once.
-func (w *Writer) Wake() {
+func (w *Writer) Wake() { signal(w.wake) }
+
+func signal(c chan struct{}) {
 	select {
-	case w.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -234,7 +237,7 @@ func (w *Writer) Flush(ctx context.Context) (Position, error) {
 	mark := flushMark{time.Now(), w.lastFlush}
 	w.flushes = append(w.flushes, mark)
 	w.mu.Unlock()
-	w.Wake()
+	signal(w.flush)
 	flushed := func() bool { return !slices.Contains(w.flushes, mark) }
 	if err := w.await(ctx, flushed); err != nil {
 		return Position{}, fmt.Errorf("flush the log: %w", err)
