@@ -269,16 +269,7 @@ func TestCatalogBlocksAreStoredOnce(t *testing.T) {
 func TestPrune(t *testing.T) {
 	s := newStored(t)
 	points, refs := twoPoints(t, s)
-	aged := time.Now().Add(-100 * 24 * time.Hour)
-	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			err = os.Chtimes(path, aged, aged)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	makeOld(t, s.dir)
 	plan, err := s.PlanPrune(t.Context(), time.Now(), points[0].Time)
 	if err != nil || len(plan.Objects) != 1 || len(plan.Points) != 0 { // the log object before the first point
 		t.Errorf("everything is needed: %+v, %v", plan, err)

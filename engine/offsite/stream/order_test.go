@@ -1,0 +1,145 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAcknowledgedInOrder: a log object that is stored before the one before it is not
+// acknowledged, and no reader sees it.
+func TestAcknowledgedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: directory(t)}
+		r := repository(t, store, ring(t))
+		s := &script{owner: "a"}
+		w := open(t, claim(t, r, "one", false), Options{}, s)
+		first := w.Epoch().logKey(1)
+		store.set(func(_ int, act, key string) fault {
+			if act == "create" && key == first {
+				return fails
+			}
+			return none
+		})
+		for range 3 {
+			s.add(w, 100)
+			time.Sleep(2 * time.Second)
+		}
+		if n := w.Status().Counts.LogObjects; n != 2 || s.acknowledged() != 0 {
+			t.Errorf("%d objects are stored, %d frames acknowledged", n, s.acknowledged())
+		}
+		if lag := w.Status().Lag; lag < 5*time.Second {
+			t.Errorf("the lag is %s", lag)
+		}
+		if seen := texts(t, r, nil, time.Time{}); len(seen) > 0 {
+			t.Errorf("a reader sees %v", seen)
+		}
+		store.set(nil)
+		flush(t, w)
+		if s.acknowledged() != 3 {
+			t.Errorf("%d of 3 are acknowledged", s.acknowledged())
+		}
+		kill(w)
+	})
+}
+
+// TestCheckpointFollowsItsState: what happens while the state is collected may be part
+// of it, so the log has it before the checkpoint is stored.
+func TestCheckpointFollowsItsState(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	s := &script{owner: "a"}
+	w := open(t, claim(t, r, "one", false), Options{}, s)
+	defer kill(w)
+	s.add(w, 100)
+	flush(t, w)
+	p, err := w.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) {
+		s.add(w, 100)
+		return nil, nil
+	})
+	if err != nil || s.acknowledged() != 2 || p.Through < 2 {
+		t.Errorf("the checkpoint is through %d, %d frames are acknowledged, %v", p.Through, s.acknowledged(), err)
+	}
+	_, c := find(t, r, time.Time{})
+	if c.Replay != 1 {
+		t.Errorf("the log is replayed after %d", c.Replay)
+	}
+}
+
+// TestLogWithoutItsEnd: a checkpoint whose log is not whole is not used.
+func TestLogWithoutItsEnd(t *testing.T) {
+	s := newStored(t)
+	src := &script{owner: "a"}
+	w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+	first := checkpoint(t, w, nil)
+	p, err := w.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) {
+		src.add(w, 100)
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(w)
+	s.remove(t, w.Epoch().logKey(p.Through))
+	h, c := find(t, s.Repository, time.Time{})
+	if c.Point != first || len(h.Ignored) != 1 {
+		t.Errorf("%v is used, ignored is %v", c.Point, h.Ignored)
+	}
+	if cut := claim(t, s.Repository, "one", false).Tip().Cut; cut.Point != first {
+		t.Errorf("the cut has the point %v", cut.Point)
+	}
+}
+
+// TestPruneRemovesDeadBranches: what a machine wrote after it was replaced, and the
+// epochs of claims that lost, go.
+func TestPruneRemovesDeadBranches(t *testing.T) {
+	s := newStored(t)
+	src := &script{owner: "a"}
+	old := open(t, claim(t, s.Repository, "old", false), Options{}, src)
+	src.add(old, 100)
+	checkpoint(t, old, nil)
+	next := open(t, claim(t, s.Repository, "new", true), Options{})
+	src.add(old, 100)
+	flush(t, old)
+	late := old.Epoch().logKey(2)
+	stray := fmt.Sprintf("e/%s/log/%016x", Epoch{Number: 1, Nonce: "lost"}, 1)
+	junk(t, s.store, stray, "lost")
+	junk(t, s.store, "bid/00000001-lost", "lost")
+	junk(t, s.store, "e/unknown", "of a later version")
+	checkpoint(t, next, nil)
+	kill(old)
+	kill(next)
+	makeOld(t, s.dir)
+	plan, err := s.PlanPrune(t.Context(), time.Now(), time.Now().Add(-8*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(plan.Objects, " ")
+	for _, key := range []string{late, stray, "bid/00000001-lost"} {
+		if !strings.Contains(all, key) {
+			t.Errorf("%s stays", key)
+		}
+	}
+	if strings.Contains(all, "unknown") || strings.Contains(all, "epoch/") {
+		t.Errorf("too much goes: %s", all)
+	}
+}
+
+// makeOld makes all files of a directory old.
+func makeOld(t *testing.T, dir string) {
+	t.Helper()
+	then := time.Now().Add(-100 * 24 * time.Hour)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = os.Chtimes(path, then, then)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
