@@ -277,6 +277,16 @@ func TestTakeOver(t *testing.T) {
 		}
 		kill(old)
 		kill(w)
+		var machines []string
+		for c, err := range h.Claims(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			machines = append(machines, c.Machine)
+		}
+		if !slices.Equal(machines, []string{"new", "old"}) {
+			t.Errorf("the machines are %v", machines)
+		}
 	})
 }
 

@@ -77,6 +77,21 @@ func (r *Repository) newHistory(c Claim) *History {
 // Tip returns the newest claim.
 func (h *History) Tip() Claim { return h.spans[0].claim }
 
+// Claims yields the claims that lead to the newest epoch, newest first.
+func (h *History) Claims(ctx context.Context) iter.Seq2[Claim, error] {
+	return func(yield func(Claim, error) bool) {
+		for s, err := range h.all(ctx) {
+			if err != nil {
+				yield(Claim{}, err)
+				return
+			}
+			if !yield(s.claim, nil) {
+				return
+			}
+		}
+	}
+}
+
 // older reads the claim before the oldest known one. It reports whether there is one.
 func (h *History) older(ctx context.Context) (bool, error) {
 	c := h.spans[len(h.spans)-1].claim
