@@ -11,7 +11,8 @@ import (
 // Checkpoint stores a checkpoint. It calls collect, which stores the files that the
 // store lacks and returns the whole state: what it contains is durable on the machine,
 // at least up to the moment of the call. Then everything that the sources have is
-// stored, and the checkpoint last. Two calls take their turns.
+// stored, and the checkpoint last. The entries are sorted in place. One call waits for
+// another.
 func (w *Writer) Checkpoint(ctx context.Context, collect func(context.Context) ([]Entry, error)) (Point, error) {
 	w.checkpointing.Lock()
 	defer w.checkpointing.Unlock()

@@ -111,7 +111,8 @@ type ClaimOptions struct {
 	// TakeOver claims also where the newest epoch is another machine's.
 	TakeOver bool
 	// Nonce is for a store that does not refuse the second creator of a key: random,
-	// 16 letters and digits in lower case. Where it is empty, the store must refuse.
+	// 16 letters and digits in lower case, and the same when Claim is repeated. Where it
+	// is empty, the store must refuse.
 	Nonce string
 	// Retention locks the claim.
 	Retention objectstore.Retention
@@ -119,7 +120,7 @@ type ClaimOptions struct {
 
 // Claim claims the next epoch. The end of the newest one, up to where its log is
 // whole, becomes its Cut. It returns ErrTaken when another machine was faster, or has
-// the newest epoch and may be alive.
+// the newest epoch and may be alive. It may be repeated after every error.
 func (r *Repository) Claim(ctx context.Context, now time.Time, o ClaimOptions) (*History, error) {
 	h, err := r.History(ctx)
 	if errors.Is(err, ErrNoPoint) {

@@ -404,6 +404,48 @@ func TestClaimRace(t *testing.T) {
 	}
 }
 
+// TestClaimAfterADeadBid: a machine that died between its bid and its claim holds the
+// others up once.
+func TestClaimAfterADeadBid(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	dead := Claim{Epoch: Epoch{1, "0"}, Machine: "dead"}
+	b, err := dead.encode()
+	if err == nil {
+		err = r.createSmall(t.Context(), bidsPrefix+dead.Epoch.String(), b, objectstore.Retention{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ClaimOptions{Machine: "m", Token: "t", Nonce: "5"}
+	if _, err := r.Claim(t.Context(), time.Now(), o); !errors.Is(err, ErrTaken) {
+		t.Errorf("against a lower bid: %v", err)
+	}
+	h, err := r.Claim(t.Context(), time.Now(), o)
+	if err != nil || h.Tip().Epoch != (Epoch{2, "5"}) {
+		t.Errorf("again: %v, %v", h, err)
+	}
+}
+
+// TestClaimLosesItsAnswer: a machine knows its own claim again.
+func TestClaimLosesItsAnswer(t *testing.T) {
+	store := &flaky{Store: directory(t)}
+	r := repository(t, store, ring(t))
+	store.set(func(_ int, act, _ string) fault {
+		if act == "create" {
+			return loses
+		}
+		return none
+	})
+	o := ClaimOptions{Machine: "m", Token: "t", Known: []string{"t"}}
+	if _, err := r.Claim(t.Context(), time.Now(), o); !errors.Is(err, objectstore.ErrUnavailable) {
+		t.Errorf("without an answer: %v", err)
+	}
+	store.set(nil)
+	if h, err := r.Claim(t.Context(), time.Now(), o); err != nil || h.Tip().Epoch.Number != 2 {
+		t.Errorf("again: %v, %v", h, err)
+	}
+}
+
 // slow takes its time, so that requests overlap.
 type slow struct {
 	objectstore.Store

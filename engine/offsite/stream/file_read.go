@@ -195,7 +195,8 @@ func (r *Repository) checkFiles(ctx context.Context, c *Checkpoint) error {
 
 // checkParts compares references, in the order of their keys, with a listing.
 func (r *Repository) checkParts(ctx context.Context, e Epoch, refs []Reference) error {
-	next, stop := iter.Pull2(r.store.List(ctx, e.filesPrefix(), ""))
+	before := strings.TrimSuffix(refs[0].partKey(0), "/000000")
+	next, stop := iter.Pull2(r.store.List(ctx, e.filesPrefix(), before))
 	defer stop()
 	info, err, ok := next()
 	for _, ref := range refs {

@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,21 +41,10 @@ func (s *span) from() uint64 { return s.claim.Cut.Log + 1 }
 // History reads the newest claim. It returns ErrNoPoint when nobody has claimed an
 // epoch yet. Objects below "epoch/" that are not claims are passed over.
 func (r *Repository) History(ctx context.Context) (*History, error) {
-	var all []Epoch
-	for info, err := range r.store.List(ctx, epochsPrefix, "") {
-		if err != nil {
-			return nil, fmt.Errorf("list the epochs: %w", err)
-		}
-		if e, ok := parseEpoch(info.Key[len(epochsPrefix):]); ok {
-			all = append(all, e)
-		}
+	all, err := r.epochs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Epoch) int {
-		if a.supersedes(b) {
-			return -1
-		}
-		return 1
-	})
 	var ignored []Problem
 	for _, e := range all {
 		c, err := r.readClaim(ctx, e)
@@ -68,6 +59,22 @@ func (r *Repository) History(ctx context.Context) (*History, error) {
 		ignored = append(ignored, Problem{e.key(), err})
 	}
 	return nil, fmt.Errorf("%w: no machine has written yet", ErrNoPoint)
+}
+
+// epochs lists what claims there may be, first the one that would be the newest.
+func (r *Repository) epochs(ctx context.Context) (all []Epoch, err error) {
+	for info, err := range r.store.List(ctx, epochsPrefix, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list the epochs: %w", err)
+		}
+		if e, ok := parseEpoch(info.Key[len(epochsPrefix):]); ok {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Epoch) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), strings.Compare(a.String(), b.String()))
+	})
+	return all, nil
 }
 
 func (r *Repository) newHistory(c Claim) *History {
@@ -181,21 +188,13 @@ func (h *History) Points(ctx context.Context) iter.Seq2[Point, error] {
 // end returns the Cut of the newest epoch: the end of the part of its log that is
 // whole, and the last point that this part makes consistent.
 func (h *History) end(ctx context.Context) (Cut, error) {
-	tip := h.spans[0]
-	points, err := h.list(ctx, tip)
+	points, err := h.list(ctx, h.spans[0])
 	if err != nil {
 		return Cut{}, err
 	}
-	cut := Cut{Log: tip.claim.Cut.Log, Hash: tip.claim.Cut.Hash}
-	for _, p := range slices.Backward(points) {
-		c, err := h.repo.Checkpoint(ctx, p)
-		if err == nil && c.Replay >= cut.Log {
-			cut.Log, cut.Hash = c.Replay, c.Hash
-			break
-		}
-		if err != nil && !isPoisoned(err) {
-			return Cut{}, err
-		}
+	cut, err := h.anchor(ctx, points)
+	if err != nil {
+		return Cut{}, err
 	}
 	for l, err := range h.logs(ctx, cut.Log, cut.Hash) {
 		if isPoisoned(err) {
@@ -212,6 +211,22 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 		}
 	}
 	return cut, nil
+}
+
+// anchor returns a log object of the newest epoch that is known to be whole with all
+// before it: the one that its newest checkpoint names, or the one before its first.
+func (h *History) anchor(ctx context.Context, points []Point) (Cut, error) {
+	first := h.Tip().Cut
+	for _, p := range slices.Backward(points) {
+		c, err := h.repo.Checkpoint(ctx, p)
+		if err == nil && c.Replay >= first.Log {
+			return Cut{Log: c.Replay, Hash: c.Hash}, nil
+		}
+		if err != nil && !isPoisoned(err) {
+			return Cut{}, err
+		}
+	}
+	return Cut{Log: first.Log, Hash: first.Hash}, nil
 }
 
 // Find returns the newest usable checkpoint at or before a time, of the zero time the

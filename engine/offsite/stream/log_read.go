@@ -46,33 +46,26 @@ const readAhead = 4
 func (h *History) logs(ctx context.Context, after uint64, hash Hash) iter.Seq2[*logObject, error] {
 	return func(yield func(*logObject, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		var reads sync.WaitGroup
-		defer reads.Wait()
+		a := &ahead{history: h, ctx: ctx, next: after + 1}
+		defer a.reads.Wait()
 		defer cancel()
-		next, queue := after+1, []chan fetched{}
 		for {
-			for ; len(queue) < readAhead; next++ {
-				s, err := h.spanOf(ctx, next)
-				if err != nil {
-					yield(nil, err)
-					return
-				}
-				queue = append(queue, h.fetch(ctx, &reads, s, next))
-			}
-			f := <-queue[0]
-			queue = queue[1:]
-			if f.err != nil && f.last && errors.Is(f.err, objectstore.ErrNotFound) {
+			l, err := a.log(hash)
+			if l == nil && err == nil || !yield(l, err) || err != nil {
 				return
 			}
-			if f.err == nil && f.log.header.previous != hash {
-				f.err = corrupt("log object %d does not follow the one before", f.log.header.seq)
-			}
-			if !yield(f.log, f.err) || f.err != nil {
-				return
-			}
-			hash = f.log.hash
+			hash = l.hash
 		}
 	}
+}
+
+// ahead reads several log objects at once.
+type ahead struct {
+	history *History
+	ctx     context.Context //nolint:containedctx // of the iteration
+	reads   sync.WaitGroup
+	next    uint64 // the first that is not being read
+	queue   []chan fetched
 }
 
 // fetched is a log object that was read, or why not. last means that the newest
@@ -83,14 +76,39 @@ type fetched struct {
 	last bool
 }
 
-func (h *History) fetch(ctx context.Context, reads *sync.WaitGroup, s *span, seq uint64) chan fetched {
-	result := make(chan fetched, 1)
-	e, last := s.claim.Epoch, s.newest
-	reads.Go(func() {
-		l, err := h.repo.readLog(ctx, e, seq)
-		result <- fetched{l, err, last}
+// log returns the next log object, nil after the last.
+func (a *ahead) log(previous Hash) (*logObject, error) {
+	for len(a.queue) < readAhead {
+		if err := a.fetch(); err != nil {
+			return nil, err
+		}
+	}
+	f := <-a.queue[0]
+	a.queue = a.queue[1:]
+	switch {
+	case f.last && errors.Is(f.err, objectstore.ErrNotFound):
+		return nil, nil //nolint:nilnil // the end
+	case f.err != nil:
+		return nil, f.err
+	case f.log.header.previous != previous:
+		return nil, corrupt("log object %d does not follow the one before", f.log.header.seq)
+	}
+	return f.log, nil
+}
+
+// fetch begins to read one more.
+func (a *ahead) fetch() error {
+	s, err := a.history.spanOf(a.ctx, a.next)
+	if err != nil {
+		return err
+	}
+	result, seq := make(chan fetched, 1), a.next
+	a.reads.Go(func() {
+		l, err := a.history.repo.readLog(a.ctx, s.claim.Epoch, seq)
+		result <- fetched{l, err, s.newest}
 	})
-	return result
+	a.next, a.queue = a.next+1, append(a.queue, result)
+	return nil
 }
 
 // Frames yields the frames of the log after the position of a checkpoint, or from the
@@ -116,19 +134,24 @@ func (h *History) Frames(ctx context.Context, c *Checkpoint, until time.Time) it
 				yield(Frame{}, err)
 				return
 			}
-			for _, f := range l.frames {
-				if !until.IsZero() && f.Time.After(until) {
-					continue
-				}
-				if !yield(f, nil) {
-					return
-				}
-			}
-			if l.header.seq >= last {
+			if !l.yield(yield, until) || l.header.seq >= last {
 				return
 			}
 		}
 	}
+}
+
+// yield yields the frames that are not after a time, unless that is zero.
+func (l *logObject) yield(yield func(Frame, error) bool, until time.Time) bool {
+	for _, f := range l.frames {
+		if !until.IsZero() && f.Time.After(until) {
+			continue
+		}
+		if !yield(f, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // lastBefore returns the log object after which no frame is at or before a time: a
