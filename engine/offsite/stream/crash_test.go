@@ -470,67 +470,97 @@ func TestModel(t *testing.T) {
 }
 
 func liveAtRandom(t *testing.T, rng *rand.Rand) {
-	store, faults := &flaky{Store: directory(t)}, rand.New(rand.NewPCG(rng.Uint64(), 0))
-	keys := ring(t)
-	r := repository(t, store, keys)
-	all := map[string]*script{"a": {owner: "a"}, "b": {owner: "b"}, "c": {owner: "c"}}
-	var sources []Source
-	start := func() (*Writer, map[string]*script) {
-		seen := map[string]int{}
-		store.set(nil)
-		h := claim(t, r, "m", true)
-		seen = texts(t, r, nil, time.Time{})
-		now := map[string]*script{}
-		sources = nil
-		for name, s := range all {
-			if seen[name] < s.acknowledged() || seen[name] > len(s.frames) {
-				t.Fatalf("of %s %d frames are acknowledged, a reader sees %d of %d", name, s.acknowledged(), seen[name], len(s.frames))
-			}
-			next := &script{owner: name, frames: s.frames, read: seen[name]}
-			now[name] = next
-			sources = append(sources, &offset{next, seen[name]})
-		}
-		all = now
-		store.set(func(int, string, string) fault {
-			switch n := faults.IntN(100); {
-			case n < 15:
-				return fails
-			case n < 30:
-				return loses
-			}
-			return none
-		})
-		return open(t, h, Options{MaxBackOff: 5 * time.Second}, sources...), now
+	m := &model{
+		rng: rng, faults: rand.New(rand.NewPCG(rng.Uint64(), 0)), store: &flaky{Store: directory(t)},
+		scripts: map[string]*script{"a": {owner: "a"}, "b": {owner: "b"}, "c": {owner: "c"}},
 	}
-	w, now := start()
+	m.repo = repository(t, m.store, ring(t))
+	m.start(t)
 	for range 60 {
 		for _, name := range []string{"a", "b", "c"} {
 			for range rng.IntN(3) {
-				now[name].add(w, 20+rng.IntN(2000))
+				m.scripts[name].add(m.writer, 20+rng.IntN(2000))
 			}
 		}
-		switch rng.IntN(12) {
-		case 0:
-			kill(w)
-			w, now = start()
-		case 1:
-			checkpoint(t, w, []Entry{{Name: "state", Data: []byte("x")}})
-		case 2:
-			flush(t, w)
-		default:
-			time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
-		}
+		m.step(t)
 	}
-	if err := w.Close(t.Context()); err != nil {
+	if err := m.writer.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	store.set(nil)
-	seen := texts(t, r, nil, time.Time{})
-	for name, s := range now {
+	m.store.set(nil)
+	seen := texts(t, m.repo, nil, time.Time{})
+	for name, s := range m.scripts {
 		if seen[name] != len(s.frames) {
 			t.Errorf("of %s a reader sees %d of %d", name, seen[name], len(s.frames))
 		}
 	}
+	for _, w := range m.zombies {
+		kill(w)
+	}
+}
+
+// model is a machine, and what must be of it in the store.
+type model struct {
+	rng, faults *rand.Rand
+	store       *flaky
+	repo        *Repository
+	writer      *Writer
+	scripts     map[string]*script
+	late        *script   // what the writer gets once another one has taken over
+	zombies     []*Writer // that were replaced while they lived
+}
+
+func (m *model) step(t *testing.T) {
+	switch m.rng.IntN(14) {
+	case 0:
+		kill(m.writer)
+		m.start(t)
+	case 1:
+		old, late := m.writer, m.late
+		m.start(t)
+		late.add(old, 100)
+		m.zombies = append(m.zombies, old)
+	case 2:
+		checkpoint(t, m.writer, []Entry{{Name: "state", Data: []byte("x")}})
+	case 3:
+		flush(t, m.writer)
+	default:
+		time.Sleep(time.Duration(m.rng.IntN(3000)) * time.Millisecond)
+	}
+}
+
+// start is a start of the machine, or of another one in its place.
+func (m *model) start(t *testing.T) {
+	m.store.set(nil)
+	acknowledged := map[string]int{}
+	for name, s := range m.scripts {
+		acknowledged[name] = s.acknowledged()
+	}
+	h := claim(t, m.repo, "m", true)
+	seen := texts(t, m.repo, nil, time.Time{})
+	if _, ok := seen["late"]; ok {
+		t.Fatal("a reader sees what was written after a takeover")
+	}
+	m.late = &script{owner: "late"}
+	sources := []Source{m.late}
+	for name, s := range m.scripts {
+		if seen[name] < acknowledged[name] || seen[name] > len(s.frames) {
+			t.Fatalf("of %s %d frames are acknowledged, a reader sees %d of %d", name, acknowledged[name], seen[name], len(s.frames))
+		}
+		next := &script{owner: name, frames: slices.Clone(s.frames), read: seen[name], stored: seen[name]}
+		m.scripts[name] = next
+		sources = append(sources, &offset{next, seen[name]})
+	}
+	m.store.set(func(int, string, string) fault {
+		switch n := m.faults.IntN(100); {
+		case n < 15:
+			return fails
+		case n < 30:
+			return loses
+		}
+		return none
+	})
+	m.writer = open(t, h, Options{MaxBackOff: 5 * time.Second}, sources...)
 }
 
 // offset is a script that begins at a frame.
