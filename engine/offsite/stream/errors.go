@@ -45,20 +45,15 @@ func isPoisoned(err error) bool {
 	return false
 }
 
-// isOfStore reports whether an error comes from the store, not from a context or from
-// what was to be stored.
-func isOfStore(err error) bool {
-	e := (*objectstore.Error)(nil)
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, kind := range []error{
-		objectstore.ErrNotFound, objectstore.ErrDenied, objectstore.ErrLocked, objectstore.ErrNoStore, objectstore.ErrClock,
-		objectstore.ErrUnavailable, objectstore.ErrCorrupt, objectstore.ErrFull, objectstore.ErrUnsupported,
-	} {
-		if errors.Is(e.Kind, kind) {
-			return true
-		}
-	}
-	return false
+// contentError is an error of a Content, which another attempt does not change.
+type contentError struct{ err error }
+
+func (e *contentError) Error() string { return "read the content: " + e.err.Error() }
+
+func (e *contentError) Unwrap() error { return e.err }
+
+// isOfContent reports whether an error comes from what was to be stored.
+func isOfContent(err error) bool {
+	e := (*contentError)(nil)
+	return errors.As(err, &e)
 }

@@ -46,7 +46,7 @@ func (w *Writer) newReference(content Content) (Reference, error) {
 		return ref, fmt.Errorf("store a file: %d bytes are too many", ref.Size)
 	}
 	var err error
-	if ref.Hash, err = hashOf(io.NewSectionReader(content, 0, ref.Size)); err != nil {
+	if ref.Hash, err = hashOfBody(section{content, 0, ref.Size}); err != nil {
 		return ref, fmt.Errorf("store a file: %w", err)
 	}
 	w.mu.Lock()
@@ -106,7 +106,26 @@ var _ sealed.Body = section{}
 func (s section) Size() int64 { return s.n }
 
 func (s section) Open() (io.ReadCloser, error) {
-	return io.NopCloser(io.NewSectionReader(s.content, s.at, s.n)), nil
+	return io.NopCloser(&sectionReader{io.NewSectionReader(s.content, s.at, s.n), s.n}), nil
+}
+
+// sectionReader returns errors of the content as such, and one that ends early too.
+type sectionReader struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (s *sectionReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.left -= int64(n)
+	if err == io.EOF && s.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != io.EOF {
+		err = &contentError{err}
+	}
+	return n, err
 }
 
 // storeBytes stores a file that is in memory.

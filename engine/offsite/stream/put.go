@@ -11,8 +11,8 @@ import (
 	"holdfast/internal/sealed"
 )
 
-// put stores an object, and tries again for as long as the store is the reason why it
-// fails. Another object below the key ends the Writer.
+// put stores an object, and tries again until it succeeds, ctx ends, or the content
+// cannot be read. Another object below the key ends the Writer.
 func (w *Writer) put(ctx context.Context, key string, plain sealed.Body) error {
 	body, err := w.repo.seal(key, plain)
 	if err != nil {
@@ -31,7 +31,7 @@ func (w *Writer) put(ctx context.Context, key string, plain sealed.Body) error {
 	})
 }
 
-// persist repeats an act while the store makes it fail.
+// persist repeats an act until it succeeds, but not after an error of a Content.
 func (w *Writer) persist(ctx context.Context, what string, act func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, w.options.MaxBackOff) {
 		if err := w.Err(); err != nil {
@@ -44,7 +44,9 @@ func (w *Writer) persist(ctx context.Context, what string, act func() error) err
 			return nil
 		case w.Err() != nil:
 			return w.Err()
-		case !isOfStore(err):
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case isOfContent(err):
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		w.note(what, err)

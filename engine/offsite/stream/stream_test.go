@@ -320,6 +320,43 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestContentThatChanges: a file that becomes unreadable or shorter while it is sent
+// ends Store, and nothing else.
+func TestContentThatChanges(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	w := open(t, claim(t, r, "one", false), Options{})
+	defer kill(w)
+	for _, c := range []*changing{{good: 0}, {good: 1}, {good: 1, short: true}} {
+		if _, err := w.Store(t.Context(), c); !isOfContent(err) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if w.Err() != nil {
+		t.Error(w.Err())
+	}
+}
+
+// changing can be read from the beginning so many times.
+type changing struct {
+	good  int
+	short bool
+}
+
+func (c *changing) Size() int64 { return 100 }
+
+func (c *changing) ReadAt(p []byte, at int64) (int, error) {
+	if at == 0 {
+		c.good--
+	}
+	if c.good >= 0 {
+		return min(len(p), int(100-at)), nil
+	}
+	if c.short {
+		return 0, io.EOF
+	}
+	return 0, io.ErrNoProgress
+}
+
 type failing struct{}
 
 func (failing) Size() int64                       { return 100 }
