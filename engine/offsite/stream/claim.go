@@ -19,6 +19,8 @@ type Cut struct {
 	Log   uint64 // 0 before the first
 	Hash  Hash
 	Point Point // of that epoch; zero for none
+	// Last is the time of the newest frame, or of the checkpoint if none follows it.
+	Last time.Time
 }
 
 // Claim is the right to write: a Writer needs one of its own. Its Token is known to
@@ -40,13 +42,14 @@ type claimJSON struct {
 	Log     uint64    `json:"log"`
 	Hash    []byte    `json:"hash"`
 	Point   string    `json:"point,omitempty"`
+	Last    time.Time `json:"last"`
 	Machine string    `json:"machine"`
 	Token   string    `json:"token"`
 	Time    time.Time `json:"time"`
 }
 
 func (c Claim) encode() ([]byte, error) {
-	j := claimJSON{formatVersion, c.Epoch.String(), "", c.Cut.Log, c.Cut.Hash[:], "", c.Machine, c.Token, c.Time.UTC()}
+	j := claimJSON{formatVersion, c.Epoch.String(), "", c.Cut.Log, c.Cut.Hash[:], "", c.Cut.Last.UTC(), c.Machine, c.Token, c.Time.UTC()}
 	if c.Parent != (Epoch{}) {
 		j.Parent = c.Parent.String()
 	}
@@ -68,7 +71,7 @@ func decodeClaim(b []byte) (c Claim, err error) {
 	if j.Format != formatVersion {
 		return c, fmt.Errorf("%w: a claim of format %d", ErrVersion, j.Format)
 	}
-	c = Claim{Machine: j.Machine, Token: j.Token, Time: j.Time, Cut: Cut{Log: j.Log}}
+	c = Claim{Machine: j.Machine, Token: j.Token, Time: j.Time.UTC(), Cut: Cut{Log: j.Log, Last: j.Last.UTC()}}
 	epoch, ok := parseEpoch(j.Epoch)
 	if c.Epoch = epoch; !ok || copy(c.Cut.Hash[:], j.Hash) != len(Hash{}) {
 		return c, corrupt("a claim is malformed")
@@ -124,7 +127,7 @@ type ClaimOptions struct {
 func (r *Repository) Claim(ctx context.Context, now time.Time, o ClaimOptions) (*History, error) {
 	h, err := r.History(ctx)
 	if errors.Is(err, ErrNoPoint) {
-		return r.claimAfter(ctx, now, o, Claim{Machine: o.Machine, Token: o.Token, Time: now})
+		return r.claimAfter(ctx, o, Claim{Machine: o.Machine, Token: o.Token, Time: now})
 	}
 	if err != nil {
 		return nil, err
@@ -137,7 +140,11 @@ func (r *Repository) Claim(ctx context.Context, now time.Time, o ClaimOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("find the end of epoch %s: %w", tip.Epoch, err)
 	}
-	return r.claimAfter(ctx, now, o, Claim{Parent: tip.Epoch, Cut: cut, Machine: o.Machine, Token: o.Token, Time: now})
+	next, err := r.claimAfter(ctx, o, Claim{Parent: tip.Epoch, Cut: cut, Machine: o.Machine, Token: o.Token, Time: now})
+	if err == nil {
+		next.Ignored = h.Ignored
+	}
+	return next, err
 }
 
 func (o ClaimOptions) knows(token string) bool {
@@ -146,7 +153,7 @@ func (o ClaimOptions) knows(token string) bool {
 
 // claimAfter claims the first number after the parent's that no object uses. One that
 // is not a claim, which anybody can create who may write to the store, is passed over.
-func (r *Repository) claimAfter(ctx context.Context, now time.Time, o ClaimOptions, c Claim) (*History, error) {
+func (r *Repository) claimAfter(ctx context.Context, o ClaimOptions, c Claim) (*History, error) {
 	for n := uint64(c.Parent.Number) + 1; n <= math.MaxUint32; n++ {
 		c.Epoch = Epoch{uint32(n), o.Nonce}
 		err := r.claimNumber(ctx, o, c)

@@ -161,8 +161,11 @@ func TestDamagedLog(t *testing.T) {
 			kill(w)
 			damage(t, s)
 			h := claim(t, s.Repository, "one", false)
-			if cut := h.Tip().Cut; cut.Log != 2 {
+			if cut := h.Tip().Cut; cut.Log != 2 || !cut.Last.Equal(src.frames[1].Time) {
 				t.Errorf("the cut is %+v", cut)
+			}
+			if named := len(h.Ignored) == 1 && h.Ignored[0].Key == key(3); named == (what == "missing") {
+				t.Errorf("named is %v", h.Ignored)
 			}
 			if seen := texts(t, s.Repository, nil, time.Time{}); seen["a"] != 2 {
 				t.Errorf("a reader sees %v", seen)

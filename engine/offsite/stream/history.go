@@ -198,19 +198,39 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 	}
 	for l, err := range h.logs(ctx, cut.Log, cut.Hash) {
 		if isPoisoned(err) {
+			h.Ignored = append(h.Ignored, Problem{h.Tip().Epoch.logKey(cut.Log + 1), err})
 			break
 		}
 		if err != nil {
 			return Cut{}, err
 		}
-		cut.Log, cut.Hash = l.header.seq, l.hash
+		cut.Log, cut.Hash, cut.Last = l.header.seq, l.hash, l.header.last
 	}
 	for _, p := range points {
 		if p.Through <= cut.Log {
 			cut.Point = p
 		}
 	}
-	return cut, nil
+	return cut, h.nameLost(ctx, cut.Log+1)
+}
+
+// nameLost adds to Ignored that the newest epoch has lost a log object, if it has
+// later ones that were not stored before that one was.
+func (h *History) nameLost(ctx context.Context, missing uint64) error {
+	e := h.Tip().Epoch
+	last := missing
+	for info, err := range h.repo.store.List(ctx, e.dir()+"log/", e.logKey(missing)) {
+		if err != nil {
+			return fmt.Errorf("list the log of epoch %s: %w", e, err)
+		}
+		if seq, ok := parseLogKey(e, info.Key); ok {
+			last = seq
+		}
+	}
+	if last >= missing+maxInFlight {
+		h.Ignored = append(h.Ignored, Problem{e.logKey(missing), corrupt("the log goes on after it up to %d", last)})
+	}
+	return nil
 }
 
 // anchor returns a log object of the newest epoch that is known to be whole with all
@@ -220,13 +240,13 @@ func (h *History) anchor(ctx context.Context, points []Point) (Cut, error) {
 	for _, p := range slices.Backward(points) {
 		c, err := h.repo.Checkpoint(ctx, p)
 		if err == nil && c.Replay >= first.Log {
-			return Cut{Log: c.Replay, Hash: c.Hash}, nil
+			return Cut{Log: c.Replay, Hash: c.Hash, Last: c.Time}, nil
 		}
 		if err != nil && !isPoisoned(err) {
 			return Cut{}, err
 		}
 	}
-	return Cut{Log: first.Log, Hash: first.Hash}, nil
+	return Cut{Log: first.Log, Hash: first.Hash, Last: first.Last}, nil
 }
 
 // Find returns the newest usable checkpoint at or before a time, of the zero time the

@@ -48,6 +48,52 @@ func TestAcknowledgedInOrder(t *testing.T) {
 	})
 }
 
+// TestAWindowIsInFlight: no log object is stored far ahead of one that is not, and so a
+// reader knows an object that was lost from one that was never stored.
+func TestAWindowIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flaky{Store: directory(t)}
+		r := repository(t, store, ring(t))
+		s := &script{owner: "a"}
+		w := open(t, claim(t, r, "one", false), Options{}, s)
+		late := w.Epoch().logKey(3)
+		store.set(func(_ int, act, key string) fault {
+			if act == "create" && key == late {
+				return fails
+			}
+			return none
+		})
+		for range 60 {
+			s.add(w, 100)
+			time.Sleep(2 * time.Second)
+		}
+		if n := w.Status().Counts.LogObjects; n != 5 {
+			t.Errorf("%d objects are stored while the third is not", n)
+		}
+		kill(w)
+		store.set(nil)
+		if h := claim(t, r, "one", false); h.Tip().Cut.Log != 2 || len(h.Ignored) > 0 {
+			t.Errorf("the cut is %+v, ignored is %v", h.Tip().Cut, h.Ignored)
+		}
+	})
+}
+
+func TestLostLogObjectIsNamed(t *testing.T) {
+	s := newStored(t)
+	src := &script{owner: "a"}
+	w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+	for range 30 {
+		src.add(w, 100)
+		flush(t, w)
+	}
+	kill(w)
+	s.remove(t, w.Epoch().logKey(3))
+	h := claim(t, s.Repository, "one", false)
+	if len(h.Ignored) != 1 || h.Ignored[0].Key != w.Epoch().logKey(3) {
+		t.Errorf("ignored is %v", h.Ignored)
+	}
+}
+
 // TestCheckpointFollowsItsState: what happens while the state is collected may be part
 // of it, so the log has it before the checkpoint is stored.
 func TestCheckpointFollowsItsState(t *testing.T) {

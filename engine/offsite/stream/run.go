@@ -146,7 +146,8 @@ func (w *Writer) oldestInput(except map[*input]bool) (next *input) {
 // send makes a log object of what was gathered, and sends it in the background.
 func (w *Writer) send() {
 	if w.builder.header.frames == 0 {
-		w.release(maxLogPlain)
+		w.budget.give(maxLogPlain)
+		<-w.slots
 		return
 	}
 	w.builder.header.seq, w.builder.header.previous = w.cut.Log+1, w.cut.Hash
@@ -160,19 +161,15 @@ func (w *Writer) send() {
 	w.flight = append(w.flight, p)
 	w.mu.Unlock()
 	w.tasks.Go(func() {
-		defer w.release(size)
+		defer w.budget.give(size)
 		if w.put(w.ctx, w.claim.Epoch.logKey(p.seq), small(object)) == nil {
 			w.markStored(p)
 		}
 	})
 }
 
-func (w *Writer) release(bytes int64) {
-	w.budget.give(bytes)
-	<-w.slots
-}
-
-// markStored acknowledges the log objects that are stored with all before them.
+// markStored acknowledges the log objects that are stored with all before them. Only
+// then others follow: no object is stored InFlight or more after one that is not.
 func (w *Writer) markStored(p *pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,6 +179,7 @@ func (w *Writer) markStored(p *pending) {
 	for len(w.flight) > 0 && w.flight[0].stored {
 		p, w.flight = w.flight[0], w.flight[1:]
 		w.stored = p.seq
+		<-w.slots
 		for i, n := range p.reads {
 			i.source.Stored(n)
 		}

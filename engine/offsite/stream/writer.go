@@ -15,7 +15,7 @@ import (
 // Options are how a Writer works. Zero values stand for those in brackets.
 type Options struct {
 	Interval   time.Duration // between log objects that are not full [1s]
-	InFlight   int           // log objects, and parts of files, that are sent at once [4 each]
+	InFlight   int           // log objects, and parts of files, that are sent at once [4 each]; at most 16
 	Memory     int64         // bytes for everything that is sent [24 MiB]; at least 12 MiB
 	CheckEvery time.Duration // between looks for later epochs [30s]
 	MaxBackOff time.Duration // between attempts while the store fails [1m]
@@ -40,6 +40,7 @@ func (o Options) withDefaults() Options {
 	if o.InFlight == 0 {
 		o.InFlight = 4
 	}
+	o.InFlight = min(o.InFlight, maxInFlight)
 	if o.Memory == 0 {
 		o.Memory = 24 << 20
 	}
@@ -49,6 +50,10 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// maxInFlight is how far a log object may be ahead of one that is not stored. Where
+// one is further ahead of a missing one, that was lost.
+const maxInFlight = 16
 
 // Writer appends to the log of one epoch, and stores files and checkpoints. Only one
 // Writer may ever use a claim. It is safe for concurrent use.
