@@ -25,26 +25,27 @@ func walLike(size int) []byte {
 	return b[:size]
 }
 
-// BenchmarkLogObject encodes, compresses and seals 8 MiB of frames, and opens them.
+// BenchmarkLogObject encodes, compresses and seals 4 MiB of frames, and opens them.
 func BenchmarkLogObject(b *testing.B) {
 	c := newTestCompressor(b)
 	key := sealed.NewKey(1)
 	keys, _ := sealed.NewRing(key)
-	for name, content := range map[string][]byte{"wal": walLike(8 << 20), "random": random(8 << 20)} {
-		frames := make([]Frame, 128)
+	for name, content := range map[string][]byte{"wal": walLike(4 << 20), "random": random(4 << 20)} {
+		frames := make([]Frame, 64)
 		for i := range frames {
 			frames[i] = Frame{time.Now(), WAL{"01JDATABASE", 1, 1, uint64(i) << 16, content[i<<16 : (i+1)<<16]}}
 		}
-		const total = 128 * 64 << 10
-		l := &logBuilder{}
+		const total = 64 * 64 << 10
+		l, packed := &logBuilder{}, []byte(nil)
 		pack := func() []byte {
-			l = &logBuilder{plain: l.plain[:0], packed: l.packed}
+			l = &logBuilder{plain: l.plain[:0]}
 			for _, f := range frames {
 				if err := l.add(f); err != nil {
 					b.Fatal(err)
 				}
 			}
-			object, _ := l.finish(c)
+			object, _ := l.finish(c, packed[:0])
+			packed = object
 			body, err := sealed.Seal(key, "x", small(object))
 			if err != nil {
 				b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,7 +144,7 @@ func TestDamagedLog(t *testing.T) {
 			if err := b.add(Frame{time.Now(), OwnerDrop{"everything"}}); err != nil {
 				t.Fatal(err)
 			}
-			object, _ := b.finish(s.zstd)
+			object, _ := b.finish(s.zstd, nil)
 			s.remove(t, key(3))
 			if err := s.createSmall(t.Context(), key(3), object, objectstore.Retention{}); err != nil {
 				t.Fatal(err)
@@ -385,6 +386,27 @@ func TestInit(t *testing.T) {
 		if _, err := decodeMarker(text); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("the marker %q: %v", text, err)
 		}
+	}
+}
+
+// TestBuffersAreReused: what was sealed from memory that is used again is not read from
+// it any more.
+func TestBuffersAreReused(t *testing.T) {
+	b := small("before")
+	r, err := b.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := make([]byte, 1)
+	if n, err := r.Read(one); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copy(b, "after ")
+	if n, err := r.Read(one); n != 0 || err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("after Close: %d bytes, %v", n, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func logOf(t testing.TB, c *compressor, all []Body) []byte {
 			t.Fatal(err)
 		}
 	}
-	object, _ := l.finish(c)
+	object, _ := l.finish(c, nil)
 	return object
 }
 

@@ -11,7 +11,7 @@ import (
 const (
 	logMagic = "HFLG"
 	// maxLog is the size of encoded frames at which a log object is cut.
-	maxLog = 8 << 20
+	maxLog = 4 << 20
 	// maxLogPlain is the size of the encoded frames of any log object.
 	maxLogPlain = maxLog + MaxFrame
 	logHead     = 8 + 3*8 + 32 + 2*4
@@ -29,7 +29,6 @@ type logHeader struct {
 type logBuilder struct {
 	header logHeader
 	plain  []byte
-	packed []byte // what finish returned before, to be used again
 }
 
 // add appends a frame. It refuses one that would not be decoded.
@@ -62,18 +61,18 @@ func (h *logHeader) add(at time.Time) {
 	h.frames++
 }
 
-// finish returns the object, until the builder is used again, and its hash.
-func (l *logBuilder) finish(c *compressor) ([]byte, Hash) {
+// finish appends the object to b, which is empty, and returns it and its hash.
+func (l *logBuilder) finish(c *compressor, b []byte) ([]byte, Hash) {
 	h := l.header
-	b := appendMagic(l.packed[:0], logMagic)
+	b = appendMagic(b, logMagic)
 	b = binary.LittleEndian.AppendUint64(b, h.seq)
 	b = binary.LittleEndian.AppendUint64(b, uint64(nanos(h.first)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(nanos(h.last)))
 	b = append(b, h.previous[:]...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.frames))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(l.plain)))
-	l.packed = c.compress(b, l.plain)
-	return l.packed, blake3.Sum256(l.packed)
+	b = c.compress(b, l.plain)
+	return b, blake3.Sum256(b)
 }
 
 // decodeLog reads a log object. What it allocates is bounded by maxLogPlain and a

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"sync"
 
 	"github.com/zeebo/blake3"
 
@@ -127,4 +129,30 @@ type small []byte
 
 func (s small) Size() int64 { return int64(len(s)) }
 
-func (s small) Open() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s)), nil }
+func (s small) Open() (io.ReadCloser, error) { return &smallReader{r: bytes.NewReader(s)}, nil }
+
+// smallReader returns nothing after Close, also to a reader that runs beside it: the
+// memory may then have other bytes, and sealing those with the same salt would reveal
+// both.
+type smallReader struct {
+	mu sync.Mutex
+	r  *bytes.Reader // nil after Close
+}
+
+// Read implements io.Reader.
+func (s *smallReader) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.r == nil {
+		return 0, fs.ErrClosed
+	}
+	return s.r.Read(p)
+}
+
+// Close implements io.Closer.
+func (s *smallReader) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.r = nil
+	return nil
+}

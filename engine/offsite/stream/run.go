@@ -112,7 +112,10 @@ func (w *Writer) acquire() error {
 // the log is close to the order of time also after an outage. A source that fails is
 // passed over.
 func (w *Writer) gather() {
-	w.builder = logBuilder{plain: w.builder.plain[:0], packed: w.builder.packed}
+	w.builder = logBuilder{plain: w.builder.plain[:0]}
+	if _, bytes := w.waiting(); bytes > maxLog/2 {
+		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
+	}
 	w.stuck, w.reads = false, map[*input]uint64{}
 	failed := map[*input]bool{}
 	for len(w.builder.plain) < maxLog {
@@ -126,7 +129,8 @@ func (w *Writer) gather() {
 		}
 		w.reads[next] = next.frames
 		if err != nil || read == 0 {
-			failed[next], w.stuck = true, true
+			failed[next] = true
+			w.stuck = w.stuck || err != nil || w.builder.header.frames == 0
 		}
 	}
 }
@@ -151,9 +155,8 @@ func (w *Writer) send() {
 		return
 	}
 	w.builder.header.seq, w.builder.header.previous = w.cut.Log+1, w.cut.Hash
-	packed, hash := w.builder.finish(w.repo.zstd)
-	object := slices.Clone(packed)
-	size := min(int64(len(object)), maxLogPlain)
+	object, hash := w.pack()
+	size := min(int64(cap(object)), maxLogPlain)
 	w.budget.give(maxLogPlain - size)
 	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}
 	w.mu.Lock()
@@ -162,10 +165,34 @@ func (w *Writer) send() {
 	w.mu.Unlock()
 	w.tasks.Go(func() {
 		defer w.budget.give(size)
+		defer w.keepBuffer(object)
 		if w.put(w.ctx, w.claim.Epoch.logKey(p.seq), small(object)) == nil {
 			w.markStored(p)
 		}
 	})
+}
+
+// pack returns the log object, in a buffer of about its size.
+func (w *Writer) pack() ([]byte, Hash) {
+	var buffer []byte
+	if kept, ok := w.buffers.Get().(*[]byte); ok {
+		buffer = *kept
+	} else if size := len(w.builder.plain); size > keptBuffer {
+		buffer = make([]byte, 0, size+size/64+logHead)
+	}
+	packed, hash := w.builder.finish(w.repo.zstd, buffer[:0])
+	if len(packed) > cap(packed)/2 {
+		return packed, hash
+	}
+	w.keepBuffer(packed)
+	return slices.Clone(packed), hash
+}
+
+// keepBuffer lets a large buffer be used again, until the next collection of garbage.
+func (w *Writer) keepBuffer(b []byte) {
+	if cap(b) > keptBuffer {
+		w.buffers.Put(&b)
+	}
 }
 
 // markStored acknowledges the log objects that are stored with all before them. Only

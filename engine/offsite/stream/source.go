@@ -15,8 +15,8 @@ import (
 // other method of the Writer from Stored and Waiting.
 type Source interface {
 	// Next returns the frames that follow those it returned before: about max bytes
-	// of content, each frame at most MaxFrame encoded. It returns none when nothing
-	// follows yet. The writer calls it again after an error, but never for frames that it
+	// of content but at least one frame, each at most MaxFrame encoded. It returns none
+	// when nothing follows yet. The writer calls it again after an error, but never for frames that it
 	// returned: those are stored sooner or later, or the Writer ends.
 	Next(ctx context.Context, max int) ([]Frame, error)
 	// Stored says that the store has the first n frames of those that Next returned

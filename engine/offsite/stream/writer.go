@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Interval   time.Duration // between log objects that are not full [1s]
 	InFlight   int           // log objects, and parts of files, that are sent at once [4 each]; at most 16
-	Memory     int64         // bytes for everything that is sent [24 MiB]; at least 12 MiB
+	Memory     int64         // bytes for everything that is sent [16 MiB]; at least 8 MiB
 	CheckEvery time.Duration // between looks for later epochs [30s]
 	MaxBackOff time.Duration // between attempts while the store fails [1m]
 	// Previous is the newest checkpoint, whose blocks are used again.
@@ -42,7 +42,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.InFlight = min(o.InFlight, maxInFlight)
 	if o.Memory == 0 {
-		o.Memory = 24 << 20
+		o.Memory = 16 << 20
 	}
 	o.Memory = max(o.Memory, maxLogPlain)
 	if o.Log == nil {
@@ -67,6 +67,7 @@ type Writer struct {
 	wake    chan struct{} // a source has something
 	flush   chan struct{} // Flush was called, or a source removed
 
+	buffers sync.Pool  // *[]byte, for log objects
 	builder logBuilder // of run, as are the next three
 	reads   map[*input]uint64
 	lastCut time.Time
