@@ -56,6 +56,7 @@ func allowed() map[string][]string {
 		"holdfast/internal/objectstore":                         {"internal/durable"},
 		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},
 		"holdfast/engine/offsite/stream":                        {"internal/objectstore", "internal/sealed"},
+		"holdfast/engine/offsite":                               {"backup/repository", "backup/wal", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/objects", "engine/recovery", "internal/durable", "internal/objectstore", "internal/parallel", "internal/sealed"},
 	}
 }
 

@@ -163,7 +163,7 @@ func (r *Repository) claimAfter(ctx context.Context, o ClaimOptions, c Claim) (*
 		if !errors.Is(err, errForeign) {
 			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, err)
 		}
-		if _, err := r.readClaim(ctx, c.Epoch); !isPoisoned(err) {
+		if _, err := r.readClaim(ctx, c.Epoch); !Damaged(err) {
 			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, errors.Join(ErrTaken, err))
 		}
 	}
@@ -217,7 +217,7 @@ func (r *Repository) unclaimed(ctx context.Context, prefix string, own Epoch, pr
 		if err == nil {
 			return fmt.Errorf("%w: %s has priority", ErrTaken, info.Key)
 		}
-		if !isPoisoned(err) {
+		if !Damaged(err) {
 			return err
 		}
 	}

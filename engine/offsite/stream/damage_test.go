@@ -106,7 +106,7 @@ func TestPoisonedPoint(t *testing.T) {
 				if c.Point != points[0] {
 					t.Fatalf("%v is used", c.Point)
 				}
-				if len(h.Ignored) != 1 || h.Ignored[0].Key != points[1].key() || !isPoisoned(h.Ignored[0].Err) {
+				if len(h.Ignored) != 1 || h.Ignored[0].Key != points[1].key() || !Damaged(h.Ignored[0].Err) {
 					t.Errorf("named is %v", h.Ignored)
 				}
 				n := 0
@@ -190,7 +190,7 @@ func TestDamageBeforeTheCut(t *testing.T) {
 	n := 0
 	for _, err := range h.Frames(t.Context(), nil, time.Time{}) {
 		if err != nil {
-			if !isPoisoned(err) {
+			if !Damaged(err) {
 				t.Error(err)
 			}
 			break

@@ -31,9 +31,9 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrCorrupt, fmt.Errorf(format, args...))
 }
 
-// isPoisoned reports whether an error is about the content of an object, or its
+// Damaged reports whether an error is about the content of an object, or its
 // absence, and not about reaching the store.
-func isPoisoned(err error) bool {
+func Damaged(err error) bool {
 	for _, kind := range []error{
 		ErrCorrupt, ErrVersion, objectstore.ErrCorrupt, objectstore.ErrNotFound,
 		sealed.ErrCorrupt, sealed.ErrMismatch, sealed.ErrNoKey, sealed.ErrVersion,

@@ -42,7 +42,7 @@ func (w *Writer) check(ctx context.Context) error {
 			w.fence(fmt.Errorf("%q claimed epoch %s at %s", c.Machine, e, c.Time.UTC().Format(time.RFC3339)))
 			return w.Err()
 		}
-		if !isPoisoned(err) {
+		if !Damaged(err) {
 			return err
 		}
 		w.junk[info.Key] = true

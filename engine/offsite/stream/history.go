@@ -53,7 +53,7 @@ func (r *Repository) History(ctx context.Context) (*History, error) {
 			h.Ignored = ignored
 			return h, nil
 		}
-		if !isPoisoned(err) {
+		if !Damaged(err) {
 			return nil, err
 		}
 		ignored = append(ignored, Problem{e.key(), err})
@@ -197,7 +197,7 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 		return Cut{}, err
 	}
 	for l, err := range h.logs(ctx, cut.Log, cut.Hash) {
-		if isPoisoned(err) {
+		if Damaged(err) {
 			h.Ignored = append(h.Ignored, Problem{h.Tip().Epoch.logKey(cut.Log + 1), err})
 			break
 		}
@@ -242,7 +242,7 @@ func (h *History) anchor(ctx context.Context, points []Point) (Cut, error) {
 		if err == nil && c.Replay >= first.Log {
 			return Cut{Log: c.Replay, Hash: c.Hash, Last: c.Time}, nil
 		}
-		if err != nil && !isPoisoned(err) {
+		if err != nil && !Damaged(err) {
 			return Cut{}, err
 		}
 	}
@@ -255,7 +255,7 @@ func (h *History) anchor(ctx context.Context, points []Point) (Cut, error) {
 // is none. What makes newer ones unusable is added to Ignored.
 func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 	for p, err := range h.Points(ctx) {
-		if isPoisoned(err) { // a claim: what is before it cannot be found
+		if Damaged(err) { // a claim: what is before it cannot be found
 			h.Ignored = append(h.Ignored, Problem{h.spans[len(h.spans)-1].claim.Parent.key(), err})
 			break
 		}
@@ -269,7 +269,7 @@ func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 		if err == nil {
 			return c, nil
 		}
-		if !isPoisoned(err) {
+		if !Damaged(err) {
 			return nil, err
 		}
 		h.Ignored = append(h.Ignored, Problem{p.key(), err})

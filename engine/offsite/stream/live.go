@@ -60,7 +60,7 @@ func (l *live) addPoints(ctx context.Context, h *History) (oldest *Checkpoint, e
 			return nil, 0, err
 		}
 		c, err := l.addPoint(ctx, p)
-		if err != nil && !isPoisoned(err) {
+		if err != nil && !Damaged(err) {
 			return nil, 0, err
 		}
 		l.points[p.key()] = true
@@ -108,7 +108,7 @@ func (l *live) addFile(ref Reference) {
 
 func (l *live) addFrames(ctx context.Context, h *History, from *Checkpoint, end uint64) error {
 	for o, err := range h.logs(ctx, from.Replay, from.Hash) {
-		if isPoisoned(err) {
+		if Damaged(err) {
 			return nil // what follows cannot be recovered from here anyway
 		}
 		if err != nil {

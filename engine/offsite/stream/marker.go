@@ -124,7 +124,7 @@ func LoadKeys(ctx context.Context, store objectstore.Store, identities ...age.Id
 		switch {
 		case err == nil:
 			keys = append(keys, key)
-		case isPoisoned(err) || errors.Is(err, sealed.ErrLocked):
+		case Damaged(err) || errors.Is(err, sealed.ErrLocked):
 			failed = err
 		default:
 			return nil, err

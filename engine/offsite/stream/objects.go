@@ -100,7 +100,7 @@ func (r *Repository) holds(ctx context.Context, key string, plain sealed.Body) (
 			return err == nil && want == got, err
 		}
 	}
-	if err != nil && !isPoisoned(err) {
+	if err != nil && !Damaged(err) {
 		return false, err
 	}
 	return false, nil

@@ -131,7 +131,7 @@ func NewWriter(ctx context.Context, h *History, o Options) (*Writer, error) {
 	w.parts = make(chan struct{}, w.options.InFlight)
 	if o.Previous != nil {
 		blocks, err := h.repo.blockRefs(ctx, o.Previous)
-		if err != nil && !isPoisoned(err) {
+		if err != nil && !Damaged(err) {
 			return nil, err
 		}
 		if err == nil {

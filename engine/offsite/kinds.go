@@ -1,0 +1,18 @@
+package offsite
+
+// The kinds of the entries of a checkpoint and of the files in the store.
+const (
+	// KindMetadata is a chunk of the metadata, named by its position.
+	KindMetadata = "metadata"
+	// KindSecret is a file of the data directory that is kept as it is: secret.key and
+	// those below tls.
+	KindSecret = "secret"
+	// KindSegment is a segment of the blob store's journal, or the beginning of the last one.
+	KindSegment = "segment"
+	// KindBlob is the body of a large object.
+	KindBlob = "blob"
+	// KindRepository is a pack, index or manifest of a database's backups.
+	KindRepository = "repository"
+	// KindWAL is a file of a database's WAL archive.
+	KindWAL = "wal"
+)

@@ -1,0 +1,157 @@
+package offsite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zeebo/blake3"
+
+	"holdfast/engine/offsite/stream"
+)
+
+// known is what the store has already: the entries of the newest checkpoint, with the
+// log after it applied. The parts keep it true when they store and drop. It is safe
+// for concurrent use.
+type known struct {
+	mu     sync.RWMutex
+	owners map[string]map[item]stream.Reference
+	wal    map[walStream]uint64
+	blobs  map[uint64]uint64
+}
+
+// item is a thing of an owner.
+type item struct{ kind, name string }
+
+// walStream is a log that grows.
+type walStream struct {
+	owner      string
+	generation uint64
+	timeline   uint32
+}
+
+func newKnown() *known {
+	return &known{owners: map[string]map[item]stream.Reference{}, wal: map[walStream]uint64{}, blobs: map[uint64]uint64{}}
+}
+
+// readKnown reads what the store has: a checkpoint, nil for none, and the log after it.
+// A log that is damaged ends there.
+func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *stream.Checkpoint) (*known, error) {
+	k := newKnown()
+	if c != nil {
+		for e, err := range r.Catalog(ctx, c) {
+			if err != nil {
+				return nil, err
+			}
+			k.Put(e.Owner, e.Kind, e.Name, referenceOf(e))
+		}
+	}
+	for f, err := range h.Frames(ctx, c, time.Time{}) {
+		if stream.Damaged(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		k.apply(f)
+	}
+	return k, nil
+}
+
+// apply notes a frame of the log.
+func (k *known) apply(f stream.Frame) {
+	switch b := f.Body.(type) {
+	case stream.File:
+		k.Put(b.Owner, b.Kind, b.Name, b.Ref)
+	case stream.FileDrop:
+		k.Drop(b.Owner, b.Kind, b.Name)
+	case stream.OwnerDrop:
+		k.DropOwner(b.Owner)
+	case stream.WAL:
+		k.wal[walStream{b.Owner, b.Generation, b.Timeline}] = b.From + uint64(len(b.Bytes))
+	case stream.Journal:
+		k.blobs[b.Segment] = b.From + uint64(len(b.Bytes))
+	case stream.JournalDrop:
+		delete(k.blobs, b.Segment)
+	}
+}
+
+// Put notes that the store has a file, or that the newest checkpoint has an entry.
+func (k *known) Put(owner, kind, name string, r stream.Reference) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	items := k.owners[owner]
+	if items == nil {
+		items = map[item]stream.Reference{}
+		k.owners[owner] = items
+	}
+	items[item{kind, name}] = r
+}
+
+// Get returns the reference of a file, and whether it is known.
+func (k *known) Get(owner, kind, name string) (stream.Reference, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	r, ok := k.owners[owner][item{kind, name}]
+	return r, ok
+}
+
+// Drop notes that a file is not needed any more.
+func (k *known) Drop(owner, kind, name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.owners[owner], item{kind, name})
+}
+
+// DropOwner notes that nothing of an owner is needed any more.
+func (k *known) DropOwner(owner string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.owners, owner)
+	maps.DeleteFunc(k.wal, func(s walStream, _ uint64) bool { return s.owner == owner })
+}
+
+// Names returns the references of an owner's files of a kind, by name.
+func (k *known) Names(owner, kind string) map[string]stream.Reference {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	names := map[string]stream.Reference{}
+	for i, r := range k.owners[owner] {
+		if i.kind == kind {
+			names[i.name] = r
+		}
+	}
+	return names
+}
+
+// Owners returns all owners that have files.
+func (k *known) Owners() []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return slices.Collect(maps.Keys(k.owners))
+}
+
+// WALEnd returns the LSN up to which the frames after the newest checkpoint have the
+// WAL of a database, when the writer began; 0 without any.
+func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.wal[walStream{owner, generation, timeline}]
+}
+
+// JournalEnd is WALEnd for a segment of the blob store's journal.
+func (k *known) JournalEnd(segment uint64) uint64 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.blobs[segment]
+}
+
+// referenceOf returns the reference of an entry. That of an inline one has only size and hash.
+func referenceOf(e stream.Entry) stream.Reference {
+	if !e.Ref.IsZero() {
+		return e.Ref
+	}
+	return stream.Reference{Size: int64(len(e.Data)), Hash: blake3.Sum256(e.Data)}
+}
