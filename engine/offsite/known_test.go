@@ -43,7 +43,7 @@ func claimEpoch(t testing.TB, r *stream.Repository) *stream.History {
 // frames is a source of frames that are there from the beginning.
 type frames struct{ left []stream.Frame }
 
-func (f *frames) Next(context.Context, int) ([]stream.Frame, error) {
+func (f *frames) Next(context.Context, int, time.Time) ([]stream.Frame, error) {
 	next := f.left
 	f.left = nil
 	return next, nil

@@ -189,3 +189,48 @@ func makeOld(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 }
+
+// TestMergedInOrderOfTime: after an outage too, no frame precedes an older one of another
+// source, wherever a log object ends.
+func TestMergedInOrderOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := repository(t, directory(t), ring(t))
+		h := claim(t, r, "one", false)
+		sources := []*script{{owner: "a"}, {owner: "b"}, {owner: "c"}}
+		start := time.Now().Add(-time.Hour)
+		w := open(t, h, Options{}, sources[0], sources[1], sources[2])
+		synctest.Wait()
+		for n := range 3000 {
+			s := sources[n*n%7%3]
+			s.frames = append(s.frames, Frame{
+				start.Add(time.Duration(n) * time.Millisecond),
+				WAL{Owner: s.owner, Generation: 1, Timeline: 1, From: uint64(len(s.frames)), Bytes: make([]byte, 5000)},
+			})
+		}
+		w.Wake()
+		flush(t, w)
+		if n := w.Status().Counts.LogObjects; n < 3 {
+			t.Errorf("%d log objects", n)
+		}
+		kill(w)
+		var last time.Time
+		read := 0
+		h, err := r.History(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f, err := range h.Frames(t.Context(), nil, time.Time{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Time.Before(last) {
+				t.Fatalf("frame %d is of %s, the one before of %s", read, f.Time, last)
+			}
+			last = f.Time
+			read++
+		}
+		if read != 3000 {
+			t.Errorf("%d of 3000 frames", read)
+		}
+	})
+}

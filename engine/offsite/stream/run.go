@@ -108,9 +108,9 @@ func (w *Writer) acquire() error {
 	return w.budget.take(w.ctx, maxLogPlain)
 }
 
-// gather reads frames, always from the source whose next one is the oldest, so that
-// the log is close to the order of time also after an outage. A source that fails is
-// passed over.
+// gather reads frames, always from the source whose next one is the oldest and up to the
+// next one of another source, so that the log is in the order of time: what caused
+// a change is not after it, wherever the log is cut. A source that fails is passed over.
 func (w *Writer) gather() {
 	w.builder = logBuilder{plain: w.builder.plain[:0]}
 	if _, bytes := w.waiting(); bytes > maxLog/2 {
@@ -119,11 +119,11 @@ func (w *Writer) gather() {
 	w.stuck, w.reads = false, map[*input]uint64{}
 	failed := map[*input]bool{}
 	for len(w.builder.plain) < maxLog {
-		next := w.oldestInput(failed)
+		next, until := w.oldestInput(failed)
 		if next == nil {
 			return
 		}
-		read, err := next.read(w.ctx, &w.builder)
+		read, err := next.read(w.ctx, &w.builder, until)
 		if err != nil {
 			w.note("read what is to be copied", err)
 		}
@@ -135,16 +135,22 @@ func (w *Writer) gather() {
 	}
 }
 
-// oldestInput returns the input whose next frame is the oldest, nil if none has one.
-func (w *Writer) oldestInput(except map[*input]bool) (next *input) {
+// oldestInput returns the input whose next frame is the oldest, nil if none has one, and
+// the time of the oldest of the others, zero if there is none.
+func (w *Writer) oldestInput(except map[*input]bool) (next *input, others time.Time) {
 	var oldest time.Time
 	for _, i := range w.sources() {
 		at := i.source.Waiting().Oldest
-		if !except[i] && !at.IsZero() && (next == nil || at.Before(oldest)) {
-			next, oldest = i, at
+		if except[i] || at.IsZero() {
+			continue
+		}
+		if next == nil || at.Before(oldest) {
+			next, oldest, others = i, at, oldest
+		} else {
+			others = earlier(others, at)
 		}
 	}
-	return next
+	return next, others
 }
 
 // send makes a log object of what was gathered, and sends it in the background.

@@ -15,10 +15,11 @@ import (
 // other method of the Writer from Stored and Waiting.
 type Source interface {
 	// Next returns the frames that follow those it returned before: about max bytes
-	// of content but at least one frame, each at most MaxFrame encoded. It returns none
+	// of content but at least one frame, each at most MaxFrame encoded, and after the first only
+	// frames that are not after a time, unless that is zero. It returns none
 	// when nothing follows yet. The writer calls it again after an error, but never for frames that it
 	// returned: those are stored sooner or later, or the Writer ends.
-	Next(ctx context.Context, max int) ([]Frame, error)
+	Next(ctx context.Context, max int, until time.Time) ([]Frame, error)
 	// Stored says that the store has the first n frames of those that Next returned
 	// since the Writer was opened. n grows.
 	Stored(n uint64)
@@ -47,15 +48,15 @@ type input struct {
 }
 
 // read appends the next frames to a log object, with times that do not go back, and
-// returns how many. Frames that no object can have end the input: leaving them out
+// returns how many: one, and those that follow it and are not after a time. Frames that no object can have end the input: leaving them out
 // would be a hole in the log.
-func (i *input) read(ctx context.Context, to *logBuilder) (int, error) {
+func (i *input) read(ctx context.Context, to *logBuilder, until time.Time) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.broken != nil || i.removed {
 		return 0, i.broken
 	}
-	frames, err := i.source.Next(ctx, min(share, maxLog-len(to.plain)))
+	frames, err := i.source.Next(ctx, min(share, maxLog-len(to.plain)), until)
 	if err != nil {
 		return 0, err
 	}

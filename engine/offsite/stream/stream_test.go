@@ -149,7 +149,7 @@ func (s *script) add(w *Writer, size int) {
 	w.Wake()
 }
 
-func (s *script) Next(_ context.Context, limit int) ([]Frame, error) {
+func (s *script) Next(_ context.Context, limit int, until time.Time) ([]Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -158,7 +158,8 @@ func (s *script) Next(_ context.Context, limit int) ([]Frame, error) {
 	first := s.read
 	for n := 0; s.read < len(s.frames); s.read++ {
 		size := len(s.frames[s.read].Body.(WAL).Bytes)
-		if n += size; n > limit && s.read > first {
+		late := !until.IsZero() && s.frames[s.read].Time.After(until)
+		if n += size; (n > limit || late) && s.read > first {
 			break
 		}
 	}
