@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ type live struct {
 	replay uint64          // log objects up to it are not needed
 	files  map[Reference]bool
 	parts  map[fileID]int64 // how many of each file
+	broken []Problem        // points that cannot be read
 }
 
 type fileID struct {
@@ -65,6 +68,7 @@ func (l *live) addPoints(ctx context.Context, h *History) (oldest *Checkpoint, e
 		}
 		l.points[p.key()] = true
 		if err != nil {
+			l.broken = append(l.broken, Problem{p.key(), err})
 			continue
 		}
 		if oldest = c; p.Time.Before(l.since) {
@@ -157,6 +161,71 @@ func (l *live) needsPart(e Epoch, key string) bool {
 		return true
 	}
 	return part < l.parts[fileID{e, id}]
+}
+
+// Needed is what recoveries to the moments from a time on need.
+type Needed struct {
+	Points []Point // newest first; those that can be read
+	Files  []Reference
+	// Damage is what of points and log cannot be read.
+	Damage []Problem
+}
+
+// Needed reads all points and the log from a time on, and lists the files they need. It
+// reads none of those. It returns ErrNoPoint where no point can be read.
+func (r *Repository) Needed(ctx context.Context, since time.Time) (*Needed, error) {
+	l, err := r.findLive(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	n := &Needed{Damage: l.broken}
+	h, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for p, err := range h.Points(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if l.points[p.key()] && !n.isDamaged(p) {
+			n.Points = append(n.Points, p)
+		}
+	}
+	oldest, err := r.Checkpoint(ctx, n.Points[len(n.Points)-1])
+	if err != nil {
+		return nil, err
+	}
+	if err := n.addLog(ctx, l, h, oldest); err != nil {
+		return nil, err
+	}
+	n.Damage = append(n.Damage, h.Ignored...)
+	n.Files = slices.Collect(maps.Keys(l.files))
+	return n, nil
+}
+
+func (n *Needed) isDamaged(p Point) bool {
+	return slices.ContainsFunc(n.Damage, func(d Problem) bool { return d.Key == p.key() })
+}
+
+// addLog reads the log to its end. What follows damage is no use.
+func (n *Needed) addLog(ctx context.Context, l *live, h *History, from *Checkpoint) error {
+	last := from.Replay
+	for o, err := range h.logs(ctx, from.Replay, from.Hash) {
+		if Damaged(err) {
+			n.Damage = append(n.Damage, Problem{fmt.Sprintf("log object %d", last+1), err})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range o.frames {
+			if file, ok := f.Body.(File); ok {
+				l.addFile(file.Ref)
+			}
+		}
+		last = o.header.seq
+	}
+	return nil
 }
 
 // objects yields everything that may become garbage.

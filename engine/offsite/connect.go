@@ -1,0 +1,110 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"filippo.io/age"
+
+	"holdfast/engine/model"
+	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
+)
+
+// Location is where the copy is, and what opens it.
+type Location struct {
+	URL  string // s3://bucket/prefix or file:///path
+	Keys Keys
+}
+
+// Keys open the master keys of a copy. A rotation may leave master keys that only
+// earlier passphrases open, so there can be several.
+type Keys struct {
+	passphrases []model.Secret
+	identities  []age.Identity
+}
+
+// ParsePassphrases reads the text of a passphrase file: the passphrase in the first
+// line, earlier ones in the lines after it.
+func ParsePassphrases(text string) (k Keys, err error) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			k.passphrases = append(k.passphrases, model.NewSecret(line))
+		}
+	}
+	if len(k.passphrases) == 0 {
+		return k, errors.New("it holds no passphrase")
+	}
+	return k, nil
+}
+
+// ParseIdentities reads the text of an age identity file.
+func ParseIdentities(text string) (k Keys, err error) {
+	k.identities, err = sealed.ParseIdentities(text)
+	return k, err
+}
+
+// IsZero reports whether there are none.
+func (k Keys) IsZero() bool { return len(k.passphrases)+len(k.identities) == 0 }
+
+// all returns the identities that unwrap master keys.
+func (k Keys) all() ([]age.Identity, error) {
+	all := append([]age.Identity{}, k.identities...)
+	for _, p := range k.passphrases {
+		i, err := sealed.PassphraseIdentity(p.Reveal())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, i)
+	}
+	return all, nil
+}
+
+// connection is an open store and the repository in it.
+type connection struct {
+	store      objectstore.Store
+	repository *stream.Repository
+	marker     stream.Marker
+	keys       *sealed.Ring
+}
+
+// connect opens the repository at a location. The caller closes it.
+func connect(ctx context.Context, at Location, o objectstore.Options) (*connection, error) {
+	store, err := objectstore.Open(at.URL, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{store: store}
+	if err := c.open(ctx, at); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return c, nil
+}
+
+func (c *connection) open(ctx context.Context, at Location) (err error) {
+	c.marker, err = stream.ReadMarker(ctx, c.store)
+	if errors.Is(err, objectstore.ErrNotFound) {
+		return model.Errorf(model.CodeNotFound, "there is no copy of an appliance in %s: `holdfast offsite init %s` prepares it for one; is it the right URL?", at.URL, at.URL)
+	}
+	if err != nil {
+		return err
+	}
+	identities, err := at.Keys.all()
+	if err != nil {
+		return err
+	}
+	c.keys, err = stream.LoadKeys(ctx, c.store, identities...)
+	if errors.Is(err, sealed.ErrLocked) {
+		return model.Errorf(model.CodeForbidden, "neither the passphrase nor an identity opens the master key in %s: the recovery sheet says which one does", at.URL)
+	}
+	if err != nil {
+		return fmt.Errorf("load the master keys: %w", err)
+	}
+	c.repository, err = stream.NewRepository(c.store, c.keys)
+	return err
+}
+
+func (c *connection) close() error { return c.store.Close() }
