@@ -13,7 +13,7 @@ import (
 func allowed() map[string][]string {
 	return map[string][]string{
 		"holdfast":                                              {"cli"},
-		"holdfast/cli":                                          {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "engine", "engine/access", "engine/advice", "engine/core", "engine/meta", "engine/model", "engine/move", "engine/postgres", "internal/durable", "server", "server/api/wire", "server/metrics", "server/operator", "server/webhook", "web"},
+		"holdfast/cli":                                          {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "engine", "engine/access", "engine/advice", "engine/core", "engine/meta", "engine/model", "engine/move", "engine/offsite", "engine/postgres", "internal/durable", "internal/objectstore", "internal/sealed", "server", "server/api/wire", "server/metrics", "server/operator", "server/webhook", "web"},
 		"holdfast/cli/internal/manual":                          {"cli"},
 		"holdfast/cli/client":                                   {"server/api/wire"},
 		"holdfast/cli/remote":                                   {"cli/client", "internal/durable", "server/api/wire"},

@@ -345,12 +345,17 @@ func newCounter(w, stderr io.Writer, what string) *counter {
 // Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
-	c.n += int64(n)
+	c.set(c.n + int64(n))
+	return n, err
+}
+
+// set sets how many bytes are shown.
+func (c *counter) set(n int64) {
+	c.n = n
 	if c.shown != nil && time.Since(c.last) > 100*time.Millisecond {
 		c.last = time.Now()
 		fmt.Fprintf(c.shown, "\r%s %d MB", c.what, c.n>>20)
 	}
-	return n, err
 }
 
 // end finishes the counter's line.

@@ -99,7 +99,10 @@ func jsonCommands() []jsonCommand {
 // withoutEnvelope returns the commands that accept --json but do not call the
 // API, or that exec another program.
 func withoutEnvelope() []string {
-	return []string{"api", "doctor", "backup verify", "backup extract", "db psql"}
+	return []string{
+		"api", "doctor", "backup verify", "backup extract", "db psql",
+		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
+	}
 }
 
 // TestJSON runs every command with --json: each prints the API's envelope, with

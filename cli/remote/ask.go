@@ -41,6 +41,16 @@ func Confirm(cmd *cobra.Command, yes bool, what string) error {
 	return explain(t.confirm("%s", what), "")
 }
 
+// Ask prints a question and reads the answer from a terminal. Without one it says
+// what to do instead.
+func Ask(cmd *cobra.Command, question, instead string) (string, error) {
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return "", usagef("there is nobody to ask; %s", instead)
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question)
+	return readLine(cmd.Context(), os.Stdin)
+}
+
 // Secret reads a secret until ctx ends: from a terminal it prompts and turns
 // the echo off, else it reads the first line of standard input.
 func Secret(ctx context.Context, terminal io.Writer, prompt string) (string, error) {

@@ -10,6 +10,9 @@ import (
 	"holdfast/internal/objectstore"
 )
 
+// PruneGrace is how old an object must be before a Pruner removes it.
+const PruneGrace = stream.Grace
+
 // Pruned is what a prune removes, or would remove.
 type Pruned struct {
 	Points  int   `json:"points"`

@@ -190,3 +190,20 @@ func (p *provider) fromMetadata() (credentials.Value, error) {
 	}
 	return v, nil
 }
+
+// S3Settings are what the environment and the shared files of the AWS tools say of a store,
+// secrets aside. Endpoint is empty for Amazon's.
+type S3Settings struct{ Endpoint, Region, Profile, AccessKey string }
+
+// ReadS3Settings returns the settings that Open would use; getenv is os.Getenv.
+func ReadS3Settings(getenv func(string) string) (S3Settings, error) {
+	s, err := loadAWS(getenv)
+	if err != nil {
+		return S3Settings{}, err
+	}
+	p, err := loadProfile(getenv)
+	return S3Settings{
+		Endpoint: s.endpoint, Region: s.region, Profile: cmp.Or(getenv("AWS_PROFILE"), getenv("AWS_DEFAULT_PROFILE")),
+		AccessKey: cmp.Or(getenv("AWS_ACCESS_KEY_ID"), p.credentials["aws_access_key_id"]),
+	}, err
+}
