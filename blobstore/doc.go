@@ -25,6 +25,12 @@
 // remaining ones again with Copy, and drops the segment once the rows durably no longer refer to it. Until then
 // replaced and removed blobs keep their space.
 //
+// # A copy elsewhere
+//
+// A Tap reads what is durable, later than it happened if need be: the journal's new bytes with the time of each batch, what
+// is removed, and the files that are published. Nothing waits for it. The bytes of a removed segment or file that it has not
+// read are kept by an open file, up to a bound, so that a copy is complete at every moment and not only at the end.
+//
 // # On disk (format 1)
 //
 //	format                   "holdfast blobstore 1 <CRC-32C of the preceding text>"

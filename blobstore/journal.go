@@ -73,6 +73,7 @@ func (j *journal) write(records []*record) error {
 		return errors.Join(fmt.Errorf("sync journal: %w", err), j.end(before))
 	}
 	s.batch++
+	j.tapped(s.number, before, s.offset())
 	j.deliver(entriesOf(records))
 	return nil
 }
@@ -134,7 +135,15 @@ func (j *journal) roll() error {
 	}
 	j.last, j.current = number, s
 	j.numbers.add(number)
+	j.tapped(number, 0, s.offset())
 	return nil
+}
+
+// tapped tells the Tap of durable bytes.
+func (j *journal) tapped(segment uint32, from, end int64) {
+	if t := j.store.tap.Load(); t != nil {
+		t.add(tapChange{segment: segment, from: from, end: end})
+	}
 }
 
 // start makes a new segment and its name durable.

@@ -31,6 +31,8 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	r := &record{note: note, value: value}
 	if w.secured == "" {
 		r.blob, r.hasBlob, r.crc = w.small, true, w.CRC32C()
+	} else if t := w.store.tap.Load(); t != nil {
+		t.publish(w.secured, w.size)
 	}
 	if err := w.store.log(w.ctx, r); err != nil {
 		return "", w.abandon(err)

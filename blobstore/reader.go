@@ -41,6 +41,10 @@ func (s *Store) Open(ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
 	}
+	return s.openFile(ref)
+}
+
+func (s *Store) openFile(ref Ref) (*Reader, error) {
 	path, err := ref.path(s.blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)

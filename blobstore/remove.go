@@ -48,9 +48,16 @@ func (s *Store) remove(ref Ref) error {
 	if err != nil {
 		return fmt.Errorf("remove blob: %w", err)
 	}
+	t := s.tap.Load()
+	if t != nil {
+		t.removing(ref)
+	}
 	err = s.fs.Remove(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove blob: %w", err)
+	}
+	if t != nil {
+		t.removed(ref)
 	}
 	return nil
 }

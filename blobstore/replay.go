@@ -214,10 +214,17 @@ func (s *Store) DropSegment(number uint32) error {
 	if !slices.Contains(s.journal.numbers.sealed(), number) {
 		return nil
 	}
+	t := s.tap.Load()
+	if t != nil {
+		t.dropping(number)
+	}
 	if err := s.fs.Remove(s.journal.path(number)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove journal segment: %w", err)
 	}
 	s.journal.numbers.remove(number)
 	s.journal.reads.forget()
+	if t != nil {
+		t.add(tapChange{segment: number})
+	}
 	return nil
 }

@@ -67,6 +67,7 @@ type Store struct {
 	closed bool         // guarded by life
 
 	broken atomic.Pointer[error] // the reason for being read-only
+	tap    atomic.Pointer[Tap]   // nil while nobody follows the store
 }
 
 // Open opens the store in dir. It creates the directory, whose parent must exist, and an empty store if there is

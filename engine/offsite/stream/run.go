@@ -32,7 +32,7 @@ func (w *Writer) rest() bool {
 			continue
 		}
 		pause := time.Until(w.lastCut.Add(w.options.Interval))
-		if pause <= 0 || !w.stuck && (flushing || bytes >= maxLog) {
+		if pause <= 0 || !w.stuck && (flushing && !w.held || bytes >= maxLog) {
 			return true
 		}
 		if timer := time.NewTimer(pause); !w.sleep(timer.C) {
@@ -116,8 +116,9 @@ func (w *Writer) gather() {
 	if _, bytes := w.waiting(); bytes > maxLog/2 {
 		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
 	}
-	w.stuck, w.reads = false, map[*input]uint64{}
+	w.stuck, w.held, w.reads = false, false, map[*input]uint64{}
 	failed := map[*input]bool{}
+	defer func() { w.stuck = w.stuck || w.builder.header.frames == 0 }()
 	for len(w.builder.plain) < maxLog {
 		next, until := w.oldestInput(failed)
 		if next == nil {
@@ -130,7 +131,7 @@ func (w *Writer) gather() {
 		w.reads[next] = next.frames
 		if err != nil || read == 0 {
 			failed[next] = true
-			w.stuck = w.stuck || err != nil || w.builder.header.frames == 0
+			w.stuck, w.held = w.stuck || err != nil, true
 		}
 	}
 }

@@ -29,7 +29,8 @@ type Source interface {
 
 // Waiting is what a Source has for the Writer.
 type Waiting struct {
-	Bytes  int64     // about
+	Bytes  int64     // that Next would return, about
+	Later  int64     // bytes that cannot be returned yet, as of a file that is being stored
 	Oldest time.Time // of the first frame, zero if there is none
 }
 

@@ -37,6 +37,9 @@ type Failure struct {
 // Status returns a description of the moment.
 func (w *Writer) Status() Status {
 	oldest, bytes := w.waiting()
+	for _, i := range w.sources() {
+		bytes += i.source.Waiting().Later
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := Status{

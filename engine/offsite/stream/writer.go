@@ -68,10 +68,11 @@ type Writer struct {
 	flush   chan struct{} // Flush was called, or a source removed
 
 	buffers sync.Pool  // *[]byte, for log objects
-	builder logBuilder // of run, as are the next three
+	builder logBuilder // of run, as are the next four
 	reads   map[*input]uint64
 	lastCut time.Time
-	stuck   bool // a source failed, or had nothing to read though it said so
+	stuck   bool // nothing could be read though a source said so, or a source failed
+	held    bool // a source had nothing to read though it said so
 
 	ctx    context.Context //nolint:containedctx // of everything that runs until Close
 	cancel context.CancelCauseFunc
