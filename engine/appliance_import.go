@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
@@ -82,31 +83,8 @@ func reconcileImport(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(reconcileImported(db, dir), db.Close())
-}
-
-func reconcileImported(db *meta.DB, dir string) error {
-	var databases []model.Database
-	if err := db.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(d model.Database) error {
-			databases = append(databases, d)
-			return nil
-		})
-	}); err != nil {
-		return err
-	}
-	for i, d := range databases {
-		databases[i].Replaced = nil
-		databases[i].Rebuild = !d.Sandbox && d.Trash == nil && core.Absent(filepath.Join(dir, "instances", d.ID), fmt.Sprint(d.Generation))
-	}
-	return db.Update(func(tx *meta.Tx) error {
-		for _, d := range databases { // nothing else has the file open
-			if err := tx.Databases().Change(d.ID, func(now *model.Database) { *now = d }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	_, err = databases.MarkForRebuild(db, dir)
+	return errors.Join(err, db.Close())
 }
 
 // publishImport moves everything to its place, the metadata last, and removes the

@@ -111,7 +111,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	starts, err := e.Databases.ClaimStarts()
+	starts, err := e.Databases.ClaimStarts(nil)
 	if err != nil {
 		return err
 	}

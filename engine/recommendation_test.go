@@ -486,7 +486,7 @@ func TestRecommendationsOfBackups(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Recovery.RecoverBackups(); err != nil { // as after a crash
+	if err := a.Recovery.RecoverBackups(""); err != nil { // as after a crash
 		t.Fatal(err)
 	}
 	a.gone("backup_failed")

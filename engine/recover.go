@@ -30,7 +30,7 @@ func (e *Engine) recover() error {
 	if err := e.Recovery.ReconcileRepositories(); err != nil {
 		return err
 	}
-	if err := e.Recovery.RecoverBackups(); err != nil {
+	if err := e.Recovery.RecoverBackups(""); err != nil {
 		return err
 	}
 	if err := e.Objects.RecoverUploads(); err != nil {

@@ -1,10 +1,12 @@
 package databases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"holdfast/engine/core"
@@ -25,10 +27,10 @@ type claimedStart struct {
 	release  func()
 }
 
-// ClaimStarts claims every database for its start. It must run before the first
-// request is served: a request that claimed a database first would prevent its
-// start.
-func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
+// ClaimStarts claims every database for its start, those with an id in first before the
+// others. It must run before the first request is served: a request that claimed a
+// database first would prevent its start.
+func (s *Service) ClaimStarts(first []string) (starts []claimedStart, err error) {
 	databases, err := s.KeptDatabases()
 	if err != nil {
 		return nil, fmt.Errorf("list databases to start: %w", err)
@@ -43,6 +45,13 @@ func (s *Service) ClaimStarts() (starts []claimedStart, err error) {
 		}
 		starts = append(starts, claimedStart{db.ID, release})
 	}
+	rank := func(s claimedStart) int {
+		if i := slices.Index(first, s.database); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	slices.SortStableFunc(starts, func(a, b claimedStart) int { return cmp.Compare(rank(a), rank(b)) })
 	return starts, nil
 }
 

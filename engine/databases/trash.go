@@ -23,7 +23,7 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 	if err != nil {
 		return model.Database{}, err
 	}
-	defer release()
+	defer func() { release() }()
 	var db model.Database
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		found, err := tx.Databases().Get(id)
@@ -43,6 +43,15 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 	})
 	if err != nil || !s.Started() {
 		return db, err
+	}
+	if db.Rebuild {
+		kept := release
+		release = func() {}
+		s.core.Background(func(ctx context.Context) {
+			defer kept()
+			s.startAtBoot(ctx, id)
+		})
+		return db, nil
 	}
 	return db, s.doesNotStart(s.StartDatabase(ctx, db))
 }

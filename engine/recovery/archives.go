@@ -313,7 +313,7 @@ func (s *Service) PruneWAL(database string) error {
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // the database and all of its WAL were removed meanwhile
 	}
-	if err != nil || db.Sandbox || s.archives.get(database).keepsWAL.Load() {
+	if err != nil || db.Sandbox || s.isAway(database) || s.archives.get(database).keepsWAL.Load() {
 		return err
 	}
 	records, err := s.backupRecords(database)

@@ -55,7 +55,7 @@ func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Bac
 
 // ExpireBackups removes the expired backups of a database. If the backups are busy, the next sweep does it.
 func (s *Service) ExpireBackups(db model.Database) error {
-	if expired, err := s.expiredBackups(db.ID); err != nil || len(expired) == 0 {
+	if expired, err := s.expiredBackups(db.ID); err != nil || s.isAway(db.ID) || len(expired) == 0 {
 		return err
 	}
 	release, err := s.core.Claims.Take(databases.BackupClaim(db.ID), "the removal of expired backups")

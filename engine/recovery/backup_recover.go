@@ -29,7 +29,7 @@ func (s *Service) ReconcileRepositories() error {
 			s.databases.TryClearOrphan(filepath.Join(root, entry.Name()), entry.Name()+"-backups", false)
 			continue
 		}
-		if err == nil {
+		if err == nil && !s.isAway(db.ID) {
 			err = s.reconcileRepository(db)
 		}
 		if err != nil { // the database starts anyway
@@ -187,11 +187,13 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 	}
 }
 
-// RecoverBackups marks interrupted backups as failed. A backup that may be
+// RecoverBackups marks interrupted backups as failed, of all databases or of one. A backup that may be
 // complete but whose repository cannot be read is left for the next start.
-func (s *Service) RecoverBackups() error {
+func (s *Service) RecoverBackups(database string) error {
 	interrupted, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Backup, error) {
-		return tx.Backups().Where(func(b model.Backup) bool { return b.Status == model.BackupPending || b.Status == model.BackupRunning })
+		return tx.Backups().Where(func(b model.Backup) bool {
+			return (b.Status == model.BackupPending || b.Status == model.BackupRunning) && (database == "" || database == b.Database)
+		})
 	})
 	if err != nil {
 		return err
@@ -212,6 +214,9 @@ func (s *Service) RecoverBackups() error {
 
 // mayBeComplete reports whether a backup's manifest exists, or its repository cannot be read.
 func (s *Service) mayBeComplete(b model.Backup) bool {
+	if s.isAway(b.Database) {
+		return true
+	}
 	repo, err := s.Repository(b.Database)
 	if err != nil {
 		return true

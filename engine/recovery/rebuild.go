@@ -5,49 +5,47 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"holdfast/backup"
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
 
-// Rebuild creates the data directory of a database that was moved here with only its backups, from the newest of them.
-// It is a restore that replaces nothing. If it fails or the appliance crashes before the switch, the next start tries
-// again.
+// Rebuild creates the data directory of a database that came here with only its backups. One that was moved is restored
+// from the newest of them; of one that is recovered from an off-site copy, the files are fetched first, and it is
+// restored to the last commit in the archive. It is a restore that replaces nothing. If it fails or the appliance
+// crashes before the switch, the next start tries again.
 func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")
-	backups, err := s.restorableBackups(db.ID)
-	if err == nil && len(backups) == 0 {
-		err = model.Errorf(model.CodeConflict, "the database was moved here without files, and has no backup")
+	recovered := s.isRecovered(db.ID)
+	if recovered {
+		op.Phase = "fetching"
 	}
-	var plan RestorePlan
-	if err == nil {
-		plan, err = s.PlanBackup(ctx, backups[0])
-	}
-	if err == nil {
-		err = s.checkSpaceForRestore(plan)
-	}
-	if err != nil {
-		s.databases.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
-		return err
-	}
-	op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) }); err != nil {
 		return err
 	}
 	defer s.databases.Progress.Drop(op.ID)
-	build := func(ctx context.Context) error {
-		if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
-			return fmt.Errorf("make database directory: %w", err)
-		}
-		return s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
-			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
-		})
+	plan, err := s.planRebuild(ctx, db, op, recovered)
+	if err == nil {
+		op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
+		err = s.setBuild(op)
 	}
-	if _, err = s.buildAndSwitch(ctx, db, op, stage{build, &plan}); err == nil || ctx.Err() != nil {
+	if err == nil {
+		_, err = s.buildAndSwitch(ctx, db, op, stage{s.unpacking(db, op, plan), &plan})
+	}
+	if ctx.Err() != nil {
 		return err
+	}
+	if recovered {
+		s.offsite.Rebuilt(db.ID, s.lastCommit(ctx, plan), err)
+	}
+	if err == nil {
+		return nil
 	}
 	undoErr := s.RevertSwitch(ctx, db)
 	if undoErr == nil {
@@ -55,4 +53,113 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	}
 	s.databases.HandleInstanceState(db.ID, postgres.StateFailed, databases.OperationMessage(err))
 	return errors.Join(err, undoErr)
+}
+
+// planRebuild returns how a database is rebuilt.
+func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) (plan RestorePlan, err error) {
+	if recovered {
+		progress := func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) }
+		if err := s.FetchBackups(ctx, db.ID, progress); err != nil {
+			return plan, fmt.Errorf("fetch the backups: %w", err)
+		}
+		if err := s.databases.SetPhase(op.ID, "rebuilding"); err != nil {
+			return plan, err
+		}
+	}
+	backups, err := s.restorableBackups(db.ID)
+	switch {
+	case err != nil:
+		return plan, err
+	case len(backups) == 0 && recovered:
+		return plan, model.Errorf(model.CodeConflict, "the off-site copy has no backup of the database: it was made so shortly before that its first backup was not complete")
+	case len(backups) == 0:
+		return plan, model.Errorf(model.CodeConflict, "the database was moved here without files, and has no backup")
+	case recovered:
+		plan, err = s.planLast(ctx, db, backups)
+	default:
+		plan, err = s.PlanBackup(ctx, backups[0])
+	}
+	if err != nil {
+		return plan, err
+	}
+	return plan, s.checkSpaceForRestore(plan)
+}
+
+// planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
+// it, else of the newest backup that can be restored.
+func (s *Service) planLast(ctx context.Context, db model.Database, backups []model.Backup) (plan RestorePlan, err error) {
+	archive, err := s.WALArchive(db.ID)
+	if err != nil {
+		return plan, err
+	}
+	var first error
+	for _, current := range []bool{true, false} {
+		for _, b := range backups {
+			generation := b.Generation
+			if current {
+				generation = db.Generation
+			}
+			if !leadsTo(archive, b, generation) {
+				continue
+			}
+			if plan, err = s.planEndOf(ctx, archive, b, generation); err == nil {
+				return plan, nil
+			}
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	if errors.Is(first, wal.ErrGap) {
+		return plan, explainGap(first)
+	}
+	if first == nil {
+		first = model.Errorf(model.CodeConflict, "no backup of the database leads to its present data")
+	}
+	return plan, first
+}
+
+// planEndOf plans to restore a backup and to replay all WAL of a generation.
+func (s *Service) planEndOf(ctx context.Context, archive *wal.Archive, b model.Backup, generation int) (RestorePlan, error) {
+	_, err := planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: ^xlog.LSN(0)})
+	past, ok := errors.AsType[*wal.OutsideError](err)
+	if !ok {
+		return RestorePlan{}, err
+	}
+	return planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: past.LatestLSN})
+}
+
+// lastCommit returns the time of the last commit that a plan restores, nil if it is unknown.
+func (s *Service) lastCommit(ctx context.Context, p RestorePlan) *time.Time {
+	archive, err := s.WALArchive(p.Backup.Database)
+	if p.Backup.ID == "" || err != nil {
+		return nil
+	}
+	window, err := archive.Window(ctx, p.Target.Generation, p.Target.Timeline, p.Start)
+	if err != nil || window.LastCommit.IsZero() {
+		return nil
+	}
+	return &window.LastCommit
+}
+
+// setBuild records what an operation is going to build.
+func (s *Service) setBuild(op model.DatabaseOperation) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := tx.Operations().Change(op.ID, func(o *model.DatabaseOperation) { o.Backup, o.Generation = op.Backup, op.Generation }); err != nil {
+			return err
+		}
+		return tx.Databases().Change(op.Database, func(d *model.Database) { d.Begun = max(d.Begun, op.Generation) })
+	})
+}
+
+// unpacking returns the function that unpacks the plan's backup into the data directory of an operation.
+func (s *Service) unpacking(db model.Database, op model.DatabaseOperation, plan RestorePlan) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
+			return fmt.Errorf("make database directory: %w", err)
+		}
+		return s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
+			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
+		})
+	}
 }

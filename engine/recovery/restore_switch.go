@@ -162,7 +162,7 @@ func (s *Service) endRolledBack(db model.Database, op model.DatabaseOperation, c
 // RemoveBuilt removes the data directory that the operation was building. It
 // keeps the one that an undo would have brought back.
 func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) error {
-	if db.Replaced != nil && db.Replaced.Generation == op.Generation {
+	if op.Generation == 0 || db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
 	}
 	if err := s.databases.Discard(s.databases.DataDirectory(db.ID, op.Generation), fmt.Sprintf("%s-%d", db.ID, op.Generation)); err != nil {

@@ -19,6 +19,7 @@ import (
 type Service struct {
 	core          *core.Core
 	databases     *databases.Service
+	offsite       Offsite // nil without a recovery from an off-site copy
 	archives      archiveSet
 	measured      sync.Map      // measurement by the id of the database
 	Exports       core.WakeUps  // wakes the workers that make exports

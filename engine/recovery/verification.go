@@ -74,7 +74,7 @@ func (s *Service) dueVerification() (due model.Backup, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Backups().All(func(b model.Backup) error {
 			switch {
-			case b.Status != model.BackupCompleted:
+			case b.Status != model.BackupCompleted || s.isAway(b.Database):
 			case b.Verification.Status == model.VerificationVerified:
 				verified[b.Database] = max(verified[b.Database], b.ID)
 			case b.Verification.Status == model.VerificationUnverified && b.ID > newest[b.Database].ID &&
