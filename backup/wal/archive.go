@@ -26,6 +26,8 @@ type Archive struct {
 	branches map[int]*branch
 	damaged  map[int]*generationError // excluded
 	grown    chan struct{}            // closed and replaced when the end of a segment moves
+	taps     map[*Tap]bool
+	closed   bool
 }
 
 // Options are the options of Open.
@@ -42,7 +44,7 @@ type Options struct {
 // compresses full segments, and removes duplicates. It excludes a generation whose own files are damaged and leaves
 // it unchanged: readers that need it get an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
-	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{})}
+	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{}), taps: map[*Tap]bool{}}
 	if a.fsys == nil {
 		a.fsys = durable.OS{}
 	}
@@ -192,8 +194,9 @@ func (a *Archive) loadFile(b *branch, e os.DirEntry) error {
 	return nil
 }
 
-// Close releases the archive. Its writers must be closed.
+// Close releases the archive, and ends its taps. Its writers must be closed.
 func (a *Archive) Close() error {
+	a.endTaps()
 	if a.lock == nil {
 		return nil
 	}
@@ -203,6 +206,16 @@ func (a *Archive) Close() error {
 		return fmt.Errorf("close WAL archive: %w", err)
 	}
 	return nil
+}
+
+func (a *Archive) endTaps() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for t := range a.taps {
+		t.end()
+	}
+	clear(a.taps)
 }
 
 // Create creates a generation durably. parent is nil if it did not fork from a generation of this archive. Create is
@@ -235,6 +248,7 @@ func (a *Archive) Create(number int, parent *Parent) error {
 		return err
 	}
 	a.branches[number] = b
+	a.published(b, generationFile)
 	return nil
 }
 

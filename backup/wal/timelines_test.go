@@ -73,6 +73,8 @@ func TestTimelines(t *testing.T) {
 	eachMajor(t, func(t *testing.T, bin binaries.Set) {
 		c := newCluster(t, bin, smallSegment)
 		s := story{t: t, bin: bin, archive: openArchive(t, filepath.Join(t.TempDir(), "wal"))}
+		tap := s.archive.Tap(nothingSent, func() {})
+		defer tap.Close()
 		r := receive(t, c, s.archive, 1)
 		c.do("create table steps (name text)")
 		r.waitFor(t, 1, c.flushed())
@@ -104,6 +106,11 @@ func TestTimelines(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		copied := s
+		copied.archive = copyOf(t, tap)
+		copied.expect(Target{Generation: 3, Time: f}, 3, 3, "a b d2 f3")
+		copied.expect(Target{Generation: 4, Time: h}, 4, 2, "a h4")
+		copied.expect(Target{Generation: 1, Time: late}, 1, 1, "a b c j")
 		s.prune()
 	})
 }

@@ -101,6 +101,7 @@ func (w *Writer) record(change func(*Generation)) error {
 		return err
 	}
 	w.branch.known.Store(&known)
+	a.published(w.branch, generationFile)
 	return nil
 }
 
@@ -124,6 +125,7 @@ func (w *Writer) AddHistory(timeline uint32, text []byte) error {
 	w.archive.mu.Lock()
 	defer w.archive.mu.Unlock()
 	w.branch.histories[timeline] = h
+	w.archive.published(w.branch, xlog.HistoryName(timeline))
 	return nil
 }
 
