@@ -37,7 +37,10 @@ func (s *Service) BackupDirectory(database string) string {
 
 // archiveSet holds the open repository and WAL archive of each database, from
 // their first use until the database is removed or the engine closes.
-type archiveSet struct{ open sync.Map } // *databaseArchive by the database's id
+type archiveSet struct {
+	open     sync.Map                              // *databaseArchive by the database's id
+	observer atomic.Pointer[func(database string)] // is told of changes
+}
 
 // databaseArchive holds the open parts of one database's backups. Opening or
 // closing a part requires mu.
@@ -70,14 +73,14 @@ func (s *archiveSet) known(database string) *databaseArchive {
 func (a *databaseArchive) closeReceiver() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.receiver == nil {
-		return nil
-	}
 	return a.endReceiver()
 }
 
-// endReceiver closes the receiver and records how often it failed. The caller holds mu.
+// endReceiver closes the receiver, if there is one, and records how often it failed. The caller holds mu.
 func (a *databaseArchive) endReceiver() error {
+	if a.receiver == nil {
+		return nil
+	}
 	status := a.receiver.Status()
 	a.failures += status.Failures
 	if status.LastFailed.After(a.lastFailed) {
@@ -90,9 +93,14 @@ func (a *databaseArchive) endReceiver() error {
 
 // close closes all parts. The caller makes sure that they are no longer used.
 func (a *databaseArchive) close() error {
-	err := a.closeReceiver()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.closeParts()
+}
+
+// closeParts is close for a caller that holds mu.
+func (a *databaseArchive) closeParts() error {
+	err := a.endReceiver()
 	if a.wal != nil {
 		err = errors.Join(err, a.wal.Close())
 		a.wal = nil
@@ -136,6 +144,11 @@ func (s *Service) Repository(database string) (*repository.Repository, error) {
 	a := s.archives.get(database)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return s.openRepository(a, database)
+}
+
+// openRepository opens the repository of a; the caller holds mu.
+func (s *Service) openRepository(a *databaseArchive, database string) (*repository.Repository, error) {
 	if a.repository != nil {
 		return a.repository, nil
 	}
@@ -172,6 +185,7 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
 		return nil, err
 	}
+	s.archives.changed(database)
 	return a.wal, nil
 }
 
@@ -294,14 +308,18 @@ func (s *Service) WALStatus(database string) (wal.Status, bool) {
 
 // RemoveBackups removes all of a database's backups.
 func (s *Service) RemoveBackups(database string) error {
-	if err := s.archives.get(database).close(); err != nil {
+	a := s.archives.get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.closeParts(); err != nil {
 		return err
 	}
-	s.archives.open.Delete(database)
 	if err := s.databases.Discard(s.BackupDirectory(database), database+"-backups"); err != nil {
 		return fmt.Errorf("remove backups: %w", err)
 	}
+	s.archives.open.Delete(database)
 	s.measured.Delete(database)
+	s.archives.changed(database)
 	return nil
 }
 

@@ -69,5 +69,6 @@ func (s *Service) dropStored(database, id string) error {
 	if err != nil {
 		return err
 	}
+	defer s.archives.changed(database)
 	return repo.Delete(id)
 }

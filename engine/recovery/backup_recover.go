@@ -181,6 +181,7 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 	repo, err := s.Repository(database)
 	if err == nil {
 		_, err = repo.Collect(ctx)
+		s.archives.changed(database)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, repository.ErrBusy) {
 		s.core.Log.Error("collect unused chunks", "database", database, "error", err)

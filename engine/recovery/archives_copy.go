@@ -1,0 +1,60 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+)
+
+// ObserveArchives has changed called when the WAL archive of a database was opened, its backups have changed, or they
+// were removed with the database. changed must not block. There is one observer at a time; end ends its observation.
+func (s *Service) ObserveArchives(changed func(database string)) (end func()) {
+	s.archives.observer.Store(&changed)
+	return func() { s.archives.observer.CompareAndSwap(&changed, nil) }
+}
+
+func (s *archiveSet) changed(database string) {
+	if observer := s.observer.Load(); observer != nil {
+		(*observer)(database)
+	}
+}
+
+// ArchivedDatabases returns the databases that have a directory of backups, those in the trash too.
+func (s *Service) ArchivedDatabases() (ids []string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(s.BackupDirectory("id")))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list backups: %w", err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// Archives returns the WAL archive and the repository of a database, or fs.ErrNotExist if its directory of backups was
+// removed. It opens them; CloseArchives closes them.
+func (s *Service) Archives(database string) (*wal.Archive, *repository.Repository, error) {
+	a := s.archives.get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := os.Stat(s.BackupDirectory(database)); err != nil {
+		s.archives.open.CompareAndDelete(database, a)
+		return nil, nil, fmt.Errorf("open the backups of a database: %w", err)
+	}
+	archive, err := s.openWAL(a, database)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := s.openRepository(a, database)
+	return archive, r, err
+}
