@@ -46,8 +46,11 @@ type config struct {
 	MetricsListen     string
 	WebhookURL        string
 	WebhookSecretFile string
-	Budgets           []string
-	DefaultAllowlist  []string
+
+	OffsitePassphraseFile, OffsiteIdentityFile string
+
+	Budgets          []string
+	DefaultAllowlist []string
 
 	serves bool   // validate checks the settings of serve too
 	runsAs choice // the user that serve switched to, once it has
@@ -115,6 +118,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
 	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
+	c.registerOffsite(flags)
 	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that receives signed messages about failed backups and databases and a nearly full disk (default: none)")
 	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
 }
@@ -240,6 +244,9 @@ func (c *config) validateServe() (err error) {
 		return err
 	}
 	if err := c.validateWatching(); err != nil {
+		return err
+	}
+	if err := c.validateOffsite(); err != nil {
 		return err
 	}
 	if c.Allowlist, err = model.ParseAllowlist("default-allowlist", c.DefaultAllowlist); err != nil {

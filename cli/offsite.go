@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 )
 
@@ -18,7 +19,7 @@ import (
 // data directory.
 func newOffsite() *cobra.Command {
 	cmd := group("offsite", "The copy of the appliance in a store elsewhere",
-		newOffsiteInit(), newOffsiteVerify(), newOffsitePrune(), newOffsiteRotate())
+		newOffsiteInit(), newOffsiteVerify(), newOffsitePrune(), newOffsiteRotate(), newOffsiteTakeOver())
 	cmd.Long = `The copy of the appliance in a store elsewhere: an S3 bucket (s3://bucket/prefix) or a directory on another disk
 (file:///path). ` + "`holdfast serve --offsite URL`" + ` keeps it up to date, and ` + "`holdfast recover URL`" + ` makes an appliance of it.
 
@@ -53,15 +54,21 @@ func (f copyFlags) keys() (offsite.Keys, error) {
 
 // readKeys reads a file of keys. Its errors do not show its content.
 func readKeys(flag, path string, parse func(string) (offsite.Keys, error)) (offsite.Keys, error) {
+	_, keys, err := readKeyFile(flag, path, parse)
+	return keys, err
+}
+
+// readKeyFile is readKeys that also returns the text of the file.
+func readKeyFile(flag, path string, parse func(string) (offsite.Keys, error)) (model.Secret, offsite.Keys, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return offsite.Keys{}, usageError{fmt.Errorf("%s: %w", flag, err)}
+		return model.Secret{}, offsite.Keys{}, usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	keys, err := parse(string(text))
 	if err != nil {
-		return offsite.Keys{}, usageError{fmt.Errorf("%s: %s: %w", flag, path, err)}
+		return model.Secret{}, offsite.Keys{}, usageError{fmt.Errorf("%s: %s: %w", flag, path, err)}
 	}
-	return keys, nil
+	return model.NewSecret(string(text)), keys, nil
 }
 
 // copyCommand is what the commands on a copy share.

@@ -61,6 +61,9 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	if err != nil {
 		return err
 	}
+	if err := c.readOffsiteKeys(); err != nil {
+		return err
+	}
 	sockets, err := listen(c)
 	if err != nil {
 		return err

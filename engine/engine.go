@@ -18,6 +18,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/engine/offsite"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/recovery"
 )
@@ -32,6 +33,7 @@ type Engine struct {
 	Recovery  *recovery.Service
 	Imports   *imports.Service
 	Insight   *insight.Service
+	Offsite   *offsite.Service
 
 	sweeping sync.Mutex // held while a sweep runs
 }
@@ -71,6 +73,10 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	e.Databases.Connect(e.Recovery, e.Imports)
 	if err := e.Objects.Open(); err != nil {
 		return nil, err
+	}
+	e.Offsite, err = offsite.New(c, e.Databases, e.Objects, e.Recovery)
+	if err != nil {
+		return nil, errors.Join(err, c.Blobs.Close())
 	}
 	if err := c.Begin(); err != nil {
 		return nil, errors.Join(err, c.Blobs.Close())
@@ -134,6 +140,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, started, older) })
 	e.Core.Background(e.Objects.Compact)
 	e.Core.Background(e.Objects.Scrub)
+	e.Offsite.Start()
 	e.Core.Finish(e.Core.System(model.ActionApplianceStart, "", model.Resource{}), nil)
 	return nil
 }
@@ -171,6 +178,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.Databases.Started() && !again {
 		e.tryNoteCommits()
 	}
+	e.Offsite.Close(ctx)
 	errs = append(errs, e.Recovery.CloseArchives(), e.Core.Blobs.Close(), e.Core.Meta.Close())
 	return errors.Join(errs...)
 }

@@ -17,8 +17,10 @@ func (e *Engine) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
-		if err := e.sweepOnce(ctx); err != nil {
-			e.Core.Log.Error("sweep", "error", err)
+		if e.Core.ReadOnly() == nil {
+			if err := e.sweepOnce(ctx); err != nil {
+				e.Core.Log.Error("sweep", "error", err)
+			}
 		}
 		select {
 		case <-ticker.C:

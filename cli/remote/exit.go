@@ -119,7 +119,7 @@ func RefusalCode(code wire.ErrorCode) int {
 	switch code {
 	case wire.CodeUnauthorized:
 		return exitKey
-	case wire.CodeInsufficientScope, wire.CodeDangerousNotAllowed, wire.CodeForbidden, wire.CodeAccessDenied:
+	case wire.CodeInsufficientScope, wire.CodeDangerousNotAllowed, wire.CodeForbidden, wire.CodeReadOnly, wire.CodeAccessDenied:
 		return exitForbidden
 	case wire.CodeNotFound:
 		return exitNotFound

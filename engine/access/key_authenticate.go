@@ -50,6 +50,11 @@ func (s *Service) Authorize(call *model.Call) error {
 	if err := core.Permit(call, acts); err != nil {
 		return err
 	}
+	if call.Operation.Changes() {
+		if err := s.core.ReadOnly(); err != nil {
+			return err
+		}
+	}
 	var classes []model.RateClass
 	for _, act := range acts {
 		if act.Rate != model.RateNone {

@@ -10,6 +10,9 @@ import (
 
 // Change commits the changes of fn together with the call's audit entry.
 func (c *Core) Change(call *model.Call, fn func(*meta.Tx) error) error {
+	if err := c.refuseReadOnly(call); err != nil {
+		return err
+	}
 	return ExplainDiskFull(c.Meta.Update(func(tx *meta.Tx) error {
 		if err := fn(tx); err != nil {
 			return err

@@ -58,6 +58,8 @@ type Config struct {
 	AuditRetention time.Duration
 	// Advice has the thresholds for recommendations.
 	Advice advice.Thresholds
+	// Offsite is the copy in a store elsewhere; its URL is empty for none.
+	Offsite Offsite
 	// Version is the appliance's version.
 	Version string
 
@@ -66,6 +68,21 @@ type Config struct {
 
 	Log   *slog.Logger
 	Clock func() time.Time
+}
+
+// Offsite configures the copy of everything in a store elsewhere.
+type Offsite struct {
+	// URL is s3://bucket/prefix or file:///path.
+	URL string
+	// Passphrases or Identities is the text of the file that opens the master keys; one
+	// of them is set.
+	Passphrases, Identities model.Secret
+	// Interval is how far the copy may be behind, where something changed.
+	Interval time.Duration
+	// Bandwidth limits uploads, in bytes a second; 0 does not.
+	Bandwidth int64
+	// Retention is for how long what is stored is locked, where the bucket has Object Lock.
+	Retention time.Duration
 }
 
 // Rate is a budget: at most Limit requests in any Window. Limit is at least 1.

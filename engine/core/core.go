@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/blobstore"
@@ -53,6 +54,7 @@ type Core struct {
 	Work     sync.WaitGroup
 
 	auditKey []byte
+	readOnly atomic.Pointer[string] // why changes are refused, nil if they are not
 	once     idempotentInProgress
 	visitors *RateLimiter // for requests without a key, by address and account
 }

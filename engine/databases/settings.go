@@ -29,6 +29,9 @@ func (s *Service) settings(db model.Database) map[string]string {
 		settings = fitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
 	}
 	maps.Copy(settings, db.Settings)
+	if s.core.ReadOnly() != nil {
+		settings[readOnlySetting] = "on"
+	}
 	return settings
 }
 

@@ -22,6 +22,8 @@ const (
 	CodeValidation          Code = "validation_error"
 	CodeRateLimited         Code = "rate_limited"
 	CodeInternal            Code = "internal_error"
+	// CodeReadOnly: another machine has taken this one's work over.
+	CodeReadOnly Code = "read_only"
 )
 
 // The results of polling for a device token (RFC 8628, section 3.5).

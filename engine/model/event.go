@@ -14,12 +14,15 @@ const (
 	EventDiskNearlyFull     EventType = "disk.nearly_full"
 	EventRecoveryGap        EventType = "recovery.gap"
 	EventVerificationFailed EventType = "backup.verification_failed"
+	EventOffsiteBehind      EventType = "offsite.behind"
+	EventOffsiteDamaged     EventType = "offsite.damaged"
+	EventOffsiteFenced      EventType = "offsite.fenced"
 )
 
 // Alarming reports whether the operator should be notified at once.
 func (t EventType) Alarming() bool {
 	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap ||
-		t == EventVerificationFailed
+		t == EventVerificationFailed || t == EventOffsiteBehind || t == EventOffsiteDamaged || t == EventOffsiteFenced
 }
 
 // Event is something that happened in the appliance without a request.

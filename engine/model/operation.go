@@ -166,6 +166,7 @@ const (
 	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
 	ActionImportEnd          Action = "import.end"
+	ActionApplianceFenced    Action = "appliance.fenced"
 	// ActionUnknown is the action of requests for unknown paths and methods.
 	ActionUnknown Action = "unknown"
 )
@@ -277,6 +278,21 @@ func person(a Action, least Role) Operation { return Operation{Action: a, Role: 
 func (o Operation) destructive() Operation {
 	o.Destructive = true
 	return o
+}
+
+// Changes reports whether the operation changes anything that is worth keeping.
+func (o Operation) Changes() bool {
+	switch o.Scope {
+	case ScopeDatabaseCreate, ScopeDatabaseUpdate, ScopeDatabaseDelete, ScopeStorageCreate, ScopeStorageUpdate, ScopeStorageDelete,
+		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete:
+		return true
+	}
+	switch o.Action {
+	case ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyCreate, ActionKeyUpdate,
+		ActionKeyRevoke, ActionProjectCreate, ActionDeviceApprove, ActionDeviceDeny:
+		return true
+	}
+	return false
 }
 
 // within makes the operation draw on the budget of class.

@@ -25,6 +25,8 @@ type VerifyOptions struct {
 	// Share is which part of the files is read, from 0 to 1, chosen at random. All
 	// points and the whole log are read in any case.
 	Share float64
+	// Since leaves out what only recoveries to a moment before it need.
+	Since time.Time
 	// Progress is told of the bytes of files that were read; nil is told nothing.
 	Progress func(done, total int64)
 }
@@ -87,7 +89,7 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 	if err != nil {
 		return v, err
 	}
-	needed, err := c.repository.Needed(ctx, time.Time{})
+	needed, err := c.repository.Needed(ctx, o.Since)
 	if err != nil {
 		return v, fmt.Errorf("read the points and the log: %w", err)
 	}

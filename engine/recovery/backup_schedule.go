@@ -34,7 +34,9 @@ func (s *Service) ScheduleBackups(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			s.core.Background(s.BackUpDue)
+			if s.core.ReadOnly() == nil {
+				s.core.Background(s.BackUpDue)
+			}
 		case <-ctx.Done():
 			return
 		}

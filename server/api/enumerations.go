@@ -45,7 +45,7 @@ func enumerations() []enumeration {
 			wire.DatabaseUnavailable, wire.DatabaseFailed, wire.DatabaseDeleting),
 		listed("What went wrong, for programs.",
 			wire.CodeUnauthorized, wire.CodeInsufficientScope, wire.CodeDangerousNotAllowed, wire.CodeForbidden, wire.CodeNotFound,
-			wire.CodeConflict, wire.CodeValidation, wire.CodeRateLimited, wire.CodeInternal, wire.CodeAuthorizationPending,
+			wire.CodeConflict, wire.CodeValidation, wire.CodeRateLimited, wire.CodeReadOnly, wire.CodeInternal, wire.CodeAuthorizationPending,
 			wire.CodeSlowDown, wire.CodeAccessDenied, wire.CodeExpiredToken),
 		listed("The format of pg_dump.", wire.ExportCustom),
 		listed("How far the export is; ready and failed are final.", wire.ExportPending, wire.ExportRunning, wire.ExportReady, wire.ExportFailed),

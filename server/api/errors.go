@@ -18,7 +18,7 @@ func StatusOf(code model.Code) int {
 		return http.StatusBadRequest
 	case model.CodeUnauthorized:
 		return http.StatusUnauthorized
-	case model.CodeInsufficientScope, model.CodeDangerousNotAllowed, model.CodeForbidden:
+	case model.CodeInsufficientScope, model.CodeDangerousNotAllowed, model.CodeForbidden, model.CodeReadOnly:
 		return http.StatusForbidden
 	case model.CodeNotFound:
 		return http.StatusNotFound

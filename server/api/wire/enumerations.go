@@ -81,6 +81,7 @@ const (
 	CodeConflict             ErrorCode = "conflict"
 	CodeValidation           ErrorCode = "validation_error"
 	CodeRateLimited          ErrorCode = "rate_limited"
+	CodeReadOnly             ErrorCode = "read_only"
 	CodeInternal             ErrorCode = "internal_error"
 	CodeAuthorizationPending ErrorCode = "authorization_pending"
 	CodeSlowDown             ErrorCode = "slow_down"

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"holdfast/engine/model"
+	"holdfast/engine/offsite"
+)
+
+// registerOffsite declares the settings of the copy in a store elsewhere.
+func (c *config) registerOffsite(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: s3://bucket/prefix or file:///path; prepare it with `holdfast offsite init` (default: none)")
+	flags.StringVar(&c.OffsitePassphraseFile, "offsite-passphrase-file", "", "file with the passphrase of --offsite; earlier passphrases in the lines after it")
+	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with an age identity that opens --offsite, in place of a passphrase")
+	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
+	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
+	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock; 0 locks nothing")
+}
+
+func (c *config) validateOffsite() error {
+	o := c.Offsite
+	if o.URL == "" {
+		if c.OffsitePassphraseFile != "" || c.OffsiteIdentityFile != "" {
+			return errors.New("offsite: --offsite-passphrase-file and --offsite-identity open the store that --offsite names; name it")
+		}
+		return nil
+	}
+	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "s3" && u.Scheme != "file" {
+		return fmt.Errorf("offsite: %q is not s3://bucket/prefix or file:///path", o.URL)
+	}
+	if (c.OffsitePassphraseFile == "") == (c.OffsiteIdentityFile == "") {
+		return errors.New("offsite: name either --offsite-passphrase-file or --offsite-identity, which open the copy")
+	}
+	switch {
+	case o.Interval < 100*time.Millisecond || o.Interval > time.Hour:
+		return errors.New("offsite-interval: must be from 100ms to 1h")
+	case o.Bandwidth < 0 || o.Bandwidth > 0 && o.Bandwidth < minBandwidth:
+		return fmt.Errorf("offsite-bandwidth: must be at least %d bytes a second, or 0 for no bound", minBandwidth)
+	case o.Retention < 0:
+		return errors.New("offsite-retention: must not be negative")
+	}
+	return nil
+}
+
+// minBandwidth is the least with which a transfer does not seem to stand still.
+const minBandwidth = 16 << 10
+
+// readOffsiteKeys reads what opens the copy. It must run before root is given up.
+func (c *config) readOffsiteKeys() error {
+	for _, f := range []struct {
+		flag, path string
+		to         *model.Secret
+		parse      func(string) (offsite.Keys, error)
+	}{
+		{"offsite-passphrase-file", c.OffsitePassphraseFile, &c.Offsite.Passphrases, offsite.ParsePassphrases},
+		{"offsite-identity", c.OffsiteIdentityFile, &c.Offsite.Identities, offsite.ParseIdentities},
+	} {
+		if f.path == "" {
+			continue
+		}
+		text, _, err := readKeyFile(f.flag, f.path, f.parse)
+		if err != nil {
+			return err
+		}
+		*f.to = text
+	}
+	return nil
+}

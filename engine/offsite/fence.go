@@ -1,0 +1,76 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/offsite/stream"
+)
+
+// fencedError means that another machine has taken over from this one.
+type fencedError struct{ by stream.Claim }
+
+func (e *fencedError) Error() string { return stream.ErrFenced.Error() + ": " + e.by.Machine }
+
+func (e *fencedError) Unwrap() error { return stream.ErrFenced }
+
+// message is what people are told who try to change something.
+func (f Fenced) message() string {
+	return fmt.Sprintf("this machine is read-only: %s took over from it on %s; work there. To go on with this machine instead, stop the other one "+
+		"and this one, run `holdfast offsite take-over` here and start this one again", f.Machine, f.At.UTC().Format(time.DateTime+" UTC"))
+}
+
+// taken returns the error for a claim that another machine has made: a fencedError
+// if this machine wrote to the repository before.
+func (s *Service) taken(ctx context.Context, c *connection, cause error) error {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	by := stream.Claim{Machine: "another machine", Time: s.core.Clock()}
+	if h, err := c.repository.History(ctx); err == nil {
+		by = h.Tip()
+	} else if !errors.Is(cause, stream.ErrFenced) {
+		return errors.Join(cause, err)
+	}
+	if s.state.Repository != c.marker.Repository {
+		return fmt.Errorf("%s is the copy of another machine, %q: give this one a prefix of its own with `holdfast offsite init`, "+
+			"or bring that machine's data here with `holdfast recover`: %w", s.config.URL, by.Machine, cause)
+	}
+	return &fencedError{by}
+}
+
+// fence makes the appliance read-only for good, because another machine has taken over.
+func (s *Service) fence(by stream.Claim) {
+	f := &Fenced{Machine: by.Machine, Epoch: by.Epoch.String(), At: by.Time}
+	s.core.SetReadOnly(f.message())
+	s.core.Log.Error("another machine has taken over: this one is read-only and copies nothing any more", "machine", f.Machine, "since", f.At)
+	if err := s.setState(func(state *State) { state.Fenced = f }); err != nil {
+		s.core.Log.Error("record that another machine has taken over", "error", err)
+		s.mu.Lock()
+		s.state.Fenced = f
+		s.mu.Unlock()
+	}
+	call := s.core.System(model.ActionApplianceFenced, "", model.Resource{})
+	call.Note("machine", f.Machine)
+	s.core.Finish(call, nil)
+	s.core.Emit(model.Event{
+		Type: model.EventOffsiteFenced, Message: fmt.Sprintf("%s has taken over: this machine is read-only and copies nothing off-site any more.", f.Machine),
+	})
+	s.core.Background(s.databases.MakeReadOnly)
+}
+
+// TakeOver lets a machine that was fenced go on: its next start takes over from the machine
+// that did. What that one has stored since is not part of the copy any more.
+func TakeOver(dir string) error {
+	state, err := ReadState(dir)
+	if err != nil {
+		return err
+	}
+	if state.Fenced == nil {
+		return model.Errorf(model.CodeConflict, "no other machine has taken over from the one in %s, as far as it knows: just start it", dir)
+	}
+	state.Fenced, state.TakeOver = nil, true
+	return state.Write(dir)
+}

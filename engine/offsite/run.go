@@ -1,0 +1,310 @@
+package offsite
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
+)
+
+const (
+	// minRetry and maxRetry are between two attempts to begin a run.
+	minRetry, maxRetry = 2 * time.Second, time.Minute
+	// checkpointEvery and checkpointBytes are how much time and log there is between two
+	// checkpoints, if anything changed.
+	checkpointEvery = 10 * time.Minute
+	checkpointBytes = 256 << 20
+	// checkpointGap is the least time between two checkpoints.
+	checkpointGap = 10 * time.Second
+	// pollInterval is how often the service looks whether something is due.
+	pollInterval = time.Second
+	// endPatience bounds the last checkpoint, and endPatienceAway that of a store that
+	// fails already.
+	endPatience, endPatienceAway = 10 * time.Second, time.Second
+	// maxBurst is how many bytes may leave at once in spite of a limit.
+	maxBurst = 1 << 20
+)
+
+// run makes one run after the other until ctx ends or the machine is fenced. A run
+// ends when something fails that the writer does not repeat.
+func (s *Service) run(ctx context.Context) {
+	for delay := minRetry; ; delay = min(2*delay, maxRetry) {
+		began := time.Now()
+		err := s.copy(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if fenced := (*fencedError)(nil); errors.As(err, &fenced) {
+			s.fence(fenced.by)
+			return
+		}
+		s.fail(err)
+		if time.Since(began) > maxRetry {
+			delay = minRetry
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		}
+	}
+}
+
+// fail notes why nothing is copied, and logs the first of equal failures.
+func (s *Service) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure.err == nil || s.failure.err.Error() != err.Error() {
+		s.core.Log.Warn("copying off-site fails and is tried again", "store", s.config.URL, "error", err)
+	}
+	if s.failure.err == nil {
+		s.failure.since = s.core.Clock()
+	}
+	s.failure.err = err
+}
+
+// copy makes one run: it claims an epoch and writes until ctx ends or something fails.
+func (s *Service) copy(ctx context.Context) error {
+	c, caps, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.close() }()
+	lock := stream.Options{Retention: s.config.Retention}
+	if caps.Lock && s.config.Retention > 0 {
+		lock.Lock = cmp.Or(caps.DefaultMode, objectstore.Governance)
+	}
+	w, known, err := s.open(ctx, c, caps, lock)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, c, w, known, lock)
+}
+
+// connect opens the store and finds out what it can do.
+func (s *Service) connect(ctx context.Context) (*connection, objectstore.Capabilities, error) {
+	o := objectstore.Options{}
+	if n := s.config.Bandwidth; n > 0 {
+		o.Limiter = rate.NewLimiter(rate.Limit(n), int(min(n, maxBurst)))
+	}
+	c, err := connect(ctx, s.location, o)
+	if err != nil {
+		return nil, objectstore.Capabilities{}, err
+	}
+	caps, err := c.store.Probe(ctx)
+	if err != nil {
+		return nil, caps, errors.Join(fmt.Errorf("try the store: %w", err), c.close())
+	}
+	if caps.Conditional {
+		return c, caps, nil
+	}
+	if err := c.close(); err != nil {
+		return nil, caps, err
+	}
+	o.Unconditional = true
+	c, err = connect(ctx, s.location, o)
+	return c, caps, err
+}
+
+// open claims an epoch and opens its writer.
+func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capabilities, o stream.Options) (*stream.Writer, *known, error) {
+	h, err := s.claim(ctx, c, caps, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Previous, err = h.Find(ctx, time.Time{})
+	if err != nil && !errors.Is(err, stream.ErrNoPoint) {
+		return nil, nil, fmt.Errorf("find the newest checkpoint: %w", err)
+	}
+	for _, p := range h.Ignored {
+		s.core.Log.Warn("an object of the off-site copy is damaged and is passed over", "object", p.Key, "error", p.Err)
+	}
+	known, err := readKnown(ctx, c.repository, h, o.Previous)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what the store has: %w", err)
+	}
+	o.Interval, o.Log = s.config.Interval, s.core.Log
+	w, err := stream.NewWriter(ctx, h, o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("begin to write: %w", err)
+	}
+	covered := h.Tip().Cut.Last
+	return w, known, s.setState(func(state *State) {
+		state.Repository, state.TakeOver = c.marker.Repository, false
+		if covered.After(state.Covered) {
+			state.Covered = covered
+		}
+	})
+}
+
+// claim claims the next epoch. The token is on disk before the claim is in the store.
+func (s *Service) claim(ctx context.Context, c *connection, caps objectstore.Capabilities, o stream.Options) (*stream.History, error) {
+	if err := s.setState(func(state *State) { *state = state.withToken() }); err != nil {
+		return nil, err
+	}
+	now := s.core.Clock()
+	claim := stream.ClaimOptions{
+		Machine: machineName(), Token: s.state.Tokens[len(s.state.Tokens)-1], Known: s.state.Tokens, TakeOver: s.state.TakeOver,
+	}
+	if !caps.Conditional {
+		claim.Nonce = strings.ToLower(rand.Text())[:16]
+	}
+	if o.Lock != "" {
+		claim.Retention = objectstore.Retention{Mode: o.Lock, Until: now.Add(o.Retention)}
+	}
+	h, err := c.repository.Claim(ctx, now, claim)
+	if errors.Is(err, stream.ErrTaken) {
+		return nil, s.taken(ctx, c, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim the copy for this machine: %w", err)
+	}
+	return h, nil
+}
+
+// machineName is what people call this machine.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "unnamed"
+	}
+	return name
+}
+
+// write copies with a writer until ctx ends, the writer is fenced or something fails.
+func (s *Service) write(ctx context.Context, c *connection, w *stream.Writer, known *known, lock stream.Options) error {
+	err := s.startParts(w, known)
+	if err == nil {
+		s.began(w)
+		err = s.attend(ctx, c, w, lock)
+	}
+	if end := s.endWriter(ctx, w); errors.Is(w.Err(), stream.ErrFenced) || errors.Is(err, stream.ErrFenced) {
+		err = s.taken(context.WithoutCancel(ctx), c, stream.ErrFenced)
+	} else {
+		err = errors.Join(err, end)
+	}
+	for _, p := range s.parts {
+		p.stop()
+	}
+	return err
+}
+
+func (s *Service) startParts(w *stream.Writer, known *known) error {
+	for i, p := range s.parts {
+		if err := p.start(w, known); err != nil {
+			for _, begun := range s.parts[:i] {
+				begun.stop()
+			}
+			return fmt.Errorf("begin to copy: %w", err)
+		}
+	}
+	return nil
+}
+
+// attend makes checkpoints, and verifies, until ctx or the writer ends.
+func (s *Service) attend(ctx context.Context, c *connection, w *stream.Writer, lock stream.Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer cancel()
+	tasks.Go(func() { s.verifyDaily(ctx, c) })
+	tasks.Go(func() { s.extendLocks(ctx, c, lock) })
+	return s.keepPoints(ctx, w)
+}
+
+// keepPoints makes a checkpoint at once and then when one is due. One that fails for
+// another reason than the store is tried again.
+func (s *Service) keepPoints(ctx context.Context, w *stream.Writer) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	var tried time.Time
+	wanted := true
+	for {
+		if since := time.Since(tried); since > checkpointGap && (wanted || isDue(w.Status(), since)) {
+			tried = time.Now()
+			wanted = s.checkpoint(ctx, w) != nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.Done():
+			return w.Err()
+		case <-s.soon:
+			wanted = true
+		case <-ticker.C:
+		}
+	}
+}
+
+// isDue reports whether there is reason for another checkpoint.
+func isDue(status stream.Status, since time.Duration) bool {
+	if status.Stored == status.Point.Through && status.Backlog == 0 {
+		return false
+	}
+	return since > checkpointEvery || (status.Stored-status.Point.Through)*uint64(averageLog(status)) > checkpointBytes
+}
+
+// averageLog returns the average size of a log object.
+func averageLog(status stream.Status) int64 {
+	return status.Counts.LogBytes / int64(max(1, status.Counts.LogObjects))
+}
+
+// checkpoint stores a checkpoint.
+func (s *Service) checkpoint(ctx context.Context, w *stream.Writer) error {
+	lacks := s.gaps.Load()
+	p, err := w.Checkpoint(ctx, s.entries)
+	if err == nil {
+		err = s.setState(func(state *State) { state.Covered = p.Time })
+	}
+	switch {
+	case ctx.Err() != nil, w.Err() != nil:
+		return err
+	case err != nil:
+		s.fail(err)
+		return err
+	}
+	s.succeed(lacks)
+	return nil
+}
+
+// entries returns the state of all parts.
+func (s *Service) entries(ctx context.Context) ([]stream.Entry, error) {
+	var all []stream.Entry
+	for _, p := range s.parts {
+		entries, err := p.entries(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}
+
+// endWriter stores what is not stored yet, if the service is closed and the store
+// works, and closes the writer. What remains is on this machine, and the next run stores it.
+func (s *Service) endWriter(ctx context.Context, w *stream.Writer) error {
+	patience, end := endPatienceAway, context.WithoutCancel(ctx)
+	if closing := s.closing(); closing != nil && w.Status().Problem.Since.IsZero() {
+		patience, end = endPatience, closing
+	}
+	end, cancel := context.WithTimeout(end, patience)
+	defer cancel()
+	if s.closing() != nil && patience == endPatience {
+		if err := s.checkpoint(end, w); err != nil {
+			s.core.Log.Warn("the last checkpoint off-site is left to the next start", "error", err)
+		}
+	}
+	err := w.Close(end)
+	s.ended(w)
+	return err
+}

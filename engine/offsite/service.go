@@ -1,0 +1,132 @@
+package offsite
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/objects"
+	"holdfast/engine/offsite/stream"
+	"holdfast/engine/recovery"
+)
+
+// Service copies the appliance while it works. It does nothing where no store is
+// configured.
+type Service struct {
+	core      *core.Core
+	databases *databases.Service
+	config    core.Offsite
+	location  Location
+	parts     []part
+	soon      chan struct{} // a checkpoint is wanted soon
+
+	cancel context.CancelFunc // set by Start
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	ending  context.Context //nolint:containedctx // of Close, which has set it before it cancels
+	state   State           // as on disk
+	writer  *stream.Writer  // nil while there is none
+	failure failure
+	whole   uint64 // the number of gaps that the newest checkpoint of the run closes
+
+	// gaps counts what the log lacks until the next checkpoint: the beginning of a run, and
+	// changes that were too many.
+	gaps atomic.Uint64
+}
+
+// failure is why nothing is copied at the moment.
+type failure struct {
+	err   error
+	since time.Time
+}
+
+// New returns the service. It fails if the configuration is wrong or the state cannot be read. A
+// machine from which another one has taken over is read-only at once, whatever
+// is configured.
+func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Service) (*Service, error) {
+	s := &Service{core: c, databases: d, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
+	var err error
+	if s.state, err = ReadState(c.Config.DataDir); err != nil {
+		return nil, err
+	}
+	if s.state.Fenced != nil {
+		c.SetReadOnly(s.state.Fenced.message())
+	}
+	if !s.Enabled() {
+		return s, nil
+	}
+	if s.location, err = locationOf(s.config); err != nil {
+		return nil, err
+	}
+	s.parts = s.newParts(o, r)
+	return s, nil
+}
+
+// newParts returns everything that is copied.
+func (s *Service) newParts(_ *objects.Service, _ *recovery.Service) []part {
+	return nil
+}
+
+// Enabled reports whether a store is configured.
+func (s *Service) Enabled() bool { return s.config.URL != "" }
+
+// locationOf returns the location that is configured.
+func locationOf(c core.Offsite) (at Location, err error) {
+	at.URL = c.URL
+	if c.Passphrases.IsZero() {
+		at.Keys, err = ParseIdentities(c.Identities.Reveal())
+	} else {
+		at.Keys, err = ParsePassphrases(c.Passphrases.Reveal())
+	}
+	return at, err
+}
+
+// Start begins to copy. It does not wait for the store.
+func (s *Service) Start() {
+	if !s.Enabled() || s.state.Fenced != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.tasks.Go(func() { s.run(ctx) })
+	s.tasks.Go(func() { s.watch(ctx) })
+}
+
+// Close stores what is not stored yet, for as long as ctx and the store allow, and
+// ends the service. Everything else that changes the appliance has ended before.
+func (s *Service) Close(ctx context.Context) {
+	if s.cancel == nil {
+		return
+	}
+	s.mu.Lock()
+	s.ending = ctx
+	s.mu.Unlock()
+	s.cancel()
+	s.tasks.Wait()
+}
+
+// CheckpointSoon asks for a checkpoint, because the log lacks something until then.
+func (s *Service) CheckpointSoon() {
+	s.gaps.Add(1)
+	select {
+	case s.soon <- struct{}{}:
+	default:
+	}
+}
+
+// setState changes the state durably.
+func (s *Service) setState(change func(*State)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state
+	change(&next)
+	if err := next.Write(s.core.Config.DataDir); err != nil {
+		return err
+	}
+	s.state = next
+	return nil
+}

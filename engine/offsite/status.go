@@ -1,0 +1,130 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
+)
+
+// Status describes the copy at a moment.
+type Status struct {
+	State model.OffsiteState
+	// Point is the moment to which a recovery would bring the appliance, nil if there
+	// is nothing to recover from. Lag is its age, 0 if nothing has changed since.
+	Point *time.Time
+	Lag   time.Duration
+	// Backlog is the bytes that wait, about.
+	Backlog int64
+	// Checkpoint is the time of the newest checkpoint, nil before the first.
+	Checkpoint *time.Time
+	// Verified is the newest verification, nil before the first.
+	Verified *Verified
+	// Problem says why copying makes no progress, in words for everybody; Cause is the error for the
+	// operator, nil if there is none.
+	Problem string
+	Cause   error
+	Since   time.Time // of the problem
+	// Fenced says which machine has taken over, nil for none.
+	Fenced *Fenced
+	// Counts are what was stored since the start.
+	Counts stream.Counts
+}
+
+// Status returns the status of the copy.
+func (s *Service) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified}
+	if covered := s.state.Covered; !covered.IsZero() {
+		st.Point, st.Checkpoint = &covered, &covered
+	}
+	switch {
+	case st.Fenced != nil:
+		st.State = model.OffsiteFenced
+		return st
+	case !s.Enabled():
+		return Status{State: model.OffsiteOff}
+	}
+	s.describe(&st)
+	return st
+}
+
+// describe adds what the writer says.
+func (s *Service) describe(st *Status) {
+	now := s.core.Clock()
+	st.State, st.Cause, st.Since = model.OffsiteStarting, s.failure.err, s.failure.since
+	if s.writer != nil {
+		w := s.writer.Status()
+		st.Backlog, st.Counts = w.Backlog, w.Counts
+		if w.Problem.Err != nil {
+			st.Cause, st.Since = w.Problem.Err, w.Problem.Since
+		}
+		if s.whole == s.gaps.Load() {
+			reached := now.Add(-w.Lag)
+			st.State, st.Point, st.Lag = model.OffsiteCopying, &reached, w.Lag
+		}
+	}
+	if st.Point != nil && st.State != model.OffsiteCopying {
+		st.Lag = max(0, now.Sub(*st.Point))
+	}
+	if st.Cause != nil {
+		st.State, st.Problem = model.OffsiteFailing, explain(st.Cause)
+	}
+}
+
+// explain says in plain words why copying fails. The error itself may name the store.
+func explain(err error) string {
+	for _, known := range []struct {
+		kind error
+		text string
+	}{
+		{objectstore.ErrDenied, "the store denies access"},
+		{objectstore.ErrNoStore, "the store is not there"},
+		{objectstore.ErrClock, "the clocks of this machine and of the store differ"},
+		{objectstore.ErrFull, "the store is full"},
+		{objectstore.ErrUnavailable, "the store is not available"},
+		{objectstore.ErrUnsupported, "the store cannot do what is needed"},
+		{context.DeadlineExceeded, "the store is not available"},
+	} {
+		if errors.Is(err, known.kind) {
+			return known.text
+		}
+	}
+	return "copying fails; the appliance's log says why"
+}
+
+// began makes a writer the one that the status describes.
+func (s *Service) began(w *stream.Writer) {
+	s.gaps.Add(1) // the log lacks what happened since the last run
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writer, s.failure = w, failure{}
+}
+
+// succeed notes that a checkpoint has all that the log lacked when it began.
+func (s *Service) succeed(gaps uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole, s.failure = gaps, failure{}
+}
+
+// ended notes how far the copy came with a writer.
+func (s *Service) ended(w *stream.Writer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writer == w && s.whole == s.gaps.Load() {
+		s.state.Covered = s.core.Clock().Add(-w.Status().Lag)
+	}
+	s.writer = nil
+}
+
+// closing returns the context of Close, nil before it.
+func (s *Service) closing() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
