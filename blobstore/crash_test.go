@@ -140,7 +140,7 @@ func killedWriter(t *testing.T, dir string, after time.Duration) string {
 func mustBeWhole(t *testing.T, s *Store, want map[Ref]string) {
 	t.Helper()
 	for ref, sum := range want {
-		r, err := s.Open(ref)
+		r, err := s.Open(t.Context(), ref)
 		if err != nil {
 			t.Errorf("lost: %v", err)
 			continue

@@ -118,7 +118,7 @@ func throughReadFrom(t *testing.T, s *Store, before []byte, r io.Reader) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	read, err := s.Open(ref)
+	read, err := s.Open(t.Context(), ref)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,9 @@
 // is removed, and the files that are published. Nothing waits for it. The bytes of a removed segment or file that it has not
 // read are kept by an open file, up to a bound, so that a copy is complete at every moment and not only at the end.
 //
+// A Restorer makes a store of such a copy. It writes the journal and lists the files that are elsewhere: they are away, and
+// fetched when they are opened, or by Fetch. What is away is not lost: Has reports it, and Walk leaves it out.
+//
 // # On disk (format 1)
 //
 //	format                   "holdfast blobstore 1 <CRC-32C of the preceding text>"
@@ -38,6 +41,7 @@
 //	parts/<id>               blobs written over a longer time, see Part
 //	blobs/<directory>/<id>   committed files, about 4096 in a directory
 //	journal/<segment>        records, about 64 MiB in a segment
+//	away                     a list of files that can be fetched, only after a restore
 //
 // <directory> and <segment> are 8 hexadecimal digits, <id> is 32. The Ref of a file is "<directory>-<id>", that of a
 // blob in the journal "j<segment>-<offset>", both of 8 digits. Directories are 0700, files 0600.

@@ -92,7 +92,7 @@ func mustHold(t *testing.T, s *Store, want map[Ref]string, fired string) {
 
 func mustRead(t *testing.T, s *Store, ref Ref, want, fired string) {
 	t.Helper()
-	r, err := s.Open(ref)
+	r, err := s.Open(t.Context(), ref)
 	if err != nil {
 		t.Errorf("after %q: %v", fired, err)
 		return

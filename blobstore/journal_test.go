@@ -51,7 +51,7 @@ func TestEveryByteOfARecord(t *testing.T) {
 		flipByte(t, path, offset)
 		var notes []string
 		s := openStore(t, dir, Options{Deliver: collect(&notes)})
-		if _, err := s.Open(refs[1]); !errors.Is(err, ErrDamaged) {
+		if _, err := s.Open(t.Context(), refs[1]); !errors.Is(err, ErrDamaged) {
 			t.Errorf("byte %d: %v", offset-first.offset(), err)
 		}
 		if got := strings.Join(notes, ","); got != "blob 0,blob 2" {
@@ -150,7 +150,7 @@ func TestFlippedBlock(t *testing.T) {
 	path, _ := ref.path(s.blobs)
 	for _, offset := range []int64{0, blockSize - 1, blockSize, int64(len(content)) - 1} {
 		flipByte(t, path, offset)
-		r, err := s.Open(ref)
+		r, err := s.Open(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestFlippedBlock(t *testing.T) {
 	info, _ := os.Stat(path)
 	for offset := int64(len(content)); offset < info.Size(); offset++ {
 		flipByte(t, path, offset)
-		if r, err := s.Open(ref); err == nil {
+		if r, err := s.Open(t.Context(), ref); err == nil {
 			_, err = io.ReadAll(r)
 			r.Close()
 			if !errors.Is(err, ErrDamaged) {
@@ -197,7 +197,7 @@ func TestContentSize(t *testing.T) {
 func TestDropSegment(t *testing.T) {
 	dir, refs := written(t, 12, Options{SegmentSize: 200})
 	s := openStore(t, dir, Options{})
-	r, err := s.Open(refs[0])
+	r, err := s.Open(t.Context(), refs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestDropSegment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Open(refs[0]); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Open(t.Context(), refs[0]); !errors.Is(err, ErrNotFound) {
 		t.Errorf("Open: %v", err)
 	}
 	if got, _ := io.ReadAll(r); string(got) != "blob 0" {

@@ -43,5 +43,9 @@ func (s *Store) link(dir string) error {
 			return err
 		}
 	}
-	return nil
+	err = durable.LinkTree(filepath.Join(filepath.Dir(s.blobs), awayFile), filepath.Join(dir, awayFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }

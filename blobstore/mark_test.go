@@ -71,7 +71,7 @@ func TestFirstSectorLost(t *testing.T) {
 	}
 	s := openStore(t, dir, Options{})
 	mustRead(t, s, refs[29], "blob 29", "behind a lost sector")
-	if _, err := s.Open(refs[0]); !errors.Is(err, ErrDamaged) {
+	if _, err := s.Open(t.Context(), refs[0]); !errors.Is(err, ErrDamaged) {
 		t.Errorf("in it: %v", err)
 	}
 }

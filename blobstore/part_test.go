@@ -177,7 +177,7 @@ func TestPartOfAnEndedWriter(t *testing.T) {
 	if err := w.Abort(); err != nil || !s.HasPart(id) {
 		t.Errorf("the part is there: %v, %v", s.HasPart(id), err)
 	}
-	if _, err := s.Open(ref); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Open(t.Context(), ref); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the blob: %v", err)
 	}
 	if err := finish(t, s, id, 0, 0); err != nil || s.HasPart(id) {

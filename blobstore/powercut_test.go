@@ -1,6 +1,7 @@
 package blobstore
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -91,7 +92,7 @@ func judge(left string, acknowledged map[Ref]string) (lost []string) {
 		if ref.Segment() != 0 && !replayed[ref] {
 			lost = append(lost, fmt.Sprintf("%s is not replayed", ref))
 		}
-		r, err := s.Open(ref)
+		r, err := s.Open(context.Background(), ref)
 		if err != nil {
 			lost = append(lost, err.Error())
 			continue

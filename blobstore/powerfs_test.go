@@ -249,3 +249,27 @@ func (d *powerDir) Sync() error {
 	}
 	return nil
 }
+
+// adopt takes what is on the disk below dir for durable.
+func (p *powerFS) adopt(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]*inode{}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			names[e.Name()] = &inode{dir: path}
+			p.adopt(t, path)
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[e.Name()] = &inode{bytes: content, synced: content}
+	}
+	p.live[dir], p.durable[dir] = names, maps.Clone(names)
+}

@@ -27,7 +27,7 @@ func deleteWhileRead(t *testing.T, s *session) {
 	if err != nil || string(head)+string(rest) != content {
 		t.Errorf("the open reader read other bytes, error %v", err)
 	}
-	if _, err := s.Open(ref); !errors.Is(err, blobstore.ErrNotFound) {
+	if _, err := s.Open(t.Context(), ref); !errors.Is(err, blobstore.ErrNotFound) {
 		t.Errorf("Open after Remove: %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func hostileReferences(t *testing.T, s *session) {
 		kept + "/..", kept + "\n", "../" + kept, blobstore.Ref(strings.ToUpper(string(kept))) + "x",
 		blobstore.Ref(bytes.Repeat([]byte("a"), 100_000)),
 	} {
-		if _, err := s.Open(ref); !errors.Is(err, blobstore.ErrBadRef) {
+		if _, err := s.Open(t.Context(), ref); !errors.Is(err, blobstore.ErrBadRef) {
 			t.Errorf("Open(%.40q): %v", ref, err)
 		}
 		if err := s.Remove(ref); !errors.Is(err, blobstore.ErrBadRef) {

@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,11 +36,18 @@ var (
 	_ io.ReaderAt       = (*Reader)(nil)
 )
 
-// Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose
-// bytes differ from what was written.
-func (s *Store) Open(ref Ref) (*Reader, error) {
+// Open opens a blob. One that is away is fetched first, for as long as ctx lasts. It returns ErrNotFound, ErrAway,
+// ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose bytes differ from what was written.
+func (s *Store) Open(ctx context.Context, ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
+	}
+	r, err := s.openFile(ref)
+	if !errors.Is(err, ErrNotFound) || s.away.Load() == nil {
+		return r, err
+	}
+	if err := s.Fetch(ctx, ref); err != nil {
+		return nil, err
 	}
 	return s.openFile(ref)
 }

@@ -48,6 +48,7 @@ func (s *Store) remove(ref Ref) error {
 	if err != nil {
 		return fmt.Errorf("remove blob: %w", err)
 	}
+	s.fetches.remove(ref)
 	t := s.tap.Load()
 	if t != nil {
 		t.removing(ref)

@@ -18,7 +18,7 @@ func TestReadBesideAReadThatHangs(t *testing.T) {
 		refs = append(refs, ref)
 	}
 	open := func(ref Ref) {
-		r, err := s.Open(ref)
+		r, err := s.Open(t.Context(), ref)
 		if err != nil {
 			t.Error(err)
 			return
@@ -71,7 +71,7 @@ func TestDroppedSegmentIsClosed(t *testing.T) {
 	if n := len(s.journal.reads.open); n > 0 {
 		t.Errorf("%d dropped segments stay open, and take their space", n)
 	}
-	if r, err := s.Open(ref); err == nil {
+	if r, err := s.Open(t.Context(), ref); err == nil {
 		r.Close()
 		t.Error("a blob of a dropped segment can be opened")
 	}

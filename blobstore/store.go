@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,6 +49,9 @@ type Options struct {
 	// After is the position of the last entry that the caller has made durable itself. Open delivers the later
 	// entries.
 	After Position
+	// Fetch opens the content of a file that is away, for Store.Fetch. An error that it returns is a reason to try later.
+	// It may be nil if nothing is away.
+	Fetch func(ctx context.Context, a Away) (io.ReadCloser, error)
 
 	fs durable.FS // nil means the operating system's
 }
@@ -62,6 +66,8 @@ type Store struct {
 	lock     *durable.DirLock
 	layout   *layout
 	journal  *journal
+	away     atomic.Pointer[awayList] // files that are not on this disk yet; nil if all are
+	fetches  *fetches
 
 	life   sync.RWMutex // held shared during disk changes, so that Close waits
 	closed bool         // guarded by life
@@ -79,6 +85,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		s.fs = durable.OS{}
 	}
 	opts = opts.orDefaults()
+	s.fetches = &fetches{store: s, from: opts.Fetch, slots: make(chan struct{}, fetchesAtOnce), flying: map[Ref]*fetch{}}
 	s.inline = opts.Inline
 	if err := s.open(dir, opts); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -118,6 +125,11 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if s.layout, err = openLayout(s, opts.DirectorySize); err != nil {
 		return err
 	}
+	away, err := openAway(dir)
+	if err != nil {
+		return err
+	}
+	s.away.Store(away)
 	s.journal, err = s.openJournal(filepath.Join(dir, "journal"), opts)
 	return err
 }
@@ -156,6 +168,7 @@ func (s *Store) sweep() error {
 // Close waits for running commits and closes the store. Open Writers can no longer commit; Abort or the next Open
 // removes their files. Readers stay valid. Close is idempotent.
 func (s *Store) Close() error {
+	s.fetches.close()
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.closed {
@@ -163,9 +176,12 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	var err error
+	if away := s.away.Swap(nil); away != nil {
+		err = away.file.Close()
+	}
 	if s.journal != nil {
 		s.journal.reads.forget()
-		err = s.journal.seal()
+		err = errors.Join(err, s.journal.seal())
 	}
 	if s.lock == nil {
 		return err

@@ -131,7 +131,7 @@ func (s *session) put(content string) blobstore.Ref {
 
 func (s *session) open(ref blobstore.Ref) *blobstore.Reader {
 	s.t.Helper()
-	r, err := s.Open(ref)
+	r, err := s.Open(s.t.Context(), ref)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (a *appliance) download(t testing.TB, view recovery.ExportView) ([]byte, er
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := a.Recovery.ExportDownload(&model.Call{}, strings.TrimPrefix(signed.Path, recovery.ExportPath), view.DownloadPath)
+	x, err := a.Recovery.ExportDownload(t.Context(), &model.Call{}, strings.TrimPrefix(signed.Path, recovery.ExportPath), view.DownloadPath)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("the replaced export: %v", err)
 	}
 	testenv.Within(t, 30*time.Second, "the end of the replaced export's bytes", func() bool { // they are removed after the record
-		r, err := a.Core.Blobs.Open(blobstore.Ref(first.Blob))
+		r, err := a.Core.Blobs.Open(t.Context(), blobstore.Ref(first.Blob))
 		if err == nil {
 			r.Close()
 		}

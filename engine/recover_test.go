@@ -755,7 +755,7 @@ func (a *appliance) awaitBlobs(t testing.TB, refs ...blobstore.Ref) {
 	t.Helper()
 	for _, ref := range refs {
 		testenv.Within(t, 30*time.Second, "the end of a blob without a record", func() bool {
-			r, err := a.Core.Blobs.Open(ref)
+			r, err := a.Core.Blobs.Open(t.Context(), ref)
 			if err == nil {
 				r.Close()
 			}

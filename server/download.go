@@ -34,6 +34,9 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 	case errors.Is(err, content.ErrCutOff):
 		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
+	case errors.Is(err, objects.ErrAway):
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, model.PublicMessage(err), http.StatusServiceUnavailable)
 	case model.CodeOf(err) == model.CodeInternal:
 		d.log.Error("download", "path", r.URL.Path, "error", err)
 		http.Error(w, model.PublicMessage(err), http.StatusInternalServerError)
@@ -57,7 +60,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 }
 
 func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
-	object, err := d.engine.Objects.ObjectDownload(call, bucket, key, r.RequestURI)
+	object, err := d.engine.Objects.ObjectDownload(r.Context(), call, bucket, key, r.RequestURI)
 	if err != nil {
 		if object.Public { // let a page see that the object does not exist
 			allowOrigins(w.Header())

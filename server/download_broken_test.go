@@ -64,7 +64,7 @@ func TestBrokenOffRanges(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Range", "bytes=10-29999,30010-")
 		for i := range 500 {
-			object, err := s.engine.Objects.ObjectDownload(&model.Call{}, bucket, key, "")
+			object, err := s.engine.Objects.ObjectDownload(t.Context(), &model.Call{}, bucket, key, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 // serveExport serves the bytes of an export to clients with a signed URL.
 func (d *downloads) serveExport(w http.ResponseWriter, r *http.Request, call *model.Call) error {
 	id := strings.TrimPrefix(r.URL.Path, recovery.ExportPath)
-	export, err := d.engine.Recovery.ExportDownload(call, id, r.RequestURI)
+	export, err := d.engine.Recovery.ExportDownload(r.Context(), call, id, r.RequestURI)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -53,7 +54,7 @@ func (s *store) download(path string) error {
 		return err
 	}
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(signed.Path, ObjectPath), "/")
-	d, err := s.ObjectDownload(s.call(model.ActionObjectDownload), bucket, key, path)
+	d, err := s.ObjectDownload(context.Background(), s.call(model.ActionObjectDownload), bucket, key, path)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -79,8 +80,8 @@ type Download struct {
 
 // ObjectDownload opens an object for a caller with its signed URL, or for any caller if its bucket is public. The
 // target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
-// Public is set.
-func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (Download, error) {
+// Public is set. Bytes that are away are fetched first, for as long as ctx lasts.
+func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, key, target string) (Download, error) {
 	call.Resource = objectResource(bucket, key)
 	b, err := s.anonymousBucket(call, bucket)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *Service) ObjectDownload(call *model.Call, bucket, key, target string) (
 		}
 		call.Actor = model.DownloadLink()
 	}
-	download, err := s.openObject(bucket, key)
+	download, err := s.openObject(ctx, bucket, key)
 	download.Public = b.Public
 	return download, err
 }
@@ -131,13 +132,13 @@ func (s *Service) ObjectOpen(call *model.Call, bucket, key string) (Download, er
 
 // openObject opens the bytes of an object. It looks the object up again if an upload replaces it or compaction moves it
 // in between.
-func (s *Service) openObject(bucket, key string) (Download, error) {
+func (s *Service) openObject(ctx context.Context, bucket, key string) (Download, error) {
 	for {
 		object, err := s.object(bucket, key)
 		if err != nil {
 			return Download{}, err
 		}
-		content, err := s.core.Blobs.Open(blobstore.Ref(object.Blob))
+		content, err := s.core.Blobs.Open(ctx, blobstore.Ref(object.Blob))
 		if err == nil {
 			return Download{Object: object, Content: content}, nil
 		}
@@ -153,6 +154,13 @@ func (s *Service) openObject(bucket, key string) (Download, error) {
 
 // Unreadable records why an object's bytes could not be read and returns the error for the client.
 func (s *Service) Unreadable(object model.Object, err error) error {
+	if errors.Is(err, context.Canceled) { // the client has gone, while the bytes were fetched
+		return fmt.Errorf("open object: %w", err)
+	}
+	if errors.Is(err, ErrAway) {
+		s.core.Log.Warn("an object cannot be fetched", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
+		return away(err)
+	}
 	s.reportDamage(object, err)
 	if isObjectDamage(err) {
 		return damaged(err)

@@ -138,7 +138,7 @@ func (s *store) delete(bucket, key string) error {
 }
 
 func (s *store) get(bucket, key string) (string, error) {
-	d, err := s.openObject(bucket, key)
+	d, err := s.openObject(context.Background(), bucket, key)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -79,7 +80,7 @@ type ExportDownload struct {
 
 // ExportDownload opens an export by its signed URL; target is the URL exactly as
 // requested. A missing export gives the same error as an unauthorized request.
-func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDownload, error) {
+func (s *Service) ExportDownload(ctx context.Context, call *model.Call, id, target string) (ExportDownload, error) {
 	call.Resource = model.Resource{Type: model.ResourceExport, ID: id}
 	if !s.core.Signer.Admits(ExportPath+id, ExportSubject(id), target, s.core.Clock()) {
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
@@ -90,7 +91,7 @@ func (s *Service) ExportDownload(call *model.Call, id, target string) (ExportDow
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}
 	call.Organization, call.Resource.Name = x.Organization, x.Filename
-	content, err := s.core.Blobs.Open(blobstore.Ref(x.Blob))
+	content, err := s.core.Blobs.Open(ctx, blobstore.Ref(x.Blob))
 	if err != nil { // a newer export has replaced it
 		return ExportDownload{}, model.NotFound(model.ResourceExport, id)
 	}

@@ -1,0 +1,201 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+)
+
+// ErrAway means that a file is not on this disk, and could not be fetched now.
+var ErrAway = errors.New("blob is not on this disk and could not be fetched")
+
+// fetchesAtOnce is the number of files that are fetched at the same time.
+const fetchesAtOnce = 4
+
+// fetches are the files that are being fetched.
+type fetches struct {
+	store *Store
+	from  func(context.Context, Away) (io.ReadCloser, error)
+	slots chan struct{}
+	tasks sync.WaitGroup
+
+	mu     sync.Mutex
+	flying map[Ref]*fetch
+	closed bool
+}
+
+// fetch is one file that is being fetched for one or more callers.
+type fetch struct {
+	cancel  context.CancelFunc
+	callers int
+	removed bool // the blob: it must not appear again
+	done    chan struct{}
+	err     error // set before done is closed
+}
+
+// Fetch brings a file that is away to this disk. Callers share one fetch, which ends when none is left. It returns
+// ErrNotFound for what is neither here nor away, and ErrAway with the cause after a failure.
+func (s *Store) Fetch(ctx context.Context, ref Ref) error {
+	if s.onDisk(ref) {
+		return nil
+	}
+	a, err := s.findAway(ref)
+	if err != nil {
+		return fmt.Errorf("fetch blob %s: %w", ref, err)
+	}
+	f, err := s.fetches.join(ctx, a)
+	if err != nil {
+		return fmt.Errorf("fetch blob %s: %w", ref, err)
+	}
+	if f == nil {
+		return nil
+	}
+	defer s.fetches.leave(ref, f)
+	select {
+	case <-f.done:
+		if f.err != nil {
+			return fmt.Errorf("fetch blob %s: %w", ref, f.err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("fetch blob %s: %w", ref, context.Cause(ctx))
+	}
+}
+
+// join joins the fetch of a file, or begins it. It returns none if the file is here by now.
+func (g *fetches) join(ctx context.Context, a Away) (*fetch, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, ErrClosed
+	}
+	f := g.flying[a.Ref]
+	if f == nil && g.store.onDisk(a.Ref) {
+		return nil, nil //nolint:nilnil // nothing to wait for
+	}
+	if f == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = &fetch{cancel: cancel, done: make(chan struct{})}
+		g.flying[a.Ref] = f
+		g.tasks.Go(func() { g.run(ctx, f, a) })
+	}
+	f.callers++
+	return f, nil
+}
+
+func (g *fetches) leave(ref Ref, f *fetch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f.callers--; f.callers == 0 {
+		g.end(ref, f)
+	}
+}
+
+// end cancels a fetch. The next caller begins another one.
+func (g *fetches) end(ref Ref, f *fetch) {
+	f.cancel()
+	if g.flying[ref] == f {
+		delete(g.flying, ref)
+	}
+}
+
+// remove ends the fetch of a file that is removed.
+func (g *fetches) remove(ref Ref) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.flying[ref]; f != nil {
+		f.removed = true
+		g.end(ref, f)
+	}
+}
+
+// close ends all fetches, for good, and waits for them.
+func (g *fetches) close() {
+	g.mu.Lock()
+	g.closed = true
+	for ref, f := range g.flying {
+		g.end(ref, f)
+	}
+	g.mu.Unlock()
+	g.tasks.Wait()
+}
+
+func (g *fetches) run(ctx context.Context, f *fetch, a Away) {
+	defer close(f.done)
+	select {
+	case g.slots <- struct{}{}:
+		f.err = g.fetch(ctx, f, a)
+		<-g.slots
+	case <-ctx.Done():
+		f.err = ctx.Err()
+	}
+	if f.err != nil && !errors.Is(f.err, ErrClosed) {
+		f.err = fmt.Errorf("%w: %w", ErrAway, f.err)
+	}
+}
+
+// fetch writes the file as any other and gives it the name that it has.
+func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
+	if g.from == nil {
+		return errors.New("nothing is known of where it is")
+	}
+	body, err := g.from(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	w, err := g.store.Create(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if err := w.spill(); err != nil {
+		return w.abandon(err)
+	}
+	n, err := w.ReadFrom(io.LimitReader(body, a.Size+1))
+	if err == nil && n != a.Size {
+		err = fmt.Errorf("it has not the %d bytes it had: %w", a.Size, ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.store.enter(ctx); err != nil {
+		return err
+	}
+	defer g.store.life.RUnlock()
+	if err := w.syncBytes(); err != nil {
+		return w.abandon(err)
+	}
+	return g.publish(f, w, a.Ref)
+}
+
+// publish durably gives a synced file its name, unless the blob was removed meanwhile.
+func (g *fetches) publish(f *fetch, w *Writer, ref Ref) error {
+	path, err := ref.path(g.store.blobs)
+	if err != nil {
+		return w.abandon(err)
+	}
+	dir := filepath.Dir(path)
+	if err := g.store.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return w.abandon(fmt.Errorf("make blob directory: %w", err))
+	}
+	if err := g.store.syncDir(g.store.blobs); err != nil {
+		return w.abandon(err)
+	}
+	g.mu.Lock()
+	if f.removed {
+		err = ErrNotFound
+	} else {
+		err = g.store.fs.Rename(w.temp, path)
+	}
+	g.mu.Unlock()
+	if err != nil {
+		return w.abandon(fmt.Errorf("publish blob: %w", err))
+	}
+	w.end()
+	return g.store.syncDir(dir)
+}

@@ -1,0 +1,44 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/model"
+)
+
+// ErrAway means that an object's bytes are not on this disk, as after a recovery from an off-site copy, and could not be
+// fetched.
+var ErrAway = blobstore.ErrAway
+
+// FetchWith sets where bytes come from that are not on this disk. fetch returns an error that wraps blobstore.ErrDamaged if
+// they are lost for good. It must be called before Open.
+func (s *Service) FetchWith(fetch func(context.Context, blobstore.Away) (io.ReadCloser, error)) {
+	s.fetchAway = fetch
+}
+
+// fetch opens the bytes of a blob that is away.
+func (s *Service) fetch(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
+	if err := s.space.refuse(a.Size); err != nil {
+		return nil, err
+	}
+	if s.fetchAway == nil {
+		return nil, errors.New("this appliance runs without an off-site copy")
+	}
+	return s.fetchAway(ctx, a)
+}
+
+// away returns the error for a client that requests an object whose bytes could not be fetched.
+func away(err error) error {
+	message := "the object's bytes are not on this machine yet, and the off-site copy cannot be read now: try again later; the operator can look at `holdfast offsite status`"
+	switch {
+	case errors.Is(err, blobstore.ErrDamaged):
+		message = "the object's bytes are not on this machine, and are damaged or missing in the off-site copy: upload it again, or have the operator recover an earlier point"
+	case core.IsDiskFull(err), model.CodeOf(err) == model.CodeForbidden:
+		message = "the object's bytes are not on this machine yet, and its disk has no space for them: delete what is not needed, or have the operator make room"
+	}
+	return &model.Error{Code: model.CodeInternal, Message: message, Err: err}
+}

@@ -1,0 +1,99 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/time/rate"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// sendAway takes the bytes of an object from the disk and lists them as away.
+func sendAway(t testing.TB, s *store, object model.Object) {
+	t.Helper()
+	s.close(t)
+	dir := filepath.Join(t.TempDir(), "blobs")
+	r, err := blobstore.NewRestorer(dir)
+	if err == nil {
+		err = r.Away(blobstore.Away{Ref: blobstore.Ref(object.Blob), Size: object.SizeBytes, Location: []byte("there")})
+	}
+	if err == nil {
+		err = r.Finish()
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(dir, "away"), filepath.Join(blobDirectory(s.core), "away"))
+	}
+	directory, id, _ := strings.Cut(object.Blob, "-")
+	if err := errors.Join(err, os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAway: bytes that are elsewhere are fetched for a download, and no damage until then.
+func TestAway(t *testing.T) {
+	s := openStore(t)
+	bucket, content := s.bucket(t, "photos"), strings.Repeat("large ", 20_000)
+	s.mustPut(t, bucket, "large", content)
+	object, err := s.object(bucket, "large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, object)
+	s.open(t)
+
+	whole, err := s.scrubObject(t.Context(), rate.NewLimiter(rate.Inf, scrubStep), object)
+	if !whole || err != nil {
+		t.Errorf("a scrub takes what is away for damaged: %v, %v", whole, err)
+	}
+	_, err = s.get(bucket, "large")
+	if !errors.Is(err, ErrAway) || !strings.Contains(model.PublicMessage(err), "holdfast offsite status") {
+		t.Errorf("without a copy to fetch from: %v", err)
+	}
+	fetches := map[string]error{"damaged or missing": blobstore.ErrDamaged, "try again later": errors.New("unreachable")}
+	for want, failure := range fetches {
+		s.FetchWith(func(context.Context, blobstore.Away) (io.ReadCloser, error) { return nil, failure })
+		if _, err := s.get(bucket, "large"); !errors.Is(err, ErrAway) || !strings.Contains(model.PublicMessage(err), want) {
+			t.Errorf("%v: %v", failure, err)
+		}
+	}
+	measure := s.space.measure
+	s.space.measure = func(string) (int64, int64, error) { return 1 << 40, 0, nil }
+	s.space.last.Store(nil)
+	if _, err := s.get(bucket, "large"); !strings.Contains(model.PublicMessage(err), "no space") {
+		t.Errorf("on a full disk: %v", err)
+	}
+	s.space.measure = measure
+	s.space.last.Store(nil)
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		found, err := DamagedObjects(tx, s.org)
+		if len(found) > 0 {
+			t.Errorf("damaged: %v", found)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+
+	s.FetchWith(func(_ context.Context, a blobstore.Away) (io.ReadCloser, error) {
+		if string(a.Location) != "there" {
+			t.Errorf("fetched from %q", a.Location)
+		}
+		return io.NopCloser(bytes.NewReader([]byte(content))), nil
+	})
+	if got, err := s.get(bucket, "large"); err != nil || got != content {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	s.FetchWith(nil)
+	if got, err := s.get(bucket, "large"); err != nil || got != content {
+		t.Errorf("the second time %d bytes, %v", len(got), err)
+	}
+}
