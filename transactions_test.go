@@ -12,7 +12,7 @@ import (
 // every other writer, or keeps old pages from being reused, so nothing is done
 // in one that waits for a disk, the network, a process or a time.
 //
-// Whatever has a *meta.Tx or *bbolt.Tx as a parameter or receiver counts as
+// Whatever has a *meta.Tx, boltTx or *bbolt.Tx as a parameter or receiver counts as
 // running in a transaction, and so does every function of the project that it
 // calls, however deep; but not what it gives to OnCommit or begins with go. The
 // check follows functions and methods that are called by name. It does not see
@@ -116,7 +116,7 @@ func takesTransaction(f *types.Signature) bool {
 }
 
 func isTransaction(t types.Type) bool {
-	return t.String() == "*holdfast/engine/meta.Tx" || t.String() == "*go.etcd.io/bbolt.Tx"
+	return slices.Contains([]string{"*holdfast/engine/meta.Tx", "holdfast/engine/meta.boltTx", "*go.etcd.io/bbolt.Tx"}, t.String())
 }
 
 // calls returns what is called below a node before it ends.

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -71,8 +69,8 @@ type auditLog struct {
 	tx           *Tx
 	chain        Chain
 	organization string
-	entries      *bbolt.Bucket
-	index        *bbolt.Bucket
+	entries      *boltBucket
+	index        *boltBucket
 	head         auditMark
 	anchor       *auditMark // set once an entry was pruned
 	hash         hasher
@@ -102,7 +100,7 @@ func (tx *Tx) openAuditLog(chain Chain, organization string) (*auditLog, error) 
 	if log.index, err = tx.bolt.Bucket([]byte(auditIndexBucket)).CreateBucketIfNotExists(auditName(organization)); err != nil {
 		return nil, err
 	}
-	log.entries.FillPercent = 0.95 // entries are only ever appended
+	log.entries.AppendOnly()
 	return log, nil
 }
 

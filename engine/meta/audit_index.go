@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -87,7 +85,7 @@ func (log *auditLog) unindexEntry(number uint64, e *model.AuditEntry) error {
 
 // numbers is the set of entries that share one index term.
 type numbers struct {
-	cursor *bbolt.Cursor
+	cursor boltCursor
 	prefix []byte // in the index; empty for the log itself
 }
 

@@ -6,8 +6,6 @@ import (
 	"sort"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -61,7 +59,7 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 
 // auditWalk scans the entries that match a filter, newest first.
 type auditWalk struct {
-	entries *bbolt.Bucket
+	entries *boltBucket
 	sets    []numbers // an entry must be in all of these
 	without []numbers // and in none of these
 	filter  AuditFilter
@@ -69,7 +67,7 @@ type auditWalk struct {
 	next, oldest uint64
 }
 
-func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
+func newAuditWalk(entries, index *boltBucket, filter AuditFilter) *auditWalk {
 	w := &auditWalk{entries: entries, filter: filter, next: entries.Sequence(), oldest: 1}
 	w.sets, w.without = filter.terms(index)
 	if len(w.sets) == 0 {
@@ -86,7 +84,7 @@ func newAuditWalk(entries, index *bbolt.Bucket, filter AuditFilter) *auditWalk {
 
 // terms returns the index sets that an entry must be in and those that it must not
 // be in.
-func (f AuditFilter) terms(index *bbolt.Bucket) (sets, without []numbers) {
+func (f AuditFilter) terms(index *boltBucket) (sets, without []numbers) {
 	set := func(field byte, value string) numbers { return numbers{index.Cursor(), auditTerm(field, value)} }
 	if f.Resource != "" {
 		sets = append(sets, set(auditByResource, f.Resource))

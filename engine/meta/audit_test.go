@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.etcd.io/bbolt"
 
 	"holdfast/engine/model"
 )
@@ -140,11 +139,11 @@ func TestAuditOfHostileText(t *testing.T) {
 func TestAuditTamperingIsFound(t *testing.T) {
 	t.Parallel()
 	key := func(n int) []byte { return auditKey(uint64(n)) }
-	swap := func(b *bbolt.Bucket, i, j int) error {
+	swap := func(b *boltBucket, i, j int) error {
 		a, c := bytes.Clone(b.Get(key(i))), bytes.Clone(b.Get(key(j)))
 		return firstError(b.Put(key(i), c), b.Put(key(j), a))
 	}
-	rewrite := func(b *bbolt.Bucket, n int, change func(*model.AuditEntry)) error {
+	rewrite := func(b *boltBucket, n int, change func(*model.AuditEntry)) error {
 		entry, err := decodeAudit("org_1", key(n), b.Get(key(n)))
 		if err != nil {
 			return err
@@ -155,34 +154,34 @@ func TestAuditTamperingIsFound(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		tamper func(*bbolt.Bucket) error
+		tamper func(*boltBucket) error
 		says   string
 	}{
-		{"changed", func(b *bbolt.Bucket) error {
+		{"changed", func(b *boltBucket) error {
 			return rewrite(b, 7, func(e *model.AuditEntry) { e.Action = "database.list" })
 		}, "entry 7 (evt_7): was changed"},
-		{"changed with a hash of its own", func(b *bbolt.Bucket) error {
+		{"changed with a hash of its own", func(b *boltBucket) error {
 			return rewrite(b, 7, func(e *model.AuditEntry) { e.Action = "x"; _, _ = newHasher([]byte("guess")).seal(e) })
 		}, "entry 7 (evt_7): was changed"},
-		{"its details changed", func(b *bbolt.Bucket) error {
+		{"its details changed", func(b *boltBucket) error {
 			return rewrite(b, 3, func(e *model.AuditEntry) { e.Details["a"] = "2" })
 		}, "entry 3 (evt_3): was changed"},
-		{"its time changed", func(b *bbolt.Bucket) error {
+		{"its time changed", func(b *boltBucket) error {
 			return rewrite(b, 10, func(e *model.AuditEntry) { e.At = e.At.Add(time.Nanosecond) })
 		}, "entry 10 (evt_10): was changed"},
-		{"a field added", func(b *bbolt.Bucket) error {
+		{"a field added", func(b *boltBucket) error {
 			text, err := unframe("", b.Get(key(5)))
 			return firstError(err, b.Put(key(5), frame(append([]byte(`{"x":1,`), text[1:]...))))
 		}, "entry 5 (evt_5): was changed"},
-		{"a bit flipped", func(b *bbolt.Bucket) error {
+		{"a bit flipped", func(b *boltBucket) error {
 			data := bytes.Clone(b.Get(key(4)))
 			data[100] ^= 1
 			return b.Put(key(4), data)
 		}, "entry 4: is damaged"},
-		{"removed", func(b *bbolt.Bucket) error { return b.Delete(key(7)) }, "entry 8: the entries from 7 to 7 before it were removed"},
-		{"the oldest removed", func(b *bbolt.Bucket) error { return b.Delete(key(3)) }, "entry 4: the entries from 3 to 3 before it were removed"},
-		{"the newest removed", func(b *bbolt.Bucket) error { return b.Delete(key(12)) }, "entries from 12 to 12 at the end were removed"},
-		{"all removed", func(b *bbolt.Bucket) error {
+		{"removed", func(b *boltBucket) error { return b.Delete(key(7)) }, "entry 8: the entries from 7 to 7 before it were removed"},
+		{"the oldest removed", func(b *boltBucket) error { return b.Delete(key(3)) }, "entry 4: the entries from 3 to 3 before it were removed"},
+		{"the newest removed", func(b *boltBucket) error { return b.Delete(key(12)) }, "entries from 12 to 12 at the end were removed"},
+		{"all removed", func(b *boltBucket) error {
 			for n := 3; n <= 12; n++ {
 				if err := b.Delete(key(n)); err != nil {
 					return err
@@ -190,10 +189,10 @@ func TestAuditTamperingIsFound(t *testing.T) {
 			}
 			return nil
 		}, "entries from 3 to 12 at the end were removed"},
-		{"reordered", func(b *bbolt.Bucket) error { return swap(b, 5, 6) }, "entry 5 (evt_6): does not follow"},
-		{"the ends exchanged", func(b *bbolt.Bucket) error { return swap(b, 3, 12) }, "entry 3 (evt_12): does not follow"},
-		{"one said twice", func(b *bbolt.Bucket) error { return b.Put(key(6), b.Get(key(5))) }, "entry 6 (evt_5): does not follow"},
-		{"one inserted at the end", func(b *bbolt.Bucket) error { return b.Put(key(13), b.Get(key(12))) }, "entry 13 (evt_12): does not follow"},
+		{"reordered", func(b *boltBucket) error { return swap(b, 5, 6) }, "entry 5 (evt_6): does not follow"},
+		{"the ends exchanged", func(b *boltBucket) error { return swap(b, 3, 12) }, "entry 3 (evt_12): does not follow"},
+		{"one said twice", func(b *boltBucket) error { return b.Put(key(6), b.Get(key(5))) }, "entry 6 (evt_5): does not follow"},
+		{"one inserted at the end", func(b *boltBucket) error { return b.Put(key(13), b.Get(key(12))) }, "entry 13 (evt_12): does not follow"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -54,7 +52,7 @@ func view(t testing.TB, db *DB, read func(*Tx) error) {
 func check(db *DB) error {
 	return db.ViewFlushed(func(tx *Tx) error {
 		var errs []error
-		for err := range tx.bolt.Check() {
+		for err := range tx.bolt.tx.Check() {
 			errs = append(errs, err)
 		}
 		errs = append(errs,
@@ -131,7 +129,7 @@ func sumTotals[T any](want map[string]model.Totals, table Table[T]) error {
 	})
 }
 
-func countKeys(b *bbolt.Bucket) (count int) {
+func countKeys(b *boltBucket) (count int) {
 	_ = b.ForEach(func(_, _ []byte) error { count++; return nil })
 	return count
 }
@@ -156,7 +154,7 @@ func checkObjects(tx *Tx) error {
 		return err
 	}))
 	live, segments := map[string]bool{}, map[uint32]SegmentUse{}
-	err := tx.bolt.Bucket([]byte(objectsBucket)).ForEachBucket(func(id []byte) error {
+	err := tx.bolt.Bucket([]byte(objectsBucket)).bolt.ForEachBucket(func(id []byte) error {
 		from := tx.bolt.Bucket([]byte(droppedBucket)).Get(id)
 		_, thereErr := tx.Buckets().Get(string(id))
 		_, trashErr := tx.TrashedBuckets().Get(string(id))
@@ -246,7 +244,7 @@ func checkSegments(tx *Tx, want map[uint32]SegmentUse) error {
 }
 
 func checkChains(db *DB, tx *Tx) error {
-	return tx.bolt.Bucket([]byte(auditBucket)).ForEachBucket(func(name []byte) error {
+	return tx.bolt.Bucket([]byte(auditBucket)).bolt.ForEachBucket(func(name []byte) error {
 		organization := string(name)
 		if organization == noOrganization {
 			organization = ""

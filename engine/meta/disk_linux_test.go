@@ -164,3 +164,21 @@ func breakDisk(t *testing.T, path string) (repair func()) {
 	t.Fatal("the store's descriptor is not found")
 	return nil
 }
+
+// TestAFailedCommitIsNotCaptured makes the disk fail between two changes.
+func TestAFailedCommitIsNotCaptured(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	db := openChecked(t, path)
+	c := capture(t, db, 1<<20)
+	update(t, db, set("before", "1"))
+	repair := breakDisk(t, path)
+	if err := db.Update(set("failed", "1")); err == nil {
+		t.Error("a full disk accepts a change")
+	}
+	repair()
+	update(t, db, set("after", "1"))
+	if got := settingsIn(c.Next(1 << 20)); got != "before=1 after=1" {
+		t.Errorf("captured %q", got)
+	}
+}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -50,7 +48,7 @@ func (tx *Tx) Object(bucket, key string) (model.Object, error) {
 	return objectIn(keys, bucket, key)
 }
 
-func objectIn(keys *bbolt.Bucket, bucket, key string) (model.Object, error) {
+func objectIn(keys *boltBucket, bucket, key string) (model.Object, error) {
 	if keys == nil {
 		return model.Object{}, ErrNotFound
 	}
@@ -89,7 +87,7 @@ func (tx *Tx) storeObject(object model.Object) error {
 	return ages.add([]byte(object.Version), []byte(object.Key))
 }
 
-func putObject(keys *bbolt.Bucket, object model.Object) error {
+func putObject(keys *boltBucket, object model.Object) error {
 	data, err := encodeObject(object)
 	if err != nil {
 		return err
@@ -201,13 +199,13 @@ func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, erro
 
 // objectLocation is the location of a bucket's objects.
 type objectLocation struct {
-	keys *bbolt.Bucket
+	keys *boltBucket
 	ages *timePartitions
 }
 
 // objectBuckets returns the location of a bucket's objects, nil if it never had
 // any or was deleted.
-func (tx *Tx) objectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions) {
+func (tx *Tx) objectBuckets(bucket string) (keys *boltBucket, ages *timePartitions) {
 	if tx.batch == nil {
 		location := tx.findObjects(bucket)
 		return location.keys, location.ages
@@ -238,7 +236,7 @@ func (tx *Tx) keptObjects(bucket string) (location objectLocation) {
 	return objectLocation{b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}}
 }
 
-func (tx *Tx) makeObjectBuckets(bucket string) (keys *bbolt.Bucket, ages *timePartitions, err error) {
+func (tx *Tx) makeObjectBuckets(bucket string) (keys *boltBucket, ages *timePartitions, err error) {
 	if keys, ages = tx.objectBuckets(bucket); keys != nil {
 		return keys, ages, nil
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -104,7 +102,7 @@ func (tx *Tx) ListFolder(bucket, prefix, delimiter, after string, limit int) (Fo
 
 // seekAfter moves the cursor past the last key or folder of a page. A key that
 // ends with the delimiter need not be a folder: the delimiter may begin in the prefix.
-func seekAfter(cursor *bbolt.Cursor, prefix, after, delimiter string) (key, data []byte) {
+func seekAfter(cursor boltCursor, prefix, after, delimiter string) (key, data []byte) {
 	if folder, inside := folderOf(after, prefix, delimiter); inside {
 		return cursor.Seek(afterPrefix(folder))
 	}

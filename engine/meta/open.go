@@ -31,6 +31,9 @@ type DB struct {
 	closing     chan struct{}
 	done        chan struct{}
 	once        sync.Once
+
+	capturing sync.Mutex // held during a transaction, until its changes are in the queue
+	capture   *Capture   // nil when nobody captures; under capturing
 }
 
 // Open opens the metadata file at path, making it with mode 0600 when it is

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -21,8 +19,8 @@ import (
 // A partition's name is the lowest version it may contain; every version in the
 // partitions before it is lower.
 type timePartitions struct {
-	starts  *bbolt.Bucket // the name of each partition → its number of members
-	members *bbolt.Bucket // a partition's name and a key → the key's version
+	starts  *boltBucket // the name of each partition → its number of members
+	members *boltBucket // a partition's name and a key → the key's version
 	size    int
 
 	// While keeping is set, the last partition, to which most members are added,
@@ -264,7 +262,7 @@ func (x *timePartitions) oldest(before []byte, limit int) []member {
 }
 
 // atOrBefore moves the cursor to bound, or to the last key before it.
-func atOrBefore(cursor *bbolt.Cursor, bound []byte) (key, value []byte) {
+func atOrBefore(cursor boltCursor, bound []byte) (key, value []byte) {
 	key, value = cursor.Seek(bound)
 	if bytes.Equal(key, bound) {
 		return key, value

@@ -31,7 +31,7 @@ func TestPartitionsMatchTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		m := newEraModel(t, tx)
+		m := newEraModel(t, boltTx{tx: tx})
 		t.Repeat(map[string]func(*rapid.T){
 			"add": m.add, "add many": m.addMany, "set the clock": m.setClock, "remove": m.remove, "remove many": m.removeMany,
 			"newest": m.newest, "oldest": m.oldest,
@@ -55,9 +55,9 @@ type partitionModel struct {
 	keys  map[string]string // by version
 }
 
-func newEraModel(t *rapid.T, tx *bbolt.Tx) *partitionModel {
-	starts, err1 := tx.CreateBucket([]byte("starts"))
-	members, err2 := tx.CreateBucket([]byte("members"))
+func newEraModel(t *rapid.T, tx boltTx) *partitionModel {
+	starts, err1 := tx.CreateBucketIfNotExists([]byte("starts"))
+	members, err2 := tx.CreateBucketIfNotExists([]byte("members"))
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}

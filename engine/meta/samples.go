@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"holdfast/engine/model"
@@ -39,7 +38,7 @@ func (tx *Tx) PutSample(database string, series model.Series, sample model.Sampl
 }
 
 // pruneSamples removes the samples that began before oldest.
-func pruneSamples(b *bbolt.Bucket, oldest time.Time) error {
+func pruneSamples(b *boltBucket, oldest time.Time) error {
 	bound := sampleKey(oldest)
 	cursor := b.Cursor()
 	for key, _ := cursor.First(); key != nil && bytes.Compare(key, bound) < 0; key, _ = cursor.First() {

@@ -29,7 +29,7 @@ func (db *DB) Commits() (n uint64, err error) {
 // written, returns an error.
 func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
 	err := db.bolt.View(func(tx *bbolt.Tx) error {
-		if err := check(&Tx{bolt: tx}); err != nil {
+		if err := check(&Tx{bolt: boltTx{tx: tx}}); err != nil {
 			return err
 		}
 		_, err := tx.WriteTo(w)

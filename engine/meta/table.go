@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -23,7 +21,7 @@ const separator = 0
 
 // Table provides the records of one type within a transaction.
 type Table[T any] struct {
-	tx      *bbolt.Tx
+	tx      boltTx
 	name    string
 	id      func(*T) string
 	indexes []index[T]
@@ -58,9 +56,9 @@ func (t Table[T]) bucketNames() []string {
 	return names
 }
 
-func (t Table[T]) bucket() *bbolt.Bucket { return t.tx.Bucket([]byte(t.name)) }
+func (t Table[T]) bucket() *boltBucket { return t.tx.Bucket([]byte(t.name)) }
 
-func (t Table[T]) indexBucket(name string) *bbolt.Bucket {
+func (t Table[T]) indexBucket(name string) *boltBucket {
 	return t.tx.Bucket([]byte(t.name + "." + name))
 }
 
@@ -217,7 +215,7 @@ func (t Table[T]) entries(record *T) [][]byte {
 }
 
 // Count returns the number of records. It walks the table's pages.
-func (t Table[T]) Count() int { return t.bucket().Stats().KeyN }
+func (t Table[T]) Count() int { return t.bucket().Len() }
 
 // All calls visit with every record, oldest first, until it returns an error.
 // visit must not change the table.
@@ -287,7 +285,7 @@ func (t Table[T]) Before(indexName string, bound []byte, limit int) ([]T, error)
 
 // seekBefore moves the cursor to the last key before prefix+after, or to the last
 // one with prefix if after is empty. The key may sort before prefix.
-func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) {
+func seekBefore(cursor boltCursor, prefix, after []byte) (key, value []byte) {
 	bound := append(bytes.Clone(prefix), after...)
 	if len(after) == 0 {
 		bound[len(bound)-1]++ // the separator: one past every key with prefix
@@ -297,7 +295,7 @@ func seekBefore(cursor *bbolt.Cursor, prefix, after []byte) (key, value []byte) 
 
 // lastBefore moves the cursor to the last key before bound, or to the last key of
 // all if bound is empty.
-func lastBefore(cursor *bbolt.Cursor, bound []byte) (key, value []byte) {
+func lastBefore(cursor boltCursor, bound []byte) (key, value []byte) {
 	if len(bound) == 0 {
 		return cursor.Last()
 	}

@@ -3,8 +3,6 @@ package meta
 import (
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"holdfast/engine/model"
 )
 
@@ -47,7 +45,7 @@ func (t Table[T]) count(before, after *T) error {
 	return nil
 }
 
-func addTotals(b *bbolt.Bucket, organization string, by model.Totals) error {
+func addTotals(b *boltBucket, organization string, by model.Totals) error {
 	if by == (model.Totals{}) {
 		return nil
 	}

@@ -2,14 +2,12 @@ package meta
 
 import (
 	"bytes"
-
-	"go.etcd.io/bbolt"
 )
 
 // Tx is a transaction: a snapshot in View, a change in Update. It is valid until
 // the function it was passed to returns.
 type Tx struct {
-	bolt      *bbolt.Tx
+	bolt      boltTx
 	committed *[]func() // functions passed to OnCommit
 	batch     *batch    // nil except in a transaction of many object changes
 }

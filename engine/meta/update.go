@@ -33,7 +33,7 @@ func (c *commit) answer(err error) {
 // reused, and Update may have to wait for its end. For the same reason read must not
 // call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: tx}) })
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: boltTx{tx: tx}}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
@@ -80,14 +80,15 @@ func (db *DB) tryQueued(changes []*queuedChange, read func(*Tx) error) error {
 		return fmt.Errorf("view queued changes: %w", err)
 	}
 	defer bolt.Rollback()
-	applied := appliedIn(&Tx{bolt: bolt})
+	tx := boltTx{tx: bolt}
+	applied := appliedIn(&Tx{bolt: tx})
 	for len(changes) > 0 && changes[0].position <= applied {
 		changes = changes[1:]
 	}
-	if err := applyQueued(bolt, changes); err != nil {
+	if err := applyQueued(tx, changes); err != nil {
 		return err
 	}
-	return read(&Tx{bolt: bolt})
+	return read(&Tx{bolt: tx})
 }
 
 // Update makes change durable. Changes that queue while another is synced are
@@ -197,7 +198,7 @@ func (db *DB) commit(batch []*commit) error {
 	waiting := db.writeBehind.some()
 	for len(batch) > 0 || len(waiting) > 0 {
 		failed := -1
-		err := db.bolt.Update(func(tx *bbolt.Tx) error {
+		err := db.transact(func(tx boltTx) error {
 			if err := applyQueued(tx, waiting); err != nil {
 				return err
 			}
@@ -230,6 +231,28 @@ func (db *DB) commit(batch []*commit) error {
 	return nil
 }
 
+// transact runs change in a transaction, and gives what it changed to the Capture.
+func (db *DB) transact(change func(boltTx) error) error {
+	db.capturing.Lock()
+	defer db.capturing.Unlock()
+	r, number := db.capture.begin(), uint64(0)
+	err := db.bolt.Update(func(tx *bbolt.Tx) error {
+		number = uint64(tx.ID())
+		return change(boltTx{tx, r})
+	})
+	if r != nil && (err == nil || db.committed(number)) {
+		db.capture.add(number, r)
+	}
+	return err
+}
+
+// committed reports whether a transaction is part of the state, though its commit
+// failed: the last sync may fail after everything was written.
+func (db *DB) committed(number uint64) bool {
+	last, err := db.Commits()
+	return err == nil && last >= number
+}
+
 // finished removes applied changes from the queue and runs their OnCommit
 // functions.
 func (db *DB) finished(changes []*queuedChange) {
@@ -243,7 +266,7 @@ func (db *DB) finished(changes []*queuedChange) {
 
 // run calls the change. A panic ends it like an error and is rethrown in the
 // goroutine of its caller.
-func (c *commit) run(tx *bbolt.Tx) (err error) {
+func (c *commit) run(tx boltTx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.panic = p

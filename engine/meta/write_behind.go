@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"go.etcd.io/bbolt"
 )
 
 // Changes that a replayable journal already holds need no sync of their own.
@@ -168,7 +166,7 @@ var errChangeFailed = errors.New("a queued change failed")
 // applyQueued applies the changes in the transaction. The caller rolls the
 // transaction back after an error. After errChangeFailed, a change failed by itself,
 // and the next attempt runs its replacement.
-func applyQueued(bolt *bbolt.Tx, changes []*queuedChange) error {
+func applyQueued(bolt boltTx, changes []*queuedChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
