@@ -75,6 +75,13 @@ func (b *boltBucket) pathOf() []string {
 
 func sequenceValue(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
+func sequenceOf(value []byte) (uint64, bool) {
+	if len(value) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(value), true
+}
+
 // Bucket returns a nested bucket, nil if there is none.
 func (b *boltBucket) Bucket(name []byte) *boltBucket {
 	return wrapBucket(b.bolt.Bucket(name), b, name, b.redo)
