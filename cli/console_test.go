@@ -380,6 +380,8 @@ func consoleRest(b *browser) {
 	b.open("/audit?action=database")
 	b.see("database.delete")
 	b.shot("audit")
+	b.open("/offsite")
+	b.shot("offsite")
 	b.open("/settings")
 	b.see("this browser")
 	b.shot("settings")

@@ -69,7 +69,6 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	e := &Engine{Core: c, Access: access.New(c), Objects: objects.New(c), Databases: databases.New(c)}
 	e.Recovery = recovery.New(c, e.Databases)
 	e.Imports = imports.New(c, e.Databases)
-	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports)
 	e.Databases.Connect(e.Recovery, e.Imports)
 	if err := e.Objects.Open(); err != nil {
 		return nil, err
@@ -78,6 +77,7 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Blobs.Close())
 	}
+	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports, e.Offsite)
 	if err := c.Begin(); err != nil {
 		return nil, errors.Join(err, c.Blobs.Close())
 	}

@@ -13,6 +13,7 @@ type backupsData struct {
 	databaseData
 	core.List[model.Backup]
 	Recovery recovery.Recovery
+	Offsite  offsiteData
 	Timeline timeline
 	Export   *recovery.ExportView // nil for none
 }
@@ -26,7 +27,7 @@ func (req *request) backups(db databaseData, cause error) (answer, error) {
 	if cause == nil {
 		cause = err // show the backups anyway
 	}
-	data := backupsData{databaseData: db, List: list, Recovery: recovery, Timeline: newTimeline(db.ID, recovery, req.engine.Now())}
+	data := backupsData{databaseData: db, List: list, Recovery: recovery, Offsite: newOffsiteData(req.engine.Offsite.Status()), Timeline: newTimeline(db.ID, recovery, req.engine.Now())}
 	about := req.call.Resource // the page is about the database
 	export, err := req.engine.Recovery.ExportGet(req.call, db.ID)
 	req.call.Resource = about

@@ -38,6 +38,8 @@ func routes() []route {
 
 		{"GET /advice", model.ActionRecommendationList, (*request).advice, nil},
 
+		{"GET /offsite", model.ActionOffsiteGet, (*request).offsite, nil},
+
 		{"GET /device", model.ActionDeviceReview, (*request).device, nil},
 		{"POST /device/approve", model.ActionDeviceApprove, (*request).deviceApprove, (*request).deviceAgain},
 		{"POST /device/deny", model.ActionDeviceDeny, (*request).deviceDeny, (*request).deviceAgain},

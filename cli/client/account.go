@@ -31,6 +31,11 @@ func (c *Client) GetBilling(ctx context.Context) (wire.Billing, error) {
 	return one[wire.Billing](ctx, c, "GET", "/account/billing", nil)
 }
 
+// GetOffsite returns how far the copy of the appliance in a store elsewhere is.
+func (c *Client) GetOffsite(ctx context.Context) (wire.Offsite, error) {
+	return one[wire.Offsite](ctx, c, "GET", "/account/offsite", nil)
+}
+
 // ListKeys returns a page of the API keys.
 func (c *Client) ListKeys(ctx context.Context, o ListOptions) (Page[wire.Key], error) {
 	return list[wire.Key](ctx, c, "/account/api-keys", o.query())

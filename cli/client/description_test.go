@@ -252,6 +252,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getBilling":            func() error { return err(c.GetBilling(ctx)) },
 		"getStorageCredentials": func() error { return err(c.GetStorageCredentials(ctx)) },
 		"listKeys":              func() error { return err(c.ListKeys(ctx, page)) },
+		"getOffsite":            func() error { return err(c.GetOffsite(ctx)) },
 		"listAuditLogs": func() error {
 			return err(c.ListAuditLogs(ctx, client.AuditOptions{
 				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", Since: now, Until: now,

@@ -18,6 +18,7 @@ type Facts struct {
 	// DamagedJournal has the time at which each damaged record was found.
 	DamagedJournal []time.Time
 	Verifies       bool // whether backups are verified
+	Offsite        Offsite
 	// DiskFree and DiskTotal describe the data directory's disk, in bytes.
 	DiskFree, DiskTotal int64
 	// ClockAhead is by how much the clock is implausibly ahead, 0 if it is not;
@@ -79,6 +80,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
+		offsiteFenced, offsiteBehind, offsiteDamaged, offsiteUnverified,
 		clockAhead, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, keysWithoutExpiry,
 	}
 }

@@ -4,12 +4,15 @@ import "time"
 
 // Thresholds determine when something is worth a recommendation.
 type Thresholds struct {
-	BackupAge       time.Duration // of the newest completed backup
-	WALBehind       time.Duration // how long WAL was not received
-	CertificateLeft time.Duration // less than the time at which it is renewed automatically
-	KeyUnused       time.Duration
-	DiskFree        float64 // fraction of the disk; half of it is critical
-	PlanUsed        float64 // fraction of a limit
+	BackupAge     time.Duration // of the newest completed backup
+	WALBehind     time.Duration // how long WAL was not received
+	OffsiteBehind time.Duration // how much the copy off-site lacks
+	// OffsiteUnverified is how long the copy off-site was not read back.
+	OffsiteUnverified time.Duration
+	CertificateLeft   time.Duration // less than the time at which it is renewed automatically
+	KeyUnused         time.Duration
+	DiskFree          float64 // fraction of the disk; half of it is critical
+	PlanUsed          float64 // fraction of a limit
 
 	Window          time.Duration // age of the counters to compare with
 	StatisticsAge   time.Duration // how long an index must have been unused
@@ -35,7 +38,7 @@ type Thresholds struct {
 func Defaults() Thresholds {
 	const day = 24 * time.Hour
 	return Thresholds{
-		BackupAge: 2 * day, WALBehind: time.Minute, CertificateLeft: 14 * day, KeyUnused: 90 * day, DiskFree: 0.10, PlanUsed: 0.80,
+		BackupAge: 2 * day, WALBehind: time.Minute, OffsiteBehind: 5 * time.Minute, OffsiteUnverified: 3 * day, CertificateLeft: 14 * day, KeyUnused: 90 * day, DiskFree: 0.10, PlanUsed: 0.80,
 		Window: time.Hour, StatisticsAge: 7 * day, IndexBytes: 1 << 20,
 		SeqScans: 100, SeqRows: 10_000, ForeignKeyRows: 1000,
 		DeadRows: 10_000, DeadShare: 0.20, BloatBytes: 16 << 20, BloatShare: 0.50, FreezeFactor: 1.5,

@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/offsite"
 )
 
 // Measurement is a set of figures about the appliance.
@@ -31,6 +32,7 @@ type Measurement struct {
 	AuditQueued, AuditRoom int
 	Recommendations        map[model.Severity]int
 	Host                   core.Host
+	Offsite                offsite.Status
 }
 
 // Measure takes the figures. It queries no database.
@@ -39,6 +41,7 @@ func (s *Service) Measure() (Measurement, error) {
 		Databases: map[model.DatabaseStatus]int{}, AuditQueued: len(s.core.Audits.Entries), AuditRoom: cap(s.core.Audits.Entries),
 		Recommendations: map[model.Severity]int{},
 	}
+	m.Offsite = s.offsite.Status()
 	var err error
 	if m.Host, err = core.MeasureHost(s.core.Config.DataDir); err != nil {
 		return m, err

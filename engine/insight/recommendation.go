@@ -311,6 +311,7 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 		Now: s.core.Clock(), Limits: s.core.Config.Advice, Verifies: s.core.Config.VerifyBackups, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
+	facts.Offsite = s.aboutOffsite()
 	facts.ClockAhead, facts.ClockGrace = s.core.ClockAhead()
 	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, because damaged objects may have been replaced
 		keys, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
@@ -332,6 +333,18 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 		return err
 	})
 	return facts, err
+}
+
+func (s *Service) aboutOffsite() advice.Offsite {
+	st := s.offsite.Status()
+	about := advice.Offsite{State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem}
+	if st.Verified != nil {
+		about.Verified, about.Damaged = &st.Verified.At, len(st.Verified.Damage)
+	}
+	if st.Fenced != nil {
+		about.Machine, about.Since = st.Fenced.Machine, st.Fenced.At
+	}
+	return about
 }
 
 func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database, error) {

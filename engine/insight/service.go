@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/imports"
+	"holdfast/engine/offsite"
 	"holdfast/engine/recovery"
 )
 
@@ -18,11 +19,12 @@ type Service struct {
 	databases *databases.Service
 	recovery  *recovery.Service
 	imports   *imports.Service
+	offsite   *offsite.Service
 	adviser   *adviser
 	dumps     toolSearch // for pg_dump
 }
 
 // New returns the service.
-func New(c *core.Core, a *access.Service, d *databases.Service, r *recovery.Service, i *imports.Service) *Service {
-	return &Service{core: c, access: a, databases: d, recovery: r, imports: i, adviser: newAdviser()}
+func New(c *core.Core, a *access.Service, d *databases.Service, r *recovery.Service, i *imports.Service, o *offsite.Service) *Service {
+	return &Service{core: c, access: a, databases: d, recovery: r, imports: i, offsite: o, adviser: newAdviser()}
 }

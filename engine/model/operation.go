@@ -90,6 +90,7 @@ const (
 	ActionUsageGet           Action = "account.usage"
 	ActionLimitsGet          Action = "account.limits"
 	ActionBillingGet         Action = "account.billing"
+	ActionOffsiteGet         Action = "account.offsite"
 	ActionKeyList            Action = "key.list"
 	ActionKeyCredentials     Action = "key.credentials"
 	ActionAuditList          Action = "audit.list"
@@ -223,6 +224,7 @@ func Operations() []Operation {
 		operation(ActionUsageGet, "getUsage", ScopeAccountRead),
 		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
+		operation(ActionOffsiteGet, "getOffsite", ScopeAccountRead),
 		operation(ActionKeyList, "listKeys", ScopeAccountRead),
 		operation(ActionKeyCredentials, "getStorageCredentials", ScopeStorageRead),
 		operation(ActionAuditList, "listAuditLogs", ScopeAccountRead),

@@ -73,7 +73,7 @@ func TestOperationsHaveTheSpecifiedScopes(t *testing.T) {
 		"listBuckets": "storage:read", "createBucket": "storage:create create_bucket", "deleteBucket": "storage:delete destructive",
 		"listObjects": "storage:read", "uploadObject": "storage:create", "getObject": "storage:read",
 		"deleteObject": "storage:delete destructive",
-		"getUsage":     "account:read", "getLimits": "account:read", "getBilling": "billing:read", "listKeys": "account:read",
+		"getUsage":     "account:read", "getLimits": "account:read", "getBilling": "billing:read", "listKeys": "account:read", "getOffsite": "account:read",
 		"listAuditLogs": "account:read", "getAgentStatus": "account:read", "listRecommendations": "account:read",
 	}
 	for _, op := range Operations() {

@@ -99,7 +99,7 @@ func doors() []door {
 		model.ScopeBackupDownload: {db + "/export"},
 		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
-			"/account/usage", "/account/limits", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
+			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
 		},
 		model.ScopeBillingRead: {"/account/billing"},
 	} {

@@ -56,6 +56,8 @@ func enumerations() []enumeration {
 		listed("The set of scopes the key was made with.",
 			wire.KeyPresetReadOnly, wire.KeyPresetDeveloper, wire.KeyPresetFullAccess, wire.KeyPresetCustom),
 		listed("How the key was made.", wire.KeySourceConsole, wire.KeySourceDevice, wire.KeySourceOperator, wire.KeySourceFirstStart),
+		listed("What the copy off-site does: off without a store, starting before the first checkpoint of a run, failing while the store takes nothing, fenced once another machine has taken over.",
+			wire.OffsiteOff, wire.OffsiteStarting, wire.OffsiteCopying, wire.OffsiteFailing, wire.OffsiteFenced),
 		listed("How far the operation is; completed and failed are final.",
 			wire.OperationPending, wire.OperationRunning, wire.OperationCompleted, wire.OperationFailed),
 		listed("What the operation does.",

@@ -14,7 +14,9 @@ import (
 
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.Recovery, error) {
 	r, err := h.engine.Recovery.RecoveryGet(ctx, call, in.ID)
-	return newRecovery(r), err
+	view := newRecovery(r)
+	view.Offsite = newOffsite(h.engine.Offsite.Status())
+	return view, err
 }
 
 func newRecovery(r recovery.Recovery) wire.Recovery {

@@ -63,6 +63,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/account/usage", model.ActionUsageGet, one(h.usageGet), ""},
 		{"GET", "/account/limits", model.ActionLimitsGet, one(h.limitsGet), ""},
 		{"GET", "/account/billing", model.ActionBillingGet, one(h.billingGet), ""},
+		{"GET", "/account/offsite", model.ActionOffsiteGet, one(h.offsiteGet), ""},
 		{"GET", "/account/api-keys", model.ActionKeyList, list(h.keyList), ""},
 		{"GET", "/account/storage-credentials", model.ActionKeyCredentials, one(h.storageCredentials), ""},
 		{"GET", "/account/audit-logs", model.ActionAuditList, numbered(h.auditList), ""},

@@ -83,6 +83,7 @@ GET /buckets/{id} storage:read
 PATCH /buckets/{id} storage:update
 GET /buckets/{id}/objects/{key} storage:read
 DELETE /buckets/{id}/objects storage:delete
+GET /account/offsite account:read
 `
 
 // TestRoutesAndSpecification compares the routes with the specification and its extensions.

@@ -10,6 +10,7 @@ import (
 	"holdfast/engine"
 	"holdfast/engine/insight"
 	"holdfast/engine/model"
+	"holdfast/engine/offsite"
 )
 
 // collector gets the engine's figures at every scrape.
@@ -71,9 +72,37 @@ func figures(m insight.Measurement) []figure {
 		{name: "audit_queue_entries", help: "Audit entries that wait to be written.", value: int64(m.AuditQueued)},
 		{name: "audit_queue_capacity_entries", help: "Audit entries that may wait before requests have to.", value: int64(m.AuditRoom)},
 		{name: "database_recommendations", help: "Findings of the checks of databases, by severity.", label: "severity", by: bySeverity(m.Recommendations)},
+		{name: "offsite_enabled", help: "1 where everything is copied to a store elsewhere.", value: toNumber(m.Offsite.State != model.OffsiteOff)},
+		{name: "offsite_fenced", help: "1 once another machine has taken over and this one is read-only.", value: toNumber(m.Offsite.State == model.OffsiteFenced)},
+		{name: "offsite_lag_seconds", help: "Age of the oldest change that the copy off-site lacks.", value: int64(m.Offsite.Lag.Seconds())},
+		{name: "offsite_backlog_bytes", help: "Bytes that wait to be copied off-site, about.", value: m.Offsite.Backlog},
+		{name: "offsite_verified_timestamp_seconds", help: "When the copy off-site was last read back, in seconds since 1970; 0 for never.", value: verifiedAt(m.Offsite)},
+		{name: "offsite_damaged_objects", help: "Objects that could not be read then.", value: damaged(m.Offsite)},
+		{name: "offsite_stored_bytes", help: "Bytes stored off-site since the start of the run.", value: m.Offsite.Counts.LogBytes + m.Offsite.Counts.FileBytes},
 		{name: "disk_free_bytes", help: "Free bytes of the data directory's disk.", value: m.Host.DiskFree},
 		{name: "disk_size_bytes", help: "Size of the data directory's disk.", value: m.Host.DiskTotal},
 	}
+}
+
+func toNumber(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func verifiedAt(s offsite.Status) int64 {
+	if s.Verified == nil {
+		return 0
+	}
+	return s.Verified.At.Unix()
+}
+
+func damaged(s offsite.Status) int64 {
+	if s.Verified == nil {
+		return 0
+	}
+	return int64(len(s.Verified.Damage))
 }
 
 // byStatus has every status, even without databases, so that an alert sees it return to 0.

@@ -149,6 +149,17 @@ const (
 	KeySourceFirstStart KeySource = "first_start"
 )
 
+// OffsiteStatus is what the copy in a store elsewhere does.
+type OffsiteStatus string
+
+const (
+	OffsiteOff      OffsiteStatus = "off"
+	OffsiteStarting OffsiteStatus = "starting"
+	OffsiteCopying  OffsiteStatus = "copying"
+	OffsiteFailing  OffsiteStatus = "failing"
+	OffsiteFenced   OffsiteStatus = "fenced"
+)
+
 // OperationStatus is the progress of an operation. OperationCompleted and OperationFailed are
 // final.
 type OperationStatus string

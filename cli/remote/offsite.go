@@ -1,0 +1,46 @@
+package remote
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/server/api/wire"
+)
+
+func newOffsite(s *session) *cobra.Command {
+	return s.command("offsite", "Show how far the copy in a store elsewhere is", cobra.NoArgs, func(t *task, _ []string) error {
+		return shows(t, offsiteDetails)(t.api.GetOffsite(t.ctx))
+	})
+}
+
+func offsiteDetails(w io.Writer, o wire.Offsite) {
+	details(w, offsiteFields(o)...)
+}
+
+// offsiteFields returns what details shows of a copy.
+func offsiteFields(o wire.Offsite) []string {
+	fields := []string{"copy off-site", string(o.Status)}
+	if o.Status == wire.OffsiteOff {
+		return fields
+	}
+	return append(fields,
+		"recovers to", formatTime(o.Point), "behind", behind(o.LagSeconds), "waiting", size(o.BacklogBytes),
+		"last verified", formatTime(o.VerifiedAt), "damaged", damagedCount(o.DamagedObjects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+}
+
+func damagedCount(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+func behind(seconds *float64) string {
+	if seconds == nil {
+		return ""
+	}
+	return (time.Duration(*seconds*1000) * time.Millisecond).String()
+}

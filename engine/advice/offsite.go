@@ -1,0 +1,84 @@
+package advice
+
+import (
+	"fmt"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Offsite is the copy of the appliance in a store elsewhere.
+type Offsite struct {
+	State    model.OffsiteState
+	Lag      time.Duration
+	Backlog  int64  // bytes
+	Problem  string // why nothing is copied, "" if it is
+	Machine  string // that has taken over, "" for none
+	Verified *time.Time
+	Damaged  int // objects, when it was verified
+	Since    time.Time
+}
+
+// offsiteFenced reports that another machine has taken over.
+func offsiteFenced(f Facts) []model.Recommendation {
+	if f.Offsite.State != model.OffsiteFenced {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "offsite_fenced", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title: "Another machine has taken over",
+		Message: fmt.Sprintf("%s has taken over from this machine, which is read-only since. Work there, and switch this one off; or have the operator stop both and run "+
+			"`holdfast offsite take-over` on this one.", f.Offsite.Machine),
+		Evidence: map[string]any{"machine": f.Offsite.Machine, "taken_over_at": f.Offsite.Since},
+	}}
+}
+
+// offsiteBehind reports that the copy lacks what happened for some time.
+func offsiteBehind(f Facts) []model.Recommendation {
+	o := f.Offsite
+	if o.State == model.OffsiteOff || o.State == model.OffsiteFenced || o.Lag < f.Limits.OffsiteBehind {
+		return nil
+	}
+	message := fmt.Sprintf("The copy off-site is %s behind: what happened since would be lost with this machine.", o.Lag.Round(time.Second))
+	if o.Problem != "" {
+		message += " Nothing is copied because " + o.Problem + ". The appliance keeps everything that waits and catches up by itself."
+	} else {
+		message += " It is being copied; if that goes on, the line to the store is too slow, or --offsite-bandwidth too low."
+	}
+	return []model.Recommendation{{
+		Code: "offsite_behind", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title: "The copy off-site is behind", Message: message,
+		Evidence: map[string]any{"lag_seconds": int64(o.Lag.Seconds()), "backlog_bytes": o.Backlog, "problem": o.Problem},
+		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
+	}}
+}
+
+// offsiteDamaged reports that the copy could not be read back whole.
+func offsiteDamaged(f Facts) []model.Recommendation {
+	if f.Offsite.Damaged == 0 {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "offsite_damaged", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title: "The copy off-site is damaged",
+		Message: fmt.Sprintf("%s could not be read back. Have the operator run `holdfast offsite verify`, which names what is damaged, and prepare another prefix for a new copy.",
+			model.Count(int64(f.Offsite.Damaged), "object")),
+		Evidence: map[string]any{"damaged_objects": f.Offsite.Damaged, "verified_at": f.Offsite.Verified},
+		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
+	}}
+}
+
+// offsiteUnverified reports that the copy was not read back for long.
+func offsiteUnverified(f Facts) []model.Recommendation {
+	o := f.Offsite
+	if o.State != model.OffsiteCopying || o.Verified == nil || f.Now.Sub(*o.Verified) < f.Limits.OffsiteUnverified {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "offsite_unverified", Severity: model.SeverityWarning, Category: model.CategoryBackup,
+		Title:    "The copy off-site was not verified for long",
+		Message:  "A sample of the copy off-site is read back every day, and that has not succeeded for some time. The appliance's log says why.",
+		Evidence: map[string]any{"verified_at": o.Verified},
+		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
+	}}
+}

@@ -1,0 +1,16 @@
+package wire
+
+import "time"
+
+// Offsite describes the copy of the whole appliance in a store elsewhere.
+type Offsite struct {
+	Status         OffsiteStatus `json:"status"`
+	Point          *time.Time    `json:"point" doc:"The moment to which a recovery on another machine would bring everything; null if there is nothing to recover from."`
+	LagSeconds     *float64      `json:"lag_seconds" doc:"The age of the oldest change that the copy lacks; 0 if it has all."`
+	BacklogBytes   int64         `json:"backlog_bytes" doc:"What waits to be copied, about."`
+	CheckpointAt   *time.Time    `json:"checkpoint_at" doc:"When the newest checkpoint was made, from which a recovery starts."`
+	VerifiedAt     *time.Time    `json:"verified_at" doc:"When the copy was last read back."`
+	DamagedObjects int           `json:"damaged_objects" doc:"How many could not be read then."`
+	Problem        *string       `json:"problem" doc:"Why nothing is copied at the moment."`
+	TakenOverBy    *string       `json:"taken_over_by" doc:"The machine that took over; this one is read-only since."`
+}
