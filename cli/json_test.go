@@ -87,7 +87,7 @@ func jsonCommands() []jsonCommand {
 		{name: "account usage", api: "/account/usage"},
 		{name: "account limits", api: "/account/limits"},
 		{name: "account billing", api: "/account/billing"},
-		{name: "account offsite", api: "/account/offsite"},
+		{name: "offsite status", api: "/account/offsite"},
 		{name: "account keys", api: "/account/api-keys"},
 		{name: "key s3", api: "/account/storage-credentials"},
 		{name: "account audit", args: "--limit 3", api: "/account/audit-logs?limit=3"},

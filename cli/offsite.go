@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 )
@@ -19,7 +20,7 @@ import (
 // data directory.
 func newOffsite() *cobra.Command {
 	cmd := group("offsite", "The copy of the appliance in a store elsewhere",
-		newOffsiteInit(), newOffsiteVerify(), newOffsitePrune(), newOffsiteRotate(), newOffsiteTakeOver())
+		newOffsiteInit(), newOffsiteVerify(), newOffsitePrune(), newOffsiteRotate(), newOffsiteTakeOver(), remote.OffsiteStatus(version()))
 	cmd.Long = `The copy of the appliance in a store elsewhere: an S3 bucket (s3://bucket/prefix) or a directory on another disk
 (file:///path). ` + "`holdfast serve --offsite URL`" + ` keeps it up to date, and ` + "`holdfast recover URL`" + ` makes an appliance of it.
 

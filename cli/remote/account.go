@@ -16,7 +16,7 @@ import (
 
 func newAccount(s *session) *cobra.Command {
 	return Group("account", "What the organization uses and may use, its keys and its audit log",
-		newUsage(s), newLimits(s), newBilling(s), newOffsite(s), newKeys(s), newAudit(s))
+		newUsage(s), newLimits(s), newBilling(s), newKeys(s), newAudit(s))
 }
 
 func newUsage(s *session) *cobra.Command {

@@ -10,10 +10,14 @@ import (
 	"holdfast/server/api/wire"
 )
 
-func newOffsite(s *session) *cobra.Command {
-	return s.command("offsite", "Show how far the copy in a store elsewhere is", cobra.NoArgs, func(t *task, _ []string) error {
+// OffsiteStatus returns the command that shows how far the copy of an appliance off-site is.
+func OffsiteStatus(version string) *cobra.Command {
+	s := newSession(version)
+	cmd := s.command("status", "Show how far the copy in a store elsewhere is", cobra.NoArgs, func(t *task, _ []string) error {
 		return shows(t, offsiteDetails)(t.api.GetOffsite(t.ctx))
 	})
+	s.register(cmd)
+	return cmd
 }
 
 func offsiteDetails(w io.Writer, o wire.Offsite) {

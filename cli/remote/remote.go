@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // Commands returns the commands for the root of the command line; version
 // identifies the program in audit logs.
 func Commands(version string) []*cobra.Command {
-	s := &session{userAgent: "holdfast/" + version}
+	s := newSession(version)
 	commands := []*cobra.Command{
 		newLogin(s), newLogout(s), newWhoami(s), newProfile(s),
 		newDatabase(s), newBackup(s), newRecovery(s), newImport(s), newBucket(s), newObject(s),
@@ -16,6 +16,8 @@ func Commands(version string) []*cobra.Command {
 	}
 	return append(commands, newExitCodes())
 }
+
+func newSession(version string) *session { return &session{userAgent: "holdfast/" + version} }
 
 // Group returns a command that only holds subcommands.
 func Group(use, short string, commands ...*cobra.Command) *cobra.Command {

@@ -34,7 +34,7 @@ func (s *Service) taken(ctx context.Context, c *connection, cause error) error {
 	} else if !errors.Is(cause, stream.ErrFenced) {
 		return errors.Join(cause, err)
 	}
-	if s.state.Repository != c.marker.Repository {
+	if s.currentState().Repository != c.marker.Repository {
 		return fmt.Errorf("%s is the copy of another machine, %q: give this one a prefix of its own with `holdfast offsite init`, "+
 			"or bring that machine's data here with `holdfast recover`: %w", s.config.URL, by.Machine, cause)
 	}

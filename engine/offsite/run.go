@@ -152,10 +152,8 @@ func (s *Service) claim(ctx context.Context, c *connection, caps objectstore.Cap
 	if err := s.setState(func(state *State) { *state = state.withToken() }); err != nil {
 		return nil, err
 	}
-	now := s.core.Clock()
-	claim := stream.ClaimOptions{
-		Machine: machineName(), Token: s.state.Tokens[len(s.state.Tokens)-1], Known: s.state.Tokens, TakeOver: s.state.TakeOver,
-	}
+	now, state := s.core.Clock(), s.currentState()
+	claim := stream.ClaimOptions{Machine: machineName(), Token: state.token(), Known: state.Tokens, TakeOver: state.TakeOver}
 	if !caps.Conditional {
 		claim.Nonce = strings.ToLower(rand.Text())[:16]
 	}

@@ -118,6 +118,12 @@ func (s *Service) CheckpointSoon() {
 	}
 }
 
+func (s *Service) currentState() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
 // setState changes the state durably.
 func (s *Service) setState(change func(*State)) error {
 	s.mu.Lock()
