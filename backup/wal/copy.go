@@ -86,7 +86,7 @@ func (c *Copy) WAL(generation int, timeline uint32, from xlog.LSN, piece []byte)
 		part := piece[:min(xlog.LSN(len(piece)), xlog.LSN((n+1)*size)-from)]
 		base := filepath.Join(c.dir, strconv.Itoa(generation), xlog.SegmentName(timeline, n, size))
 		if !c.later[base+compressedSuffix] {
-			if err := c.write(base+partialSuffix, from-xlog.LSN(n*size), part); err != nil {
+			if err := c.write(base+partialSuffix, size, from-xlog.LSN(n*size), part); err != nil {
 				return err
 			}
 		}
@@ -95,26 +95,42 @@ func (c *Copy) WAL(generation int, timeline uint32, from xlog.LSN, piece []byte)
 	return nil
 }
 
+// Begin writes the beginning of a partial segment that was named to Later. The generation file must be there.
+func (c *Copy) Begin(f StoredFile, content []byte) error {
+	size, err := c.segmentSize(f.Generation)
+	if err != nil {
+		return err
+	}
+	return writePart(f.Path(c.dir), int64(size), content, 0)
+}
+
 // write writes a part of a partial segment.
-func (c *Copy) write(path string, at xlog.LSN, part []byte) error {
+func (c *Copy) write(path string, size uint64, at xlog.LSN, part []byte) error {
 	if at > c.have[path] {
 		return fmt.Errorf("%w: %s has %d bytes, and a piece begins at %d", ErrHole, filepath.Base(path), c.have[path], at)
 	}
-	if err := WriteAt(path, part, int64(at)); err != nil {
+	if err := writePart(path, int64(size), part, int64(at)); err != nil {
 		return err
 	}
 	c.have[path] = max(c.have[path], at+xlog.LSN(len(part)))
 	return nil
 }
 
-// WriteAt writes a part of the file of a partial segment, which it creates if necessary. It does not sync it.
-func WriteAt(path string, part []byte, at int64) error {
+// writePart writes a part of a file that has the size of a segment: what follows a record that switches segments
+// counts, and may not be copied yet.
+func writePart(path string, size int64, part []byte, at int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("copy WAL: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() < size {
+		err = f.Truncate(size)
+	}
 	if err == nil {
 		_, err = f.WriteAt(part, at)
-		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("copy WAL: %w", err)
 	}
 	return nil

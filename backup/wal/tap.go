@@ -63,11 +63,23 @@ const (
 	maxTapChanges = 4096
 )
 
-// Tap returns a tap. It begins with every small file, and with the WAL of each timeline from where sent says that
-// the copy ends; where that is not known, with what becomes durable from now on. wake is called when something was
-// added to nothing. It must not block.
-func (a *Archive) Tap(sent func(generation int, timeline uint32) (end xlog.LSN, known bool), wake func()) *Tap {
+// Sent is what a copy has when a tap begins.
+type Sent struct {
+	// End returns the end of the WAL of a timeline in the copy, false if it has none.
+	End func(generation int, timeline uint32) (end xlog.LSN, some bool)
+	// At is the moment that the copy has: what it lacks counts as durable since then, as it is not known since when it
+	// is.
+	At time.Time
+}
+
+// Tap returns a tap. It begins with every small file, and with the WAL of each timeline where the copy ends or, if the
+// copy has none of it, with what becomes durable from now on. wake is called when something was added to nothing. It
+// must not block.
+func (a *Archive) Tap(sent Sent, wake func()) *Tap {
 	t := &Tap{archive: a, wake: wake, streams: map[timelineKey]*tapStream{}}
+	if sent.At.IsZero() {
+		sent.At = time.Now()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range a.branches {
@@ -83,53 +95,25 @@ func (a *Archive) Tap(sent func(generation int, timeline uint32) (end xlog.LSN, 
 }
 
 // begin adds the small files of a generation, and the WAL that the copy lacks.
-func (t *Tap) begin(b *branch, sent func(int, uint32) (xlog.LSN, bool)) {
+func (t *Tap) begin(b *branch, sent Sent) {
+	at := time.Now()
 	var behind []tapChange
-	files := time.Now()
 	for _, timeline := range b.timelines() {
 		key, end := timelineKey{b.number, timeline}, b.end(timeline)
-		from, known := sent(b.number, timeline)
-		if !known || from > end {
+		from, some := sent.End(b.number, timeline)
+		if !some || from > end {
 			from = end
 		}
 		t.streams[key] = &tapStream{from, end}
-		t.waiting += int64(end - from)
-		last := time.Time{}
-		for _, s := range b.of(timeline) {
-			if s.end <= from || s.end == b.start(s.segmentKey) {
-				continue
-			}
-			if at := b.written(s); at.After(last) {
-				last = at
-			}
-			behind = append(behind, tapChange{at: last, timelineKey: key, end: s.end})
-			files = earlier(files, last)
+		if t.waiting += int64(end - from); end > from {
+			at = sent.At
+			behind = append(behind, tapChange{at: at, timelineKey: key, end: end})
 		}
 	}
 	for _, name := range b.smallFiles() {
-		t.changes = append(t.changes, tapChange{at: files, timelineKey: timelineKey{generation: b.number}, name: name})
+		t.changes = append(t.changes, tapChange{at: at, timelineKey: timelineKey{generation: b.number}, name: name})
 	}
 	t.changes = append(t.changes, behind...)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// written returns about when a segment was written.
-func (b *branch) written(s *segment) time.Time {
-	suffix := partialSuffix
-	if s.compressed {
-		suffix = compressedSuffix
-	}
-	info, err := os.Stat(b.path(s.segmentKey, suffix))
-	if err != nil {
-		return time.Now()
-	}
-	return info.ModTime()
 }
 
 // smallFiles returns the names of the files beside the segments.
@@ -216,6 +200,17 @@ func (t *Tap) Waiting() (bytes int64, oldest time.Time) {
 		return 0, time.Time{}
 	}
 	return t.waiting, t.changes[0].at
+}
+
+// Read returns up to where Next has returned the WAL of a timeline, false if the tap does not know the timeline.
+func (t *Tap) Read(generation int, timeline uint32) (end xlog.LSN, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.streams[timelineKey{generation, timeline}]
+	if s == nil {
+		return 0, false
+	}
+	return s.read, true
 }
 
 // Close ends the tap: Next returns nothing more. Close is idempotent.

@@ -1,12 +1,13 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // nothingSent is for a copy that has nothing, of an archive that has nothing.
-func nothingSent(int, uint32) (xlog.LSN, bool) { return 0, true }
+var nothingSent = Sent{End: func(int, uint32) (xlog.LSN, bool) { return 0, true }}
 
 // tapLog is the pieces of a tap, with what was known when each was read.
 type tapLog struct {
@@ -79,6 +80,7 @@ func putStored(t testing.TB, a *Archive, c *Copy) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.SortFunc(files, func(a, b StoredFile) int { return cmp.Compare(len(b.Content), len(a.Content)) })
 	for _, f := range files {
 		parsed, err := ParseStored(f.String())
 		if err != nil || parsed.Generation != f.Generation || parsed.Name != f.Name {
@@ -87,7 +89,7 @@ func putStored(t testing.TB, a *Archive, c *Copy) {
 		if f.Content != nil {
 			err = c.Put(f.Generation, f.Name, f.Content)
 		} else if err = c.Later(f); err == nil {
-			err = copyStored(f, a.dir, c.dir)
+			err = copyStored(f, a.dir, c)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -95,17 +97,15 @@ func putStored(t testing.TB, a *Archive, c *Copy) {
 	}
 }
 
-func copyStored(f StoredFile, from, to string) error {
-	in, err := os.Open(f.Path(from))
+func copyStored(f StoredFile, from string, c *Copy) error {
+	content, err := os.ReadFile(f.Path(from))
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	content, err := io.ReadAll(in)
-	if err == nil && f.IsPartial() {
-		content = content[:f.Length]
+	if f.IsPartial() {
+		return c.Begin(f, content[:f.Length])
 	}
-	return errors.Join(err, WriteAt(f.Path(to), content, 0))
+	return os.WriteFile(f.Path(c.dir), content, 0o600)
 }
 
 // lastRecord returns the end of the last record that is complete at a position.
@@ -150,7 +150,7 @@ func TestTapWhileWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	tap = a.Tap(l.sent, func() {})
+	tap = a.Tap(Sent{End: l.sent}, func() {})
 	defer tap.Close()
 	l.drain(tap)
 	for range 5 {
@@ -323,7 +323,7 @@ func TestTapOfServer(t *testing.T) {
 	r.waitFor(t, 1, c.flushed())
 	backup := takeBackup(t, c)
 	l := &tapLog{t: t}
-	tap := a.Tap(func(int, uint32) (xlog.LSN, bool) { return 0, false }, func() {})
+	tap := a.Tap(Sent{End: func(int, uint32) (xlog.LSN, bool) { return 0, false }}, func() {})
 	defer tap.Close()
 	stored := filepath.Join(t.TempDir(), "stored")
 	begin := NewCopy(stored)
