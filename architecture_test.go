@@ -52,11 +52,10 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal/xlog/xlogtest":                     {"backup/wal/xlog"},
 		"holdfast/blobstore":                                    {"internal/durable"},
 		"holdfast/internal/durable/faultfs":                     {"internal/durable"},
-		"holdfast/engine/postgres/internal/packbundle":          {},
 		"holdfast/internal/objectstore":                         {"internal/durable"},
 		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},
 		"holdfast/engine/offsite/stream":                        {"internal/objectstore", "internal/sealed"},
-		"holdfast/engine/offsite":                               {"backup/repository", "backup/wal", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/objects", "engine/recovery", "internal/durable", "internal/objectstore", "internal/parallel", "internal/sealed"},
+		"holdfast/engine/offsite":                               {"backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/objects", "engine/recovery", "internal/durable", "internal/objectstore", "internal/parallel", "internal/sealed"},
 	}
 }
 

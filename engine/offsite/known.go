@@ -18,6 +18,7 @@ import (
 type known struct {
 	mu     sync.RWMutex
 	owners map[string]map[item]stream.Reference
+	until  time.Time // of the newest frame, or of the checkpoint
 	wal    map[walStream]uint64
 	blobs  map[uint64]uint64
 }
@@ -41,6 +42,7 @@ func newKnown() *known {
 func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *stream.Checkpoint) (*known, error) {
 	k := newKnown()
 	if c != nil {
+		k.until = c.Time
 		for e, err := range r.Catalog(ctx, c) {
 			if err != nil {
 				return nil, err
@@ -62,6 +64,9 @@ func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *
 
 // apply notes a frame of the log.
 func (k *known) apply(f stream.Frame) {
+	if f.Time.After(k.until) {
+		k.until = f.Time
+	}
 	switch b := f.Body.(type) {
 	case stream.File:
 		k.Put(b.Owner, b.Kind, b.Name, b.Ref)
@@ -140,6 +145,9 @@ func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 
 	defer k.mu.RUnlock()
 	return k.wal[walStream{owner, generation, timeline}]
 }
+
+// Until returns the moment that the store had when the writer began, zero for none.
+func (k *known) Until() time.Time { return k.until }
 
 // JournalEnd is WALEnd for a segment of the blob store's journal.
 func (k *known) JournalEnd(segment uint64) uint64 {

@@ -67,8 +67,8 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 }
 
 // newParts returns everything that is copied.
-func (s *Service) newParts(_ *objects.Service, _ *recovery.Service) []part {
-	return nil
+func (s *Service) newParts(_ *objects.Service, r *recovery.Service) []part {
+	return []part{newDatabasePart(r, s.core.Config.DataDir, s.core.Log)}
 }
 
 // Enabled reports whether a store is configured.

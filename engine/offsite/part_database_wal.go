@@ -1,0 +1,256 @@
+package offsite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/offsite/stream"
+	"holdfast/engine/recovery"
+)
+
+// walSource is the WAL of one database as a source of the log.
+type walSource struct {
+	owner string
+	tap   *wal.Tap
+}
+
+// Next implements stream.Source.
+func (s *walSource) Next(_ context.Context, limit int, until time.Time) ([]stream.Frame, error) {
+	pieces, err := s.tap.Next(limit, until)
+	if err != nil {
+		return nil, fmt.Errorf("read the WAL of database %s: %w", s.owner, err)
+	}
+	frames := make([]stream.Frame, len(pieces))
+	for i, p := range pieces {
+		frames[i].Time = p.At
+		if p.Name != "" {
+			frames[i].Body = stream.WALFile{Owner: s.owner, Generation: uint64(p.Generation), Name: p.Name, Content: p.Content}
+		} else {
+			frames[i].Body = stream.WAL{Owner: s.owner, Generation: uint64(p.Generation), Timeline: p.Timeline, From: uint64(p.From), Bytes: p.Bytes}
+		}
+	}
+	return frames, nil
+}
+
+// Stored implements stream.Source.
+func (s *walSource) Stored(uint64) {}
+
+// Waiting implements stream.Source.
+func (s *walSource) Waiting() (w stream.Waiting) {
+	w.Bytes, w.Oldest = s.tap.Waiting()
+	return w
+}
+
+// sent returns what the copy has: what the source before has read, if there was one, else what the store knows.
+func (c *databaseCopy) sent(archive *wal.Archive, before *walSource) wal.Sent {
+	stored := c.storedWAL(archive)
+	sent := wal.Sent{At: c.known.Until()}
+	if before != nil {
+		sent.At = time.Now()
+	}
+	sent.End = func(generation int, timeline uint32) (xlog.LSN, bool) {
+		if before != nil {
+			if end, some := before.tap.Read(generation, timeline); some {
+				return end, true
+			}
+		}
+		end := max(stored[walStream{c.id, uint64(generation), timeline}], xlog.LSN(c.known.WALEnd(c.id, uint64(generation), timeline)))
+		return end, end > 0
+	}
+	return sent
+}
+
+// storedWAL returns the ends of the WAL in the newest checkpoint.
+func (c *databaseCopy) storedWAL(archive *wal.Archive) map[walStream]xlog.LSN {
+	ends := map[walStream]xlog.LSN{}
+	for name := range c.known.Names(c.id, KindWAL) {
+		f, err := parseWALName(name)
+		if err != nil {
+			continue
+		}
+		g, err := archive.Generation(f.Generation)
+		if err != nil {
+			continue
+		}
+		if timeline, _, end, ok := f.Segment(g.SegmentSize); ok {
+			key := walStream{c.id, uint64(f.Generation), timeline}
+			ends[key] = max(ends[key], end)
+		}
+	}
+	return ends
+}
+
+// walName returns the name of a file of the WAL archive in a checkpoint. That of a partial segment ends with its
+// length, in hexadecimal.
+func walName(f wal.StoredFile) string {
+	if f.IsPartial() {
+		return f.String() + "-" + strconv.FormatInt(f.Length, 16)
+	}
+	return f.String()
+}
+
+func parseWALName(name string) (f wal.StoredFile, err error) {
+	base, length, partial := strings.Cut(name, "-")
+	if f, err = wal.ParseStored(base); err != nil {
+		return f, err
+	}
+	if f.IsPartial() != partial {
+		return f, fmt.Errorf("%q is not the name of a file of a WAL archive", name)
+	}
+	if partial {
+		f.Length, err = strconv.ParseInt(length, 16, 64)
+	}
+	return f, err
+}
+
+// walDir returns the directory of a database's WAL archive.
+func (c *databaseCopy) walDir() string {
+	return filepath.Join(c.recovery.BackupDirectory(c.id), recovery.WALDirectory)
+}
+
+// walEntries returns the state of the WAL archive, and stores the segments that the store lacks.
+func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
+	for attempt := 0; ; attempt++ {
+		files, err := c.archive.Stored()
+		if err != nil {
+			return nil, err
+		}
+		entries, err := c.filesOfWAL(ctx, files, attempt == maxAttempts)
+		if errors.Is(err, fs.ErrNotExist) && attempt < maxAttempts {
+			continue // a segment was compressed or pruned meanwhile
+		}
+		if err == nil {
+			c.forgetWAL(entries)
+		}
+		return entries, err
+	}
+}
+
+// filesOfWAL returns the entries of some files of the WAL archive. One that is not there is an error or,
+// if all others are wanted in spite of it, left out.
+func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, inSpite bool) (entries []stream.Entry, err error) {
+	for _, f := range files {
+		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f), Data: f.Content}
+		switch ref, known := c.known.Get(c.id, KindWAL, e.Name); {
+		case f.Content != nil:
+		case known && ref.ID != 0:
+			e.Ref = ref
+		case f.IsPartial():
+			e, err = c.partialEntry(ctx, e, f)
+		default:
+			e.Ref, err = c.storeFile(ctx, f.Path(c.walDir()))
+		}
+		if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
+			c.log.Warn("a segment of the WAL is not copied off-site", "database", c.id, "segment", f.Name, "error", err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.Ref.ID != 0 {
+			c.known.Put(c.id, KindWAL, e.Name, e.Ref) // whatever becomes of this checkpoint
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// forgetWAL forgets the files that are not in the state any more.
+func (c *databaseCopy) forgetWAL(entries []stream.Entry) {
+	now := map[string]bool{}
+	partial := map[string]stream.Entry{}
+	for _, e := range entries {
+		now[e.Name] = true
+		if old, ok := c.partial[e.Name]; ok {
+			partial[e.Name] = old
+		}
+	}
+	c.partial = partial
+	for name := range c.known.Names(c.id, KindWAL) {
+		if !now[name] {
+			c.known.Drop(c.id, KindWAL, name)
+		}
+	}
+}
+
+// maxInlinePartial is the compressed size up to which a partial segment is part of the catalog.
+const maxInlinePartial = 16 << 10
+
+// partialEntry returns the entry of a partial segment: its valid bytes, compressed.
+func (c *databaseCopy) partialEntry(ctx context.Context, e stream.Entry, f wal.StoredFile) (stream.Entry, error) {
+	if same, ok := c.partial[e.Name]; ok {
+		return same, nil
+	}
+	c.packing.Lock()
+	defer c.packing.Unlock()
+	packed, err := compressFile(f.Path(c.walDir()), f.Length)
+	if err != nil {
+		return e, err
+	}
+	if len(packed) <= maxInlinePartial {
+		e.Data = packed
+	} else if e.Ref, err = c.writer.Store(ctx, bytes.NewReader(packed)); err != nil {
+		return e, err
+	}
+	c.partial[e.Name] = e
+	return e, nil
+}
+
+// compressFile returns the first bytes of a file, compressed.
+func compressFile(path string, length int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("copy WAL: %w", err)
+	}
+	defer f.Close()
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
+	if err == nil {
+		_, err = io.CopyN(z, f, length)
+		err = errors.Join(err, z.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy WAL: %w", err)
+	}
+	return packed.Bytes(), nil
+}
+
+// awayEntries returns the state of a database whose files a recovery has not fetched yet: they stay where they are in
+// the store, and the WAL that came with the log is here.
+func (c *databaseCopy) awayEntries(ctx context.Context) (entries []stream.Entry, err error) {
+	list, err := readFetchList(c.dir, c.id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the files of database %s were fetched meanwhile: %w", c.id, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range list.Files {
+		entries = append(entries, stream.Entry{Owner: c.id, Kind: f.Kind, Name: f.Name, Ref: f.reference()})
+	}
+	files, err := wal.StoredIn(c.walDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	here := files[:0]
+	for _, f := range files {
+		if f.Content != nil || f.IsPartial() {
+			here = append(here, f) // other segments are being fetched, and on the list
+		}
+	}
+	more, err := c.filesOfWAL(ctx, here, false)
+	return append(entries, more...), err
+}
