@@ -185,6 +185,43 @@ func (h *History) Points(ctx context.Context) iter.Seq2[Point, error] {
 	}
 }
 
+// Activity is the newest that the machine of the newest epoch has written.
+type Activity struct {
+	Epoch Epoch
+	Log   uint64
+	Time  time.Time // by the clock of the store
+}
+
+// Activity lists what the newest epoch has written last. Two that differ mean that the
+// machine is alive.
+func (h *History) Activity(ctx context.Context) (Activity, error) {
+	s := h.spans[0]
+	a := Activity{Epoch: s.claim.Epoch, Log: s.claim.Cut.Log, Time: s.claim.Time}
+	points, err := h.list(ctx, s)
+	if err != nil {
+		return a, err
+	}
+	after := ""
+	if len(points) > 0 {
+		p := points[len(points)-1]
+		a.Log, after = p.Through, p.Epoch.logKey(p.Through)
+		info, err := h.repo.store.Stat(ctx, p.key())
+		if err != nil {
+			return a, fmt.Errorf("look at the newest point: %w", err)
+		}
+		a.Time = info.Modified
+	}
+	for info, err := range h.repo.store.List(ctx, s.claim.Epoch.dir()+"log/", after) {
+		if err != nil {
+			return a, fmt.Errorf("list the log of epoch %s: %w", s.claim.Epoch, err)
+		}
+		if seq, ok := parseLogKey(s.claim.Epoch, info.Key); ok {
+			a.Log, a.Time = seq, info.Modified
+		}
+	}
+	return a, nil
+}
+
 // end returns the Cut of the newest epoch: the end of the part of its log that is
 // whole, and the last point that this part makes consistent.
 func (h *History) end(ctx context.Context) (Cut, error) {
