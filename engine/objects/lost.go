@@ -1,0 +1,73 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// lostPage is how many objects DropLost looks at in a transaction.
+const lostPage = 1000
+
+// DropLost removes the objects since a time whose bytes are neither here nor can be fetched, and returns how many there
+// were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. Nothing else changes
+// objects meanwhile.
+func (s *Service) DropLost(ctx context.Context, since time.Time) (dropped int, err error) {
+	if err := s.core.Meta.Flush(); err != nil {
+		return 0, err
+	}
+	buckets, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (all []model.Bucket, err error) {
+		return all, tx.Buckets().All(func(b model.Bucket) error {
+			all = append(all, b)
+			return nil
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range buckets {
+		n, err := s.dropLostOf(ctx, b, since)
+		if dropped += n; err != nil {
+			return dropped, fmt.Errorf("drop objects without bytes: %w", err)
+		}
+	}
+	return dropped, nil
+}
+
+func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Time) (dropped int, err error) {
+	for after := ""; ctx.Err() == nil; {
+		page, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Object, error) { return tx.NextObjects(b.ID, after, lostPage) })
+		if err != nil || len(page) == 0 {
+			return dropped, err
+		}
+		after = page[len(page)-1].Key
+		for _, o := range page {
+			if o.Blob == "" || o.LastModified.Before(since) || s.core.Blobs.Has(blobstore.Ref(o.Blob)) {
+				continue
+			}
+			if err := s.dropLost(b, o); err != nil {
+				return dropped, err
+			}
+			dropped++
+		}
+	}
+	return dropped, ctx.Err()
+}
+
+func (s *Service) dropLost(b model.Bucket, o model.Object) error {
+	s.core.Log.Warn("an object is dropped, because its bytes had not been copied off-site yet", "bucket", o.Bucket, "key", o.Key, "version", o.Version)
+	call := s.core.System(model.ActionObjectDamaged, b.Organization, objectResource(o.Bucket, o.Key))
+	call.Note("dropped", "its bytes had not been copied off-site")
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		_, err := tx.DeleteObject(o.Bucket, o.Key, s.core.Clock())
+		if errors.Is(err, meta.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
