@@ -80,7 +80,7 @@ func (j *journal) write(records []*record) error {
 
 func (j *journal) writeRecords(s *segment, records []*record) error {
 	for i, r := range records {
-		r.position, r.batch, r.first = positionOf(s.number, s.offset()), s.batch, i == 0
+		r.position, r.batch, r.first = PositionOf(s.number, s.offset()), s.batch, i == 0
 		h := r.header(s.mark)
 		for _, part := range [][]byte{h[:], r.note, r.blob} {
 			if err := s.write(part); err != nil {

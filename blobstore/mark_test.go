@@ -31,7 +31,7 @@ func TestForgedRecord(t *testing.T) {
 		name := "of whom the content is"
 		forged := record{
 			note: []byte("forged"), crc: crc32.Checksum(nil, castagnoli), batch: 1 << 20, first: true,
-			position: positionOf(at.Segment(), segment.offset()+recordHeader+int64(len(name))),
+			position: PositionOf(at.Segment(), segment.offset()+recordHeader+int64(len(name))),
 		}
 		w, err := s.Create(t.Context())
 		if err != nil {

@@ -32,7 +32,8 @@ const (
 // ordered like the records.
 type Position uint64
 
-func positionOf(segment uint32, offset int64) Position {
+// PositionOf returns the position at an offset of a segment.
+func PositionOf(segment uint32, offset int64) Position {
 	return Position(segment)<<32 | Position(offset)
 }
 

@@ -12,7 +12,7 @@ import (
 // FuzzRecord reads any bytes as a record of the journal, with a header whose checksum is correct: an accepted record
 // is encoded to itself, anything else is damaged.
 func FuzzRecord(f *testing.F) {
-	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: positionOf(3, 0), batch: 7, first: true}
+	r := record{note: []byte("note"), blob: []byte("blob"), hasBlob: true, crc: crc32.Checksum([]byte("blob"), castagnoli), position: PositionOf(3, 0), batch: 7, first: true}
 	f.Add(r.bytes(newMark()))
 	f.Add(make([]byte, recordHeader))
 	f.Fuzz(func(t *testing.T, b []byte) {

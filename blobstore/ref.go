@@ -52,7 +52,7 @@ func (r Ref) position() (Position, bool) {
 	}
 	segment, _ := strconv.ParseUint(string(r[1:9]), 16, 32)
 	offset, _ := strconv.ParseUint(string(r[10:]), 16, 32)
-	return positionOf(uint32(segment), int64(offset)), true
+	return PositionOf(uint32(segment), int64(offset)), true
 }
 
 // Segment returns the number of the journal segment that contains the blob, or 0 if the blob is a file.

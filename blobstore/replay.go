@@ -119,11 +119,11 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damag
 		return fmt.Errorf("measure journal segment: %w", err)
 	}
 	if f.damaged != nil {
-		damaged(positionOf(number, 0), f.damaged)
+		damaged(PositionOf(number, 0), f.damaged)
 	}
 	batch := int64(-1) // of the last complete record
 	for offset := int64(segmentHeader); offset < end; {
-		at := positionOf(number, offset)
+		at := PositionOf(number, offset)
 		buf := make([]byte, firstRead) // fn may keep its arguments
 		h, note, blob, err := readRecord(f, f.mark, at, &buf)
 		if errors.Is(err, ErrDamaged) {
@@ -181,7 +181,7 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int
 				break
 			}
 			i += next
-			h, ok := parseHeader(buf[i:n], f.mark, positionOf(f.number, offset+int64(i)))
+			h, ok := parseHeader(buf[i:n], f.mark, PositionOf(f.number, offset+int64(i)))
 			if ok && wanted(h) {
 				return offset + int64(i)
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -22,6 +23,14 @@ const (
 func segmentLine(number uint32, m mark) string {
 	text := fmt.Sprintf("%s%08x %x", segmentText, number, m)
 	return fmt.Sprintf("%s %08x\n", text, crc32.Checksum([]byte(text), castagnoli))
+}
+
+// MarkOf returns the mark of a segment that begins with those bytes, "" if they are not the beginning of a segment.
+func MarkOf(begin []byte) string {
+	if len(begin) < segmentHeader || !strings.HasPrefix(string(begin[:segmentHeader]), segmentText) {
+		return ""
+	}
+	return string(begin[segmentMark : segmentMark+2*len(mark{})])
 }
 
 // maxOpenSegments is the maximum number of segments kept open for reading.

@@ -3,7 +3,6 @@ package blobstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"sync"
@@ -72,23 +71,30 @@ func (s *Store) Tap(from Position, wake func()) (*Tap, error) {
 		changed: make(chan struct{}),
 	}
 	err := s.journal.group.alone(func() error {
-		if from == 0 {
-			from = positionOf(s.journal.last+1, 0)
-			if c := s.journal.current; c != nil {
-				from = positionOf(c.number, 0)
-			}
-		}
-		for _, segment := range s.segments() {
-			first := int64(0)
-			if segment.Number == from.Segment() {
-				first = from.offset()
-			}
-			if segment.Number >= from.Segment() && first < segment.Size {
-				t.add(tapChange{segment: segment.Number, from: first, end: segment.Size})
-			}
-		}
 		if !s.tap.CompareAndSwap(nil, t) {
 			return errors.New("it is tapped already")
+		}
+		current := s.journal.current
+		if from == 0 {
+			from = PositionOf(s.journal.last+1, 0)
+			if current != nil {
+				from = PositionOf(current.number, 0)
+			}
+		}
+		for _, number := range s.journal.numbers.list() {
+			size := int64(0)
+			if current != nil && current.number == number {
+				size = current.offset()
+			} else if info, err := os.Stat(s.journal.path(number)); err == nil {
+				size = info.Size()
+			}
+			first := int64(0)
+			if number == from.Segment() {
+				first = from.offset()
+			}
+			if number >= from.Segment() && first < size {
+				t.add(tapChange{segment: number, from: first, end: size})
+			}
 		}
 		return nil
 	})
@@ -124,51 +130,59 @@ func (t *Tap) Close() {
 // Segment is the durable part of a segment of the journal. Its bytes never change. Mark tells it from another one of that
 // number in another copy of the store.
 type Segment struct {
-	Number uint32
-	Mark   string
-	Size   int64
+	Number   uint32
+	Mark     string
+	Size     int64
+	Complete bool // nothing is added to it
 }
 
-// Segments returns the segments of the journal as they are now, oldest first.
-func (t *Tap) Segments() (segments []Segment) {
-	_ = t.store.journal.group.alone(func() error {
-		segments = t.store.segments()
+// Journal returns the segments of the journal as they are now, oldest first. It leaves out what cannot be read.
+func (s *Store) Journal() (segments []Segment) {
+	var numbers []uint32
+	var current uint32
+	var size int64
+	_ = s.journal.group.alone(func() error {
+		numbers = s.journal.numbers.list()
+		if c := s.journal.current; c != nil {
+			current, size = c.number, c.offset()
+		}
 		return nil
 	})
-	return segments
-}
-
-// segments is Tap.Segments for a caller that holds the journal's group. It leaves out what it cannot read.
-func (s *Store) segments() (segments []Segment) {
-	for _, number := range s.journal.numbers.list() {
-		f, err := openSegment(s.journal.path(number))
-		if err != nil {
-			continue
+	for _, number := range numbers {
+		segment := Segment{Number: number, Size: size, Complete: number != current}
+		if err := s.describe(&segment); err == nil && segment.Size >= int64(segmentHeader) {
+			segments = append(segments, segment)
 		}
-		read := &segmentFile{File: f, number: number}
-		size, err := f.Seek(0, io.SeekEnd)
-		if c := s.journal.current; c != nil && c.number == number {
-			size = c.offset()
-		}
-		if err == nil && size >= int64(segmentHeader) && read.readMark() == nil {
-			segments = append(segments, Segment{number, fmt.Sprintf("%x", read.mark), size})
-		}
-		_ = f.Close()
 	}
 	return segments
 }
 
-// ReadSegmentAt reads durable bytes of a segment. It returns ErrNotFound if the segment was dropped.
-func (t *Tap) ReadSegmentAt(number uint32, p []byte, offset int64) error {
-	f, err := openSegment(t.store.journal.path(number))
+// describe reads the mark of a segment and, if it is complete, its size.
+func (s *Store) describe(segment *Segment) error {
+	f, err := openSegment(s.journal.path(segment.Number))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.ReadAt(p, offset); err != nil {
-		return fmt.Errorf("read journal segment: %w", err)
+	if segment.Complete {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		segment.Size = info.Size()
 	}
+	read := &segmentFile{File: f, number: segment.Number}
+	if err := read.readMark(); err != nil {
+		return err
+	}
+	segment.Mark = fmt.Sprintf("%x", read.mark)
 	return nil
+}
+
+// OpenSegment opens a segment, for a caller that reads durable bytes of it. It returns ErrNotFound if the segment was dropped.
+// The caller closes it.
+func (s *Store) OpenSegment(number uint32) (*os.File, error) {
+	return openSegment(s.journal.path(number))
 }
 
 // add appends a change of now.

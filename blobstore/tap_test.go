@@ -140,7 +140,7 @@ func TestTap(t *testing.T) {
 	if bytes, oldest := tap.Waiting(); bytes != 0 || !oldest.IsZero() {
 		t.Errorf("%d bytes wait, since %s", bytes, oldest)
 	}
-	for _, segment := range tap.Segments() {
+	for _, segment := range s.Journal() {
 		if int(segment.Size) != len(copied.segments[segment.Number]) {
 			t.Errorf("segment %d has %d bytes, %d were read", segment.Number, segment.Size, len(copied.segments[segment.Number]))
 		}
@@ -252,7 +252,7 @@ func TestTapFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := openTap(t, s, positionOf(1, 0))
+	all := openTap(t, s, PositionOf(1, 0))
 	whole := newJournalCopy()
 	whole.read(t, all, 1<<20)
 	all.Close()
@@ -265,7 +265,7 @@ func TestTapFrom(t *testing.T) {
 		}
 		for number, content := range whole.segments {
 			for _, offset := range []int{0, 10, len(content) - 1, len(content)} {
-				tap := openTap(t, s, positionOf(number, int64(offset)))
+				tap := openTap(t, s, PositionOf(number, int64(offset)))
 				if offset == 0 && number == 0 {
 					continue
 				}

@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/move"
+	"holdfast/engine/objects"
 	"holdfast/engine/postgres"
 	"holdfast/engine/recovery"
 	"holdfast/internal/durable"
@@ -225,7 +226,7 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	if err := durable.WriteStream(filepath.Join(dir, core.MetadataFile), 0o600, metadata); err != nil {
 		return err
 	}
-	if err := e.Core.Blobs.Link(filepath.Join(dir, "blobs")); err != nil {
+	if err := e.Core.Blobs.Link(filepath.Join(dir, objects.Directory)); err != nil {
 		return err
 	}
 	for _, name := range []string{core.KeyFile, "webhook.secret", "tls"} {

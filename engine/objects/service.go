@@ -42,7 +42,10 @@ func New(c *core.Core) *Service {
 	}
 }
 
-func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir, "blobs") }
+// Directory is the name of the blob store in the data directory.
+const Directory = "blobs"
+
+func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir, Directory) }
 
 // Open opens the blob store, which replays the part of its journal that the metadata do not have yet, and passes the
 // store to the core.

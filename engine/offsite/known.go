@@ -9,6 +9,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
+	"holdfast/blobstore"
 	"holdfast/engine/offsite/stream"
 )
 
@@ -20,7 +21,7 @@ type known struct {
 	owners map[string]map[item]stream.Reference
 	until  time.Time // of the newest frame, or of the checkpoint
 	wal    map[walStream]uint64
-	blobs  map[uint64]uint64
+	blobs  map[uint64]journalEnd
 }
 
 // item is a thing of an owner.
@@ -33,8 +34,15 @@ type walStream struct {
 	timeline   uint32
 }
 
+// journalEnd is up to where the log has a segment of the journal, and its mark if the log has
+// its beginning.
+type journalEnd struct {
+	offset uint64
+	mark   string
+}
+
 func newKnown() *known {
-	return &known{owners: map[string]map[item]stream.Reference{}, wal: map[walStream]uint64{}, blobs: map[uint64]uint64{}}
+	return &known{owners: map[string]map[item]stream.Reference{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}}
 }
 
 // readKnown reads what the store has: a checkpoint, nil for none, and the log after it.
@@ -77,7 +85,11 @@ func (k *known) apply(f stream.Frame) {
 	case stream.WAL:
 		k.wal[walStream{b.Owner, b.Generation, b.Timeline}] = b.From + uint64(len(b.Bytes))
 	case stream.Journal:
-		k.blobs[b.Segment] = b.From + uint64(len(b.Bytes))
+		end := journalEnd{b.From + uint64(len(b.Bytes)), k.blobs[b.Segment].mark}
+		if b.From == 0 {
+			end.mark = blobstore.MarkOf(b.Bytes)
+		}
+		k.blobs[b.Segment] = end
 	case stream.JournalDrop:
 		delete(k.blobs, b.Segment)
 	}
@@ -149,11 +161,12 @@ func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 
 // Until returns the moment that the store had when the writer began, zero for none.
 func (k *known) Until() time.Time { return k.until }
 
-// JournalEnd is WALEnd for a segment of the blob store's journal.
-func (k *known) JournalEnd(segment uint64) uint64 {
+// JournalEnd is WALEnd for a segment of the blob store's journal. mark is that of the segment, if it is known.
+func (k *known) JournalEnd(segment uint64) (offset uint64, mark string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.blobs[segment]
+	end := k.blobs[segment]
+	return end.offset, end.mark
 }
 
 // referenceOf returns the reference of an entry. That of an inline one has only size and hash.

@@ -102,7 +102,7 @@ func TestKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprintln(len(k.Owners()), len(k.Names("", KindBlob)), k.WALEnd("db_1", 1, 1), k.WALEnd("db_2", 1, 1), k.JournalEnd(7))
+	got := fmt.Sprintln(len(k.Owners()), len(k.Names("", KindBlob)), k.WALEnd("db_1", 1, 1), k.WALEnd("db_2", 1, 1), k.blobs[7].offset)
 	if want := fmt.Sprintln(2, 1, 103, 0, 15); got != want {
 		t.Errorf("owners, blobs, ends are %s, want %s", got, want)
 	}

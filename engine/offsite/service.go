@@ -23,6 +23,9 @@ type Service struct {
 	parts     []part
 	soon      chan struct{} // a checkpoint is wanted soon
 
+	reading  sync.Mutex
+	readFrom *connection // for bodies that are not here yet; nil until it is needed
+
 	cancel context.CancelFunc // set by Start
 	tasks  sync.WaitGroup
 
@@ -53,6 +56,7 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 	if s.state, err = ReadState(c.Config.DataDir); err != nil {
 		return nil, err
 	}
+	o.FetchWith(s.fetchBody)
 	if s.state.Fenced != nil {
 		c.SetReadOnly(s.state.Fenced.message())
 	}
@@ -62,13 +66,13 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 	if s.location, err = locationOf(s.config); err != nil {
 		return nil, err
 	}
-	s.parts = s.newParts(o, r)
+	s.parts = s.newParts(r)
 	return s, nil
 }
 
 // newParts returns everything that is copied.
-func (s *Service) newParts(_ *objects.Service, r *recovery.Service) []part {
-	return []part{newDatabasePart(r, s.core.Config.DataDir, s.core.Log)}
+func (s *Service) newParts(r *recovery.Service) []part {
+	return []part{newDatabasePart(r, s.core.Config.DataDir, s.core.Log), newObjectsPart(s.core)}
 }
 
 // Enabled reports whether a store is configured.
@@ -99,6 +103,7 @@ func (s *Service) Start() {
 // Close stores what is not stored yet, for as long as ctx and the store allow, and
 // ends the service. Everything else that changes the appliance has ended before.
 func (s *Service) Close(ctx context.Context) {
+	defer s.closeReader()
 	if s.cancel == nil {
 		return
 	}

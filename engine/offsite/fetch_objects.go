@@ -1,0 +1,129 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
+	"holdfast/internal/parallel"
+)
+
+// backgroundFetches is how many bodies are fetched at once while nobody waits for them, so that others can be fetched for
+// downloads.
+const backgroundFetches = 2
+
+// fetchBody opens a body that is not on this machine yet. It uses a connection of its own, because the writer may have none.
+func (s *Service) fetchBody(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
+	if !s.Enabled() {
+		return nil, errors.New("the appliance was started without --offsite")
+	}
+	ref, err := decodeLocation(a)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.repository.Open(ctx, ref, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	return fetchedBody{body}, nil
+}
+
+// fetchedBody reports damage as the blob store does.
+type fetchedBody struct{ io.ReadCloser }
+
+// Read implements io.Reader.
+func (b fetchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && stream.Damaged(err) {
+		err = fmt.Errorf("%w: %w", blobstore.ErrDamaged, err)
+	}
+	return n, err
+}
+
+// reader returns a connection for reading, which stays open until the service is closed.
+func (s *Service) reader(ctx context.Context) (*connection, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.readFrom != nil {
+		return s.readFrom, nil
+	}
+	c, err := connect(ctx, s.location, objectstore.Options{})
+	if err == nil {
+		s.readFrom = c
+	}
+	return c, err
+}
+
+// closeReader closes that connection.
+func (s *Service) closeReader() {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.readFrom == nil {
+		return
+	}
+	_ = s.readFrom.close() // nothing was written
+	s.readFrom = nil
+}
+
+// fetchBodies brings all bodies of objects to this machine that are away, and returns how many are damaged in the store:
+// those stay away. It can be repeated after an error.
+func fetchBodies(ctx context.Context, c *core.Core) (damaged int, err error) {
+	bodies, err := awayBodies(c)
+	if err != nil {
+		return 0, err
+	}
+	var lost atomic.Int64
+	err = parallel.Do(ctx, backgroundFetches, slices.Values(bodies), func(ctx context.Context, bodies <-chan blobstore.Away) error {
+		for a := range bodies {
+			err := c.Blobs.Fetch(ctx, a.Ref)
+			switch {
+			case errors.Is(err, blobstore.ErrDamaged):
+				c.Log.Error("the bytes of an object are damaged or missing in the off-site copy", "blob", a.Ref, "error", err)
+				lost.Add(1)
+			case err != nil && isLive(c, a.Ref): // otherwise its object was deleted meanwhile
+				return err
+			}
+		}
+		return nil
+	})
+	damaged = int(lost.Load())
+	if err != nil || damaged > 0 {
+		return damaged, err
+	}
+	return 0, c.Blobs.NoneAway()
+}
+
+// awayBodies returns the bodies that are away and belong to an object.
+func awayBodies(c *core.Core) (bodies []blobstore.Away, err error) {
+	if err := c.Blobs.EachAway(func(a blobstore.Away) error {
+		bodies = append(bodies, a)
+		return nil
+	}); err != nil || len(bodies) == 0 {
+		return nil, err
+	}
+	err = c.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		bodies = slices.DeleteFunc(bodies, func(a blobstore.Away) bool { return !tx.BlobKnown(string(a.Ref)) })
+		return nil
+	})
+	return bodies, err
+}
+
+func isLive(c *core.Core, ref blobstore.Ref) (live bool) {
+	_ = c.Meta.View(func(tx *meta.Tx) error {
+		live = tx.BlobKnown(string(ref))
+		return nil
+	})
+	return live
+}

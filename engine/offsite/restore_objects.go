@@ -1,0 +1,153 @@
+package offsite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"holdfast/blobstore"
+	"holdfast/engine/objects"
+	"holdfast/engine/offsite/stream"
+)
+
+// piecesAtOnce is how many pieces of the journal are read from the store at once.
+const piecesAtOnce = 8
+
+// objectsRestorer writes the blob store of a recovery: its journal, and the list of the bodies that remain in the store
+// until they are fetched.
+type objectsRestorer struct {
+	repository *stream.Repository
+	blobs      *blobstore.Restorer
+	reading    []*readPiece // in order
+	tasks      sync.WaitGroup
+}
+
+// readPiece is a piece of the journal that is being read.
+type readPiece struct {
+	segment uint32
+	from    int64
+	done    chan struct{}
+	content []byte // set, as is err, before done is closed
+	err     error
+}
+
+var _ restorer = (*objectsRestorer)(nil)
+
+// newObjectsRestorer removes what an interrupted recovery has left in the data directory.
+func newObjectsRestorer(r *stream.Repository, dataDir string) (*objectsRestorer, error) {
+	blobs, err := blobstore.NewRestorer(filepath.Join(dataDir, objects.Directory))
+	if err != nil {
+		return nil, err
+	}
+	return &objectsRestorer{repository: r, blobs: blobs}, nil
+}
+
+func (r *objectsRestorer) entry(ctx context.Context, e stream.Entry) error {
+	if e.Kind == KindBlob {
+		return r.blobs.Away(awayOf(e.Name, e.Ref))
+	}
+	segment, from, err := parsePiece(e.Name)
+	if err != nil {
+		return err
+	}
+	if e.Ref.Size > segmentPiece {
+		return fmt.Errorf("%w: a piece of the journal has %d bytes", stream.ErrCorrupt, e.Ref.Size)
+	}
+	p := &readPiece{segment: segment.number, from: from, done: make(chan struct{}), content: e.Data}
+	if e.Ref.IsZero() {
+		close(p.done)
+	} else {
+		r.tasks.Go(func() {
+			defer close(p.done)
+			p.content, p.err = readFile(ctx, r.repository, e.Ref)
+		})
+	}
+	if r.reading = append(r.reading, p); len(r.reading) < piecesAtOnce {
+		return nil
+	}
+	return r.write()
+}
+
+func readFile(ctx context.Context, r *stream.Repository, ref stream.Reference) ([]byte, error) {
+	body, err := r.Open(ctx, ref, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(body)
+	return b, errors.Join(err, body.Close())
+}
+
+// write writes the first piece that is being read.
+func (r *objectsRestorer) write() error {
+	p := r.reading[0]
+	<-p.done
+	r.reading = r.reading[1:]
+	if p.err != nil {
+		return fmt.Errorf("read the journal: %w", p.err)
+	}
+	return r.blobs.Write(p.segment, p.from, p.content)
+}
+
+// flush writes everything that is being read.
+func (r *objectsRestorer) flush() error {
+	for len(r.reading) > 0 {
+		if err := r.write(); err != nil {
+			r.tasks.Wait()
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *objectsRestorer) frame(_ context.Context, f stream.Frame) error {
+	err := r.flush()
+	if err != nil {
+		return err
+	}
+	switch b := f.Body.(type) {
+	case stream.Journal:
+		err = r.blobs.Write(uint32(b.Segment), int64(b.From), b.Bytes)
+	case stream.JournalDrop:
+		err = r.blobs.Drop(uint32(b.Segment))
+	case stream.File:
+		err = r.blobs.Away(awayOf(b.Name, b.Ref))
+	case stream.FileDrop:
+		r.blobs.NotAway(blobstore.Ref(b.Name))
+	}
+	if errors.Is(err, blobstore.ErrGap) {
+		return fmt.Errorf("%w: %w", errGap, err)
+	}
+	return err
+}
+
+func (r *objectsRestorer) finish(context.Context) error {
+	if err := r.flush(); err != nil {
+		return err
+	}
+	return r.blobs.Finish()
+}
+
+// awayOf describes a body for the blob store's list. The location is the number of the epoch (4 bytes) and of the file
+// (8), the hash, and the nonce of the epoch.
+func awayOf(name string, ref stream.Reference) blobstore.Away {
+	b := binary.BigEndian.AppendUint32(nil, ref.Epoch.Number)
+	b = binary.BigEndian.AppendUint64(b, ref.ID)
+	b = append(append(b, ref.Hash[:]...), ref.Epoch.Nonce...)
+	return blobstore.Away{Ref: blobstore.Ref(name), Size: ref.Size, Location: b}
+}
+
+func decodeLocation(a blobstore.Away) (stream.Reference, error) {
+	ref := stream.Reference{Size: a.Size}
+	if len(a.Location) < 12+len(ref.Hash) {
+		return ref, fmt.Errorf("the place of %s in the off-site copy: %w", a.Ref, blobstore.ErrDamaged)
+	}
+	ref.Epoch.Number = binary.BigEndian.Uint32(a.Location)
+	ref.ID = binary.BigEndian.Uint64(a.Location[4:])
+	rest := a.Location[12:]
+	ref.Epoch.Nonce = string(rest[copy(ref.Hash[:], rest):])
+	return ref, nil
+}
