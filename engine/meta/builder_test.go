@@ -100,7 +100,7 @@ func (m *copyModel) fail(t *rapid.T) {
 
 // chunk reads the next chunk.
 func (m *copyModel) chunk(t *rapid.T) {
-	m.redo = append(m.redo, m.capture.Next(1<<30)...)
+	m.redo = append(m.redo, m.capture.Next(1<<30, time.Time{})...)
 	if m.next == nil {
 		m.begun = len(m.redo)
 		m.next, m.stop = iter.Pull2(m.db.chunks(chunkSizes{64, 200, 2000}))
@@ -118,7 +118,7 @@ func (m *copyModel) chunk(t *rapid.T) {
 }
 
 func (m *copyModel) compareCopy(t *rapid.T, path string) {
-	m.redo = append(m.redo, m.capture.Next(1<<30)...)
+	m.redo = append(m.redo, m.capture.Next(1<<30, time.Time{})...)
 	from := rapid.IntRange(0, m.from).Draw(t, "from")
 	if err := rebuild(path, m.whole, m.redo[from:]); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestCopyUnderLoad(t *testing.T) {
 	c.Barrier()
 	close(done)
 	writers.Wait()
-	redo := c.Next(1 << 30)
+	redo := c.Next(1<<30, time.Time{})
 	if len(chunks) < 3 || len(redo) < 3 || c.Status().Paused {
 		t.Fatalf("%d chunks and %d transactions: nothing is tested; %+v", len(chunks), len(redo), c.Status())
 	}

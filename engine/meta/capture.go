@@ -42,7 +42,7 @@ type Capture struct {
 	bytes   int64
 	paused  bool
 	since   time.Time // of the first change that is missing
-	last    uint64    // the newest transaction that was recorded
+	last    uint64    // the newest transaction that was recorded since Resume
 	resumed uint64    // counts the calls of Resume
 }
 
@@ -70,13 +70,13 @@ func (c *Capture) Close() {
 	c.paused, c.queue, c.bytes, c.since = true, nil, 0, time.Time{}
 }
 
-// Next removes transactions from the queue, at least one and about max bytes, and
-// returns them.
-func (c *Capture) Next(limit int) []Redo {
+// Next removes transactions from the queue and returns them: one, and those that follow
+// it, up to about limit bytes and, unless it is zero, not after a time.
+func (c *Capture) Next(limit int, until time.Time) []Redo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, size := 0, int64(0)
-	for n < len(c.queue) && (n == 0 || size < int64(limit)) {
+	for n < len(c.queue) && (n == 0 || size < int64(limit) && (until.IsZero() || !c.queue[n].Time.After(until))) {
 		size += c.queue[n].size()
 		n++
 	}
@@ -99,7 +99,7 @@ type CaptureStatus struct {
 	// Resumed counts the calls of Resume. What was recorded between two equal states
 	// that are not paused has no gap.
 	Resumed uint64
-	// Last is the newest transaction that was recorded.
+	// Last is the newest transaction that was recorded since Resume, 0 for none.
 	Last uint64
 }
 
@@ -124,7 +124,7 @@ func (c *Capture) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.db.capture == c && c.paused && len(c.queue) == 0 {
-		c.paused, c.since = false, time.Time{}
+		c.paused, c.since, c.last = false, time.Time{}, 0
 		c.resumed++
 	}
 }

@@ -75,12 +75,12 @@ func TestOnlyCommittedChangesAreCaptured(t *testing.T) {
 		t.Fatal(err)
 	}
 	update(t, db, func(*Tx) error { return nil })
-	if got, want := settingsIn(c.Next(1<<20)), "a=1 e=1 journal.applied=\x00\x00\x00\x00\x00\x00\x00\x07"; got != want {
+	if got, want := settingsIn(c.Next(1<<20, time.Time{})), "a=1 e=1 journal.applied=\x00\x00\x00\x00\x00\x00\x00\x07"; got != want {
 		t.Errorf("captured %q, want %q", got, want)
 	}
 	c.Close()
 	update(t, db, set("f", "1"))
-	if got := c.Next(1 << 20); len(got) > 0 {
+	if got := c.Next(1<<20, time.Time{}); len(got) > 0 {
 		t.Errorf("captured %q after the end", settingsIn(got))
 	}
 }
@@ -97,8 +97,8 @@ func TestACapturePausesWhenItIsFull(t *testing.T) {
 		t.Errorf("the status is %+v", s)
 	}
 	c.Resume() // has no effect while something is in the queue
-	first := c.Next(1)
-	if got, want := settingsIn(first)+" "+settingsIn(c.Next(1<<20)), "0=1 1=1 2=1 3=1"; len(first) != 1 || got != want {
+	first := c.Next(1, time.Time{})
+	if got, want := settingsIn(first)+" "+settingsIn(c.Next(1<<20, time.Time{})), "0=1 1=1 2=1 3=1"; len(first) != 1 || got != want {
 		t.Errorf("captured %q, want %q", got, want)
 	}
 	if s := c.Status(); !s.Paused || s.Oldest.IsZero() {
@@ -107,7 +107,7 @@ func TestACapturePausesWhenItIsFull(t *testing.T) {
 	update(t, db, set("missing", "1"))
 	c.Resume()
 	update(t, db, set("after", "1"))
-	if got := settingsIn(c.Next(1 << 20)); got != "after=1" {
+	if got := settingsIn(c.Next(1<<20, time.Time{})); got != "after=1" {
 		t.Errorf("captured %q after the pause", got)
 	}
 	if s := c.Status(); s.Paused || !s.Oldest.IsZero() || s.Bytes != 0 || s.Resumed != 2 {
@@ -131,7 +131,7 @@ func TestOnlyOneCaptureExists(t *testing.T) {
 	first.Close()
 	second := capture(t, db, 1<<20)
 	update(t, db, set("a", "1"))
-	if got := settingsIn(second.Next(1)); got != "a=1" || !first.Status().Empty {
+	if got := settingsIn(second.Next(1, time.Time{})); got != "a=1" || !first.Status().Empty {
 		t.Errorf("captured %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/internal/testenv"
 )
@@ -178,7 +179,7 @@ func TestAFailedCommitIsNotCaptured(t *testing.T) {
 	}
 	repair()
 	update(t, db, set("after", "1"))
-	if got := settingsIn(c.Next(1 << 20)); got != "before=1 after=1" {
+	if got := settingsIn(c.Next(1<<20, time.Time{})); got != "before=1 after=1" {
 		t.Errorf("captured %q", got)
 	}
 }
