@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
 )
 
 // validateWatching checks the metrics address and the webhook URL. The error
@@ -19,7 +20,7 @@ func (c *config) validateWatching() error {
 		}
 	}
 	if c.WebhookSecretFile == "" {
-		c.WebhookSecretFile = filepath.Join(c.DataDir, "webhook.secret")
+		c.WebhookSecretFile = filepath.Join(c.DataDir, core.WebhookSecretFile)
 	}
 	if c.WebhookURL == "" {
 		return nil

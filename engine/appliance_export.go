@@ -229,7 +229,7 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 	if err := e.Core.Blobs.Link(filepath.Join(dir, objects.Directory)); err != nil {
 		return err
 	}
-	for _, name := range []string{core.KeyFile, "webhook.secret", "tls"} {
+	for _, name := range []string{core.KeyFile, core.WebhookSecretFile, "tls"} {
 		if err := e.linkTree(dir, name); err != nil {
 			return err
 		}

@@ -18,6 +18,10 @@ const (
 	KeyFile      = "secret.key"
 )
 
+// WebhookSecretFile has the key that webhooks are signed with, unless another file is
+// configured.
+const WebhookSecretFile = "webhook.secret"
+
 // RefuseWithoutMetadata refuses a data directory that has lost its metadata. With
 // new metadata, no record would refer to its databases and objects, and they would
 // be removed.
