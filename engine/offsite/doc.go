@@ -7,7 +7,7 @@
 //
 //   - No operation waits for the store. What is not stored yet stays in the files of
 //     the appliance, and the parts read it from there. Only changes of metadata wait in
-//     memory, and where they become too many, a checkpoint replaces them.
+//     memory, and where they become too many, a snapshot in the log replaces them.
 //   - Nothing starts or fails because the store is away. The service retries and says so.
 //   - One machine writes. A machine that finds that another one took over never writes to
 //     the store again, and is read-only from then on, also after a restart.
@@ -20,7 +20,8 @@
 //     keys from a configuration), state.go (offsite/ in the data directory), status.go,
 //     fence.go
 //   - what the parts share: part.go, known.go, kinds.go
-//   - metadata and secrets: part_metadata.go, part_secrets.go, restore_metadata.go
+//   - metadata and secrets: part_metadata.go, part_secrets.go, restore_metadata.go,
+//     restore_secrets.go
 //   - databases: part_database.go, restore_database.go
 //   - objects: part_objects.go, restore_objects.go
 //   - the operator's acts: init.go, verify.go, prune.go, rotate.go

@@ -2,10 +2,10 @@ package offsite
 
 // The kinds of the entries of a checkpoint and of the files in the store.
 const (
-	// KindMetadata is a chunk of the metadata, named by its position.
+	// KindMetadata is a chunk of the metadata, named by its hash, and the list of them.
 	KindMetadata = "metadata"
-	// KindSecret is a file of the data directory that is kept as it is: secret.key and
-	// those below tls.
+	// KindSecret is a file of the data directory that is kept as it is: secret.key,
+	// webhook.secret and those in tls.
 	KindSecret = "secret"
 	// KindSegment is a segment of the blob store's journal, or the beginning of the last one.
 	KindSegment = "segment"

@@ -72,7 +72,12 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 
 // newParts returns everything that is copied.
 func (s *Service) newParts(r *recovery.Service) []part {
-	return []part{newDatabasePart(r, s.core.Config.DataDir, s.core.Log), newObjectsPart(s.core)}
+	return []part{
+		newMetadataPart(s.core.Meta),
+		newSecretPart(s.core.Config.DataDir, s.CheckpointSoon),
+		newDatabasePart(r, s.core.Config.DataDir, s.core.Log),
+		newObjectsPart(s.core),
+	}
 }
 
 // Enabled reports whether a store is configured.

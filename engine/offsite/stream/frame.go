@@ -56,7 +56,8 @@ type Meta struct {
 	Changes     []MetaChange
 }
 
-// MetaChange sets a key of a bucket, or deletes it.
+// MetaChange sets a key of a bucket, or deletes it. FORMAT.md says what it means
+// without a key and without a bucket.
 type MetaChange struct {
 	Bucket  []string // path
 	Key     []byte
