@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -186,5 +187,38 @@ func TestOffsiteStoreAway(t *testing.T) {
 			}
 			t.Logf("closed in %s without the store", time.Since(began))
 		})
+	}
+}
+
+// A database is restored from the copy alone, without its own backups.
+func TestOffsiteTrialRestore(t *testing.T) {
+	t.Parallel()
+	a := startCopied(t, offsiteAt(t, "file://"+t.TempDir()))
+	db, connection := a.createDatabase(t, "shop")
+	if _, err := connect(t, connection).Exec(t.Context(), "CREATE TABLE n AS SELECT generate_series(1, 10000) AS n"); err != nil {
+		t.Fatal(err)
+	}
+	backup := a.backUp(t, db.ID)
+	testenv.Within(t, time.Minute, "a checkpoint with the backup", func() bool {
+		st := a.Offsite.Status()
+		a.Offsite.CheckpointSoon()
+		return st.Checkpoint != nil && st.Checkpoint.After(*backup.CompletedAt)
+	})
+	own := filepath.Join(a.cfg.DataDir, "backups", db.ID, "repository")
+	if err := os.Rename(own, own+".away"); err != nil {
+		t.Fatal(err)
+	}
+	result, err := a.Offsite.VerifyRestore(t.Context())
+	if err != nil || result.Error != "" || result.Database != db.ID {
+		t.Errorf("the trial restore: %+v, %v", result, err)
+	}
+	if st := a.Offsite.Status(); st.Restored == nil || st.Restored.Database != db.ID {
+		t.Errorf("the status says %+v", st.Restored)
+	}
+	if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, "verification")); err != nil || len(left) > 0 {
+		t.Errorf("left of the trial: %v, %v", left, err)
+	}
+	if err := os.Rename(own+".away", own); err != nil {
+		t.Fatal(err)
 	}
 }

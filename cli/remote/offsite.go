@@ -32,7 +32,7 @@ func offsiteFields(o wire.Offsite) []string {
 	}
 	return append(fields,
 		"recovers to", formatTime(o.Point), "behind", behind(o.LagSeconds), "waiting", size(o.BacklogBytes),
-		"last verified", formatTime(o.VerifiedAt), "damaged", damagedCount(o.DamagedObjects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+		"last verified", formatTime(o.VerifiedAt), "last restored on trial", formatTime(o.RestoredAt), "damaged", damagedCount(o.DamagedObjects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
 }
 
 func damagedCount(n int) string {

@@ -16,7 +16,9 @@ type Offsite struct {
 	Machine  string // that has taken over, "" for none
 	Verified *time.Time
 	Damaged  int // objects, when it was verified
-	Since    time.Time
+	// Unrestorable is the database that could not be restored from it, "" for none.
+	Unrestorable string
+	Since        time.Time
 }
 
 // offsiteFenced reports that another machine has taken over.
@@ -65,6 +67,20 @@ func offsiteDamaged(f Facts) []model.Recommendation {
 			model.Count(int64(f.Offsite.Damaged), "object")),
 		Evidence: map[string]any{"damaged_objects": f.Offsite.Damaged, "verified_at": f.Offsite.Verified},
 		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
+	}}
+}
+
+// offsiteUnrestorable reports that a trial restore from the copy failed.
+func offsiteUnrestorable(f Facts) []model.Recommendation {
+	if f.Offsite.Unrestorable == "" {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "offsite_unrestorable", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+		Title: "A database could not be restored from the copy off-site",
+		Message: fmt.Sprintf("A trial restore of %s from the copy off-site alone failed. The appliance's log says why; have the operator run `holdfast offsite verify`, "+
+			"and make a backup of the database.", f.Offsite.Unrestorable),
+		Action: &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
 	}}
 }
 

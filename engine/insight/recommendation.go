@@ -341,6 +341,9 @@ func (s *Service) aboutOffsite() advice.Offsite {
 	if st.Verified != nil {
 		about.Verified, about.Damaged = &st.Verified.At, len(st.Verified.Damage)
 	}
+	if st.Restored != nil && st.Restored.Error != "" {
+		about.Unrestorable = st.Restored.Name
+	}
 	if st.Fenced != nil {
 		about.Machine, about.Since = st.Fenced.Machine, st.Fenced.At
 	}

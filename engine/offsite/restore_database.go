@@ -96,6 +96,16 @@ func (d *databaseRestorer) entry(_ context.Context, e stream.Entry) error {
 	return o.copy.Put(f.Generation, f.Name, e.Data)
 }
 
+// size returns how many bytes of a database are still to be fetched.
+func (d *databaseRestorer) size(owner string) (total int64) {
+	if o := d.owners[owner]; o != nil {
+		for _, ref := range o.files {
+			total += ref.Size
+		}
+	}
+	return total
+}
+
 // list adds a file to those to be fetched.
 func (o *restoredDatabase) list(kind, name string, ref stream.Reference) error {
 	if _, err := fetchPath("", kind, name); err != nil {

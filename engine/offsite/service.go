@@ -19,6 +19,7 @@ type Service struct {
 	core      *core.Core
 	databases *databases.Service
 	config    core.Offsite
+	backups   *recovery.Service
 	location  Location
 	parts     []part
 	soon      chan struct{} // a checkpoint is wanted soon
@@ -51,7 +52,7 @@ type failure struct {
 // machine from which another one has taken over is read-only at once, whatever
 // is configured.
 func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Service) (*Service, error) {
-	s := &Service{core: c, databases: d, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
+	s := &Service{core: c, databases: d, backups: r, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
 	var err error
 	if s.state, err = ReadState(c.Config.DataDir); err != nil {
 		return nil, err
@@ -103,6 +104,7 @@ func (s *Service) Start() {
 	s.cancel = cancel
 	s.tasks.Go(func() { s.run(ctx) })
 	s.tasks.Go(func() { s.watch(ctx) })
+	s.core.Background(s.restoreWeekly)
 }
 
 // Close stores what is not stored yet, for as long as ctx and the store allow, and

@@ -31,6 +31,8 @@ type State struct {
 	Covered time.Time `json:"covered,omitzero"`
 	// Verified is the result of the newest verification, nil before the first.
 	Verified *Verified `json:"verified,omitempty"`
+	// Restored is the result of the newest trial restore, nil before the first.
+	Restored *Restored `json:"restored,omitempty"`
 	// TakeOver makes the next claim one that takes over from another machine. The claim clears it.
 	TakeOver bool `json:"take_over,omitempty"`
 	// Fenced is set once another machine has taken over.

@@ -23,6 +23,8 @@ type Status struct {
 	Checkpoint *time.Time
 	// Verified is the newest verification, nil before the first.
 	Verified *Verified
+	// Restored is the newest trial restore of a database, nil before the first.
+	Restored *Restored
 	// Problem says why copying makes no progress, in words for everybody; Cause is the error for the
 	// operator, nil if there is none.
 	Problem string
@@ -38,7 +40,7 @@ type Status struct {
 func (s *Service) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified}
+	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified, Restored: s.state.Restored}
 	if covered := s.state.Covered; !covered.IsZero() {
 		st.Point, st.Checkpoint = &covered, &covered
 	}

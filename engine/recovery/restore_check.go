@@ -23,7 +23,7 @@ func (s *Service) checkPlan(ctx context.Context, p RestorePlan, progress func(do
 	if err := source.Check(); err != nil {
 		return err
 	}
-	archive, err := s.WALArchive(p.Backup.Database)
+	archive, err := s.archiveOf(p)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, o
 // snapshotOf opens the plan's backup, whose manifest must have the recorded
 // digest. The caller closes it.
 func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
-	repo, err := s.Repository(p.Backup.Database)
+	repo, err := s.repositoryOf(p)
 	if err != nil {
 		return nil, err
 	}

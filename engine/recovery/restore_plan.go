@@ -27,6 +27,30 @@ type RestorePlan struct {
 	// few measurements.
 	Estimated *time.Duration
 	unpacked  time.Duration // how long unpacking took
+
+	files *backupFiles // nil for the appliance's own
+}
+
+// backupFiles is where a plan reads the backup and the WAL from.
+type backupFiles struct {
+	repository *repository.Repository
+	archive    *wal.Archive
+}
+
+// archiveOf returns the WAL that a plan replays.
+func (s *Service) archiveOf(p RestorePlan) (*wal.Archive, error) {
+	if p.files != nil {
+		return p.files.archive, nil
+	}
+	return s.WALArchive(p.Backup.Database)
+}
+
+// repositoryOf returns the repository of a plan's backup.
+func (s *Service) repositoryOf(p RestorePlan) (*repository.Repository, error) {
+	if p.files != nil {
+		return p.files.repository, nil
+	}
+	return s.Repository(p.Backup.Database)
 }
 
 // describe records the plan's backup and point in the operation.
@@ -55,6 +79,11 @@ func (s *Service) PlanEnd(ctx context.Context, b model.Backup) (RestorePlan, err
 	if err != nil {
 		return RestorePlan{}, err
 	}
+	return planEnd(ctx, archive, b)
+}
+
+// planEnd is PlanEnd with the WAL of an archive.
+func planEnd(ctx context.Context, archive *wal.Archive, b model.Backup) (RestorePlan, error) {
 	stop, err := xlog.ParseLSN(b.StopLSN)
 	if err != nil {
 		return RestorePlan{}, err

@@ -35,7 +35,7 @@ const standbySignal = "standby.signal"
 // the WAL up to the plan's target and promotes it there. After an error the caller
 // stops the instance, which the supervisor may still be restarting.
 func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, plan RestorePlan, progress func(done, total int64)) error {
-	archive, err := s.WALArchive(plan.Backup.Database)
+	archive, err := s.archiveOf(plan)
 	if err != nil {
 		return err
 	}

@@ -133,10 +133,15 @@ func (s *Service) Verify(ctx context.Context, db model.Database, b model.Backup)
 	if err != nil {
 		return "", err
 	}
+	return s.verifyPlan(ctx, db, plan, b.ID)
+}
+
+// verifyPlan is Verify of a plan, with an instance of that name.
+func (s *Service) verifyPlan(ctx context.Context, db model.Database, plan RestorePlan, instance string) (detail string, err error) {
 	if err := s.checkSpaceForRestore(plan); err != nil {
 		return "", noSpaceError{cause: err}
 	}
-	dir := filepath.Join(s.core.Config.DataDir, VerificationDirectory, b.ID)
+	dir := filepath.Join(s.core.Config.DataDir, VerificationDirectory, instance)
 	if err := os.RemoveAll(dir); err != nil { // left by an earlier attempt
 		return "", fmt.Errorf("remove an earlier verification: %w", err)
 	}
@@ -144,7 +149,7 @@ func (s *Service) Verify(ctx context.Context, db model.Database, b model.Backup)
 	if err := s.unpackTimed(ctx, &plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
 		return "", err
 	}
-	checked, err := s.verifyRecovery(ctx, db, plan, dir)
+	checked, err := s.verifyRecovery(ctx, db, plan, instance, dir)
 	if err != nil {
 		return "", err
 	}

@@ -14,8 +14,8 @@ import (
 
 // verifyRecovery recovers the unpacked files to the end of the backup as a restore does, on a private socket, and
 // checks every table and index. When it returns, the instance has shut down cleanly.
-func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan RestorePlan, dir string) (checked postgres.Checked, err error) {
-	scratch, err := s.ScratchInstance(ctx, db, plan.Backup.ID)
+func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan RestorePlan, instance, dir string) (checked postgres.Checked, err error) {
+	scratch, err := s.ScratchInstance(ctx, db, instance)
 	if err != nil {
 		return checked, err
 	}

@@ -11,6 +11,7 @@ type Offsite struct {
 	CheckpointAt   *time.Time    `json:"checkpoint_at" doc:"When the newest checkpoint was made, from which a recovery starts."`
 	VerifiedAt     *time.Time    `json:"verified_at" doc:"When the copy was last read back."`
 	DamagedObjects int           `json:"damaged_objects" doc:"How many could not be read then."`
+	RestoredAt     *time.Time    `json:"restored_at" doc:"When a database was last restored on trial from the copy alone, and that succeeded."`
 	Problem        *string       `json:"problem" doc:"Why nothing is copied at the moment."`
 	TakenOverBy    *string       `json:"taken_over_by" doc:"The machine that took over; this one is read-only since."`
 }
