@@ -20,7 +20,7 @@
 //     keys from a configuration), state.go (offsite/ in the data directory), status.go,
 //     fence.go
 //   - what the parts share: part.go, known.go, kinds.go
-//   - metadata and secrets: part_metadata.go, part_secrets.go, restore_metadata.go,
+//   - metadata and secrets: part_metadata.go, part_metadata_source.go, part_secrets.go, restore_metadata.go,
 //     restore_secrets.go
 //   - databases: part_database.go, restore_database.go
 //   - objects: part_objects.go, restore_objects.go
