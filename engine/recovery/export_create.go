@@ -208,10 +208,21 @@ func (s *Service) postponeExport(x model.Export, cause error) error {
 	})
 }
 
-// RecoverExports makes exports pending again that were running when the appliance stopped.
+// RecoverExports makes exports pending again that were running when the appliance stopped, and those whose bytes
+// a recovery did not bring back.
 func (s *Service) RecoverExports() error {
+	exports, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Export, error) {
+		return tx.Exports().Where(func(model.Export) bool { return true })
+	})
+	if err != nil {
+		return err
+	}
+	again := map[string]bool{}
+	for _, x := range exports {
+		again[x.ID] = x.Status == model.ExportRunning || isReady(x) && !s.core.Blobs.Has(blobstore.Ref(x.Blob))
+	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		return tx.Exports().ChangeWhere(func(x model.Export) bool { return x.Status == model.ExportRunning },
-			func(x *model.Export) { x.Status = model.ExportPending })
+		return tx.Exports().ChangeWhere(func(x model.Export) bool { return again[x.ID] },
+			func(x *model.Export) { x.Status, x.NotBefore = model.ExportPending, s.core.Clock() })
 	})
 }
