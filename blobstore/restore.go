@@ -130,9 +130,6 @@ func (r *Restorer) Away(a Away) error {
 	return nil
 }
 
-// NotAway takes a file from the list.
-func (r *Restorer) NotAway(ref Ref) { delete(r.away, ref) }
-
 // Finish makes everything durable. A record that is not whole, at the end of what was written last, is cut off.
 func (r *Restorer) Finish() error {
 	if err := r.finish(); err != nil {

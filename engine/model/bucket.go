@@ -55,6 +55,9 @@ type Object struct {
 	ETag string `json:"etag,omitempty"`
 	// Attributes is nil if the client sent none.
 	Attributes *Attributes `json:"attributes,omitempty"`
+	// Replaced is the object before this one, while the off-site copy may not have the bytes of this one: a
+	// recovery then brings that one back.
+	Replaced *Object `json:"replaced,omitempty"`
 }
 
 // Attributes are what a client stores with an object beside its bytes and content type.

@@ -20,6 +20,28 @@ func (s *Service) FetchWith(fetch func(context.Context, blobstore.Away) (io.Read
 	s.fetchAway = fetch
 }
 
+// CopyWith sets what tells whether the off-site copy is known to have the bytes of a blob that is a file. It must be called
+// before the first upload.
+func (s *Service) CopyWith(has func(blobstore.Ref) bool) { s.copied = has }
+
+// replaced returns the object that a new one replaces, to be brought back by a recovery that has no bytes of the new one:
+// the newest of which the off-site copy has the bytes. A small object needs none, because its bytes are copied
+// with its record.
+func (s *Service) replaced(object model.Object) *model.Object {
+	if s.copied == nil || object.Blob == "" {
+		return nil
+	}
+	old, err := s.object(object.Bucket, object.Key)
+	if err != nil {
+		return nil
+	}
+	if old.Segment == 0 && old.Replaced != nil && !s.copied(blobstore.Ref(old.Blob)) {
+		return old.Replaced
+	}
+	old.Replaced = nil
+	return &old
+}
+
 // fetch opens the bytes of a blob that is away.
 func (s *Service) fetch(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
 	if err := s.space.refuse(a.Size); err != nil {

@@ -15,8 +15,8 @@ import (
 const lostPage = 1000
 
 // DropLost removes the objects since a time whose bytes are neither here nor can be fetched, and returns how many there
-// were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. Nothing else changes
-// objects meanwhile.
+// were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. What they replaced comes
+// back, if its bytes are there. Nothing else changes objects meanwhile.
 func (s *Service) DropLost(ctx context.Context, since time.Time) (dropped int, err error) {
 	if err := s.core.Meta.Flush(); err != nil {
 		return 0, err
@@ -63,7 +63,15 @@ func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 	s.core.Log.Warn("an object is dropped, because its bytes had not been copied off-site yet", "bucket", o.Bucket, "key", o.Key, "version", o.Version)
 	call := s.core.System(model.ActionObjectDamaged, b.Organization, objectResource(o.Bucket, o.Key))
 	call.Note("dropped", "its bytes had not been copied off-site")
+	hasReplaced := o.Replaced != nil && s.core.Blobs.Has(blobstore.Ref(o.Replaced.Blob))
+	if hasReplaced {
+		call.Note("brought_back", o.Replaced.Version)
+	}
 	return s.core.Change(call, func(tx *meta.Tx) error {
+		if hasReplaced {
+			_, err := tx.PutObject(*o.Replaced)
+			return err
+		}
 		_, err := tx.DeleteObject(o.Bucket, o.Key, s.core.Clock())
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil

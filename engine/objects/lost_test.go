@@ -1,11 +1,16 @@
 package objects
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/model"
 )
 
 // TestDropLost: an object whose bytes are nowhere is dropped, if it is new; all others stay.
@@ -45,5 +50,60 @@ func TestDropLost(t *testing.T) {
 	}
 	if _, err := s.object(bucket, "lost"); err == nil {
 		t.Error("the object without bytes is there")
+	}
+}
+
+// TestDropLostBringsBack: what a lost object replaced comes back, the newest of which the copy has the bytes.
+func TestDropLostBringsBack(t *testing.T) {
+	s := openStore(t)
+	bucket := s.bucket(t, "photos")
+	copied := map[blobstore.Ref]bool{}
+	s.CopyWith(func(ref blobstore.Ref) bool { return copied[ref] })
+	put := func(key, content string, isCopied bool) model.Object {
+		t.Helper()
+		s.mustPut(t, bucket, key, content)
+		o, err := s.object(bucket, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied[blobstore.Ref(o.Blob)] = isCopied
+		return o
+	}
+	large := func(text string) string { return strings.Repeat(text, 70_000) }
+	put("small first", "small", false)
+	lost := []model.Object{put("small first", large("b"), false)}
+	kept := put("large", large("first"), true)
+	lost = append(lost, put("large", large("second"), false), put("large", large("third"), false), put("only", large("x"), false))
+	for i := range 3 {
+		if o := lost[i]; o.Replaced == nil || o.Replaced.Replaced != nil {
+			t.Errorf("%s replaced %v", o.Key, o.Replaced)
+		}
+	}
+	if err := s.core.Meta.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, kept)
+	for _, o := range lost {
+		directory, id, _ := strings.Cut(o.Blob, "-")
+		_ = os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id))
+	}
+	s.open(t)
+	if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 3 || err != nil {
+		t.Errorf("%d were dropped, %v", n, err)
+	}
+	s.FetchWith(func(context.Context, blobstore.Away) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(large("first"))), nil
+	})
+	for key, want := range map[string]string{"small first": "small", "large": large("first")} {
+		if got, err := s.get(bucket, key); err != nil || got != want {
+			t.Errorf("%s has %d bytes, %v", key, len(got), err)
+		}
+	}
+	if _, err := s.object(bucket, "only"); err == nil {
+		t.Error("an object that replaced none is there")
+	}
+	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	if err != nil || b.ObjectCount != 2 || b.SizeBytes != int64(len("small")+len(large("first"))) {
+		t.Errorf("the bucket counts %d objects, %d bytes, %v", b.ObjectCount, b.SizeBytes, err)
 	}
 }

@@ -119,7 +119,7 @@ func (s *Service) anonymousBucket(call *model.Call, bucket string) (model.Bucket
 }
 
 // ObjectOpen opens an object for a caller who may read it.
-func (s *Service) ObjectOpen(call *model.Call, bucket, key string) (Download, error) {
+func (s *Service) ObjectOpen(ctx context.Context, call *model.Call, bucket, key string) (Download, error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return Download{}, err
 	}
@@ -127,7 +127,7 @@ func (s *Service) ObjectOpen(call *model.Call, bucket, key string) (Download, er
 		return Download{}, err
 	}
 	call.Resource = objectResource(bucket, key)
-	return s.openObject(bucket, key)
+	return s.openObject(ctx, bucket, key)
 }
 
 // openObject opens the bytes of an object. It looks the object up again if an upload replaces it or compaction moves it

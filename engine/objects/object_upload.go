@@ -258,6 +258,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	if in.Describe != nil {
 		in.Describe(&object)
 	}
+	object.Replaced = s.replaced(object)
 	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, counted: used}
 	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)

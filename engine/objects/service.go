@@ -27,6 +27,7 @@ type Service struct {
 	unlinks  chan struct{} // signals that a removal of discarded blobs is about to begin
 	opened   atomic.Bool   // the journal was replayed
 
+	copied    func(blobstore.Ref) bool                                     // nil without an off-site copy
 	fetchAway func(context.Context, blobstore.Away) (io.ReadCloser, error) // nil without an off-site copy
 }
 

@@ -1,6 +1,7 @@
 package offsite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -423,4 +424,60 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%q is a piece", name)
 		}
 	}
+}
+
+// inLog reports whether the log has a record of the journal with a text.
+func inLog(t testing.TB, r *stream.Repository, text string) bool {
+	t.Helper()
+	h, err := r.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f, err := range h.Frames(t.Context(), nil, time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j, ok := f.Body.(stream.Journal); ok && bytes.Contains(j.Bytes, []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestObjectReplacedBeforeItWasCopied: where the copy ends before the bytes of a new version are in it, a recovery brings the
+// version before it back.
+func TestObjectReplacedBeforeItWasCopied(t *testing.T) {
+	r := directoryRepository(t)
+	s := openBucketStore(t, dataDir(t), nil)
+	w, p := beginCopy(t, r, s)
+	s.CopyWith(p.isCopied)
+	old := strings.Repeat("old", 50_000)
+	s.put(t, "key", old)
+	if _, err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.cancel() // from now on no body is stored
+	p.tasks.Wait()
+	s.put(t, "key", strings.Repeat("new", 50_000))
+	s.put(t, "small", "small")
+	if err := errors.Join(s.core.Meta.Flush(), s.core.RemoveDiscarded()); err != nil {
+		t.Fatal(err)
+	}
+	for !inLog(t, r, `"key":"small"`) {
+		time.Sleep(time.Millisecond)
+	}
+	to := dataDir(t)
+	s.copyMetadata(t, to)
+	p.stop()
+	_ = w.Close(cancelled())
+	s.close(t)
+	restored := restoreObjects(t, r, to)
+	if n, err := restored.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 1 || err != nil {
+		t.Errorf("%d were dropped, %v", n, err)
+	}
+	restored.mustHave(t, map[string]string{"key": old, "small": "small"}, "after a cut")
+	if n, err := fetchBodies(t.Context(), restored.core); n != 0 || err != nil {
+		t.Errorf("%d are damaged, %v", n, err)
+	}
+	restored.close(t)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/blobstore"
@@ -33,6 +34,7 @@ const (
 // and the bodies of large ones as files. Exports are not copied: the next backup makes new ones.
 type objectsPart struct {
 	core *core.Core
+	has  atomic.Pointer[known] // what the store has; nil between runs
 
 	writer *stream.Writer // of the run, as are all that follow
 	known  *known
@@ -49,6 +51,7 @@ func newObjectsPart(c *core.Core) *objectsPart { return &objectsPart{core: c} }
 
 func (p *objectsPart) start(w *stream.Writer, known *known) (err error) {
 	p.writer, p.known, p.bodies = w, known, make(chan struct{}, 1)
+	p.has.Store(known)
 	if p.tap, err = p.core.Blobs.Tap(p.end(), p.wake); err != nil {
 		return err
 	}
@@ -100,9 +103,20 @@ func (p *objectsPart) wakeLane() {
 }
 
 func (p *objectsPart) stop() {
+	p.has.Store(nil)
 	p.cancel()
 	p.tasks.Wait()
 	p.tap.Close()
+}
+
+// isCopied reports whether the store is known to have a body.
+func (p *objectsPart) isCopied(ref blobstore.Ref) bool {
+	known := p.has.Load()
+	if known == nil {
+		return false
+	}
+	_, ok := known.Get("", KindBlob, string(ref))
+	return ok
 }
 
 func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {

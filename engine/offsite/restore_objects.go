@@ -115,9 +115,9 @@ func (r *objectsRestorer) frame(_ context.Context, f stream.Frame) error {
 		err = r.blobs.Drop(uint32(b.Segment))
 	case stream.File:
 		err = r.blobs.Away(awayOf(b.Name, b.Ref))
-	case stream.FileDrop:
-		r.blobs.NotAway(blobstore.Ref(b.Name))
 	}
+	// What was dropped stays on the list: an object that was replaced since comes back if the bytes of the new one are
+	// missing. What belongs to no object is not fetched.
 	if errors.Is(err, blobstore.ErrGap) {
 		return fmt.Errorf("%w: %w", errGap, err)
 	}

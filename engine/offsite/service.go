@@ -67,17 +67,19 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 	if s.location, err = locationOf(s.config); err != nil {
 		return nil, err
 	}
-	s.parts = s.newParts(r)
+	s.parts = s.newParts(o, r)
 	return s, nil
 }
 
 // newParts returns everything that is copied.
-func (s *Service) newParts(r *recovery.Service) []part {
+func (s *Service) newParts(o *objects.Service, r *recovery.Service) []part {
+	bodies := newObjectsPart(s.core)
+	o.CopyWith(bodies.isCopied)
 	return []part{
 		newMetadataPart(s.core.Meta),
 		newSecretPart(s.core.Config.DataDir, s.CheckpointSoon),
 		newDatabasePart(r, s.core.Config.DataDir, s.core.Log),
-		newObjectsPart(s.core),
+		bodies,
 	}
 }
 

@@ -34,7 +34,7 @@ func (q *request) copySource() (objects.Download, error) {
 	if err != nil {
 		return objects.Download{}, err
 	}
-	source, err := q.engine.Objects.ObjectOpen(q.Call, b.ID, key)
+	source, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, key)
 	if err != nil {
 		return source, err
 	}

@@ -22,7 +22,7 @@ func (q *request) getObject() error {
 	if err := checkKey(q.key); err != nil {
 		return err
 	}
-	object, err := q.engine.Objects.ObjectOpen(q.Call, b.ID, q.key)
+	object, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, q.key)
 	if err != nil {
 		return err
 	}
