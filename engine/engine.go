@@ -47,7 +47,7 @@ func Open(cfg core.Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := errors.Join(refuseInterruptedImport(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
+	if err := errors.Join(refuseInterruptedImport(cfg.DataDir), offsite.RefuseUnfinished(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	db, err := meta.Open(filepath.Join(cfg.DataDir, core.MetadataFile))
@@ -70,12 +70,12 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	e.Recovery = recovery.New(c, e.Databases)
 	e.Imports = imports.New(c, e.Databases)
 	e.Databases.Connect(e.Recovery, e.Imports)
-	if err := e.Objects.Open(); err != nil {
-		return nil, err
-	}
 	e.Offsite, err = offsite.New(c, e.Databases, e.Objects, e.Recovery)
 	if err != nil {
-		return nil, errors.Join(err, c.Blobs.Close())
+		return nil, err
+	}
+	if err := e.Objects.Open(); err != nil {
+		return nil, err
 	}
 	e.Insight = insight.New(c, e.Access, e.Databases, e.Recovery, e.Imports, e.Offsite)
 	if err := c.Begin(); err != nil {
@@ -95,6 +95,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	if err := os.RemoveAll(filepath.Join(e.Core.Config.DataDir, movingDir)); err != nil {
 		return fmt.Errorf("clear an export that was cut off: %w", err)
+	}
+	order, err := e.Offsite.ContinueRecovery(ctx, e.Objects)
+	if err != nil {
+		return err
 	}
 	if err := e.Databases.StartPostgres(ctx); err != nil {
 		return err
@@ -117,12 +121,15 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	starts, err := e.Databases.ClaimStarts(nil)
+	starts, err := e.Databases.ClaimStarts(order)
 	if err != nil {
 		return err
 	}
 	e.Databases.WarmPool.Start()
-	e.Core.Background(func(ctx context.Context) { e.Databases.StartDatabases(ctx, starts) })
+	e.Core.Background(func(ctx context.Context) {
+		e.Databases.StartDatabases(ctx, starts)
+		e.Offsite.FinishRecovery(ctx)
+	})
 	e.Core.Background(e.Insight.Sample)
 	e.Core.Background(e.sweep)
 	e.Core.Background(e.Recovery.ScheduleBackups)

@@ -1,11 +1,16 @@
 package web
 
-import "holdfast/engine/offsite"
+import (
+	"strings"
+
+	"holdfast/engine/offsite"
+)
 
 // offsiteData is what offsite.html shows.
 type offsiteData struct {
 	offsite.Status
-	Damaged int // objects, when the copy was last read back
+	Damaged int    // objects, when the copy was last read back
+	Away    string // what a recovery has yet to bring back
 }
 
 func newOffsiteData(s offsite.Status) offsiteData {
@@ -13,7 +18,24 @@ func newOffsiteData(s offsite.Status) offsiteData {
 	if s.Verified != nil {
 		data.Damaged = len(s.Verified.Damage)
 	}
+	if s.Recovery != nil {
+		data.Away = describeAway(*s.Recovery)
+	}
 	return data
+}
+
+// describeAway says which databases a recovery has yet to bring back.
+func describeAway(r offsite.RecoveryReport) string {
+	var names []string
+	for _, d := range r.Databases {
+		if !d.Done && !d.Trash {
+			names = append(names, d.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "All databases are back; large objects follow, and those that are asked for come at once."
+	}
+	return "To follow: the databases " + strings.Join(names, ", ") + ", then large objects."
 }
 
 func (req *request) offsite() (answer, error) {

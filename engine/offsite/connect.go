@@ -84,6 +84,28 @@ func connect(ctx context.Context, at Location, o objectstore.Options) (*connecti
 	return c, nil
 }
 
+// connectProbed is connect for those who write: it finds out what the store can do, and opens it
+// in the way that it needs.
+func connectProbed(ctx context.Context, at Location, o objectstore.Options) (*connection, objectstore.Capabilities, error) {
+	c, err := connect(ctx, at, o)
+	if err != nil {
+		return nil, objectstore.Capabilities{}, err
+	}
+	can, err := c.store.Probe(ctx)
+	if err != nil {
+		return nil, can, errors.Join(fmt.Errorf("try the store: %w", err), c.close())
+	}
+	if can.Conditional {
+		return c, can, nil
+	}
+	if err := c.close(); err != nil {
+		return nil, can, err
+	}
+	o.Unconditional = true
+	c, err = connect(ctx, at, o)
+	return c, can, err
+}
+
 func (c *connection) open(ctx context.Context, at Location) (err error) {
 	c.marker, err = stream.ReadMarker(ctx, c.store)
 	if errors.Is(err, objectstore.ErrNotFound) {

@@ -2,14 +2,10 @@ package offsite
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
-	"holdfast/engine/core"
 	"holdfast/engine/offsite/stream"
-	"holdfast/engine/recovery"
 	"holdfast/internal/objectstore"
 )
 
@@ -55,49 +51,6 @@ func RestoreDatabases(ctx context.Context, at Location, dir string, choose func(
 		}
 	}
 	return nil
-}
-
-// CopyAgain runs the first phase of a recovery into a directory, and makes a checkpoint of another machine there before
-// anything is fetched.
-func CopyAgain(ctx context.Context, at Location, dir string) (err error) {
-	c, err := connect(ctx, at, objectstore.Options{})
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	h, err := c.repository.Claim(ctx, time.Now(), stream.ClaimOptions{Machine: "another", Token: "token", TakeOver: true})
-	if err != nil {
-		return err
-	}
-	checkpoint, err := h.Find(ctx, time.Time{})
-	if err != nil {
-		return err
-	}
-	var frames []stream.Frame
-	for f, err := range h.Frames(ctx, checkpoint, time.Time{}) {
-		if err != nil {
-			return err
-		}
-		frames = append(frames, f)
-	}
-	if _, err := restoreDatabases(ctx, c, checkpoint, dir, frames); err != nil {
-		return err
-	}
-	known, err := readKnown(ctx, c.repository, h, checkpoint)
-	if err != nil {
-		return err
-	}
-	w, err := stream.NewWriter(ctx, h, stream.Options{Previous: checkpoint})
-	if err != nil {
-		return err
-	}
-	p := newDatabasePart(recovery.New(&core.Core{Config: core.Config{DataDir: dir}}, nil), dir, slog.New(slog.DiscardHandler))
-	if err := p.start(w, known); err != nil {
-		return err
-	}
-	defer p.stop()
-	_, err = w.Checkpoint(ctx, p.entries)
-	return errors.Join(err, w.Close(ctx))
 }
 
 func anyCheckpoint(ctx context.Context, h *stream.History) (*stream.Checkpoint, error) {

@@ -3,11 +3,9 @@ package offsite
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,7 +35,13 @@ const (
 
 // run makes one run after the other until ctx ends or the machine is fenced. A run
 // ends when something fails that the writer does not repeat.
+//
+// While an appliance is recovered, the first run waits until the files of all databases are here:
+// a checkpoint without them would leave them out.
 func (s *Service) run(ctx context.Context) {
+	if s.recovery != nil && !s.recovery.awaitFetched(ctx) {
+		return
+	}
 	for delay := minRetry; ; delay = min(2*delay, maxRetry) {
 		began := time.Now()
 		err := s.copy(ctx)
@@ -97,23 +101,7 @@ func (s *Service) connect(ctx context.Context) (*connection, objectstore.Capabil
 	if n := s.config.Bandwidth; n > 0 {
 		o.Limiter = rate.NewLimiter(rate.Limit(n), int(min(n, maxBurst)))
 	}
-	c, err := connect(ctx, s.location, o)
-	if err != nil {
-		return nil, objectstore.Capabilities{}, err
-	}
-	caps, err := c.store.Probe(ctx)
-	if err != nil {
-		return nil, caps, errors.Join(fmt.Errorf("try the store: %w", err), c.close())
-	}
-	if caps.Conditional {
-		return c, caps, nil
-	}
-	if err := c.close(); err != nil {
-		return nil, caps, err
-	}
-	o.Unconditional = true
-	c, err = connect(ctx, s.location, o)
-	return c, caps, err
+	return connectProbed(ctx, s.location, o)
 }
 
 // open claims an epoch and opens its writer.
@@ -155,7 +143,7 @@ func (s *Service) claim(ctx context.Context, c *connection, caps objectstore.Cap
 	now, state := s.core.Clock(), s.currentState()
 	claim := stream.ClaimOptions{Machine: machineName(), Token: state.token(), Known: state.Tokens, TakeOver: state.TakeOver}
 	if !caps.Conditional {
-		claim.Nonce = strings.ToLower(rand.Text())[:16]
+		claim.Nonce = newNonce()
 	}
 	if o.Lock != "" {
 		claim.Retention = objectstore.Retention{Mode: o.Lock, Until: now.Add(o.Retention)}

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
+	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 	"holdfast/engine/recovery"
@@ -22,6 +23,7 @@ type Service struct {
 	backups   *recovery.Service
 	location  Location
 	parts     []part
+	recovery  *secondPhase  // nil unless the appliance is being recovered
 	soon      chan struct{} // a checkpoint is wanted soon
 
 	reading  sync.Mutex
@@ -61,11 +63,16 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 	if s.state.Fenced != nil {
 		c.SetReadOnly(s.state.Fenced.message())
 	}
+	if s.Enabled() {
+		if s.location, err = locationOf(s.config); err != nil {
+			return nil, err
+		}
+	}
+	if s.recovery, err = openSecondPhase(c, r, s.reader); err != nil {
+		return nil, err
+	}
 	if !s.Enabled() {
 		return s, nil
-	}
-	if s.location, err = locationOf(s.config); err != nil {
-		return nil, err
 	}
 	s.parts = s.newParts(o, r)
 	return s, nil
@@ -121,6 +128,33 @@ func (s *Service) Close(ctx context.Context) {
 	s.mu.Unlock()
 	s.cancel()
 	s.tasks.Wait()
+}
+
+// ContinueRecovery refuses a start without the store where a recovery still needs it. It
+// returns the databases in the order in which they are brought back, none where nothing is recovered.
+//
+// It first drops the objects whose bytes the copy did not have yet.
+func (s *Service) ContinueRecovery(ctx context.Context, o *objects.Service) (order []string, err error) {
+	if s.recovery == nil {
+		return nil, nil
+	}
+	if !s.Enabled() && s.recovery.isPending() {
+		return nil, model.Errorf(model.CodeConflict, "the recovery of this appliance is not complete, and needs the copy: start it with --offsite and --offsite-passphrase-file, as `holdfast recover` had them")
+	}
+	if s.recovery.isPending() {
+		err = s.recovery.dropLost(ctx, o)
+	}
+	return s.recovery.order(), err
+}
+
+// FinishRecovery brings back what is still in the store alone, once the databases were started.
+func (s *Service) FinishRecovery(ctx context.Context) {
+	if s.recovery == nil || !s.recovery.isPending() {
+		return
+	}
+	if err := s.recovery.finish(ctx); err != nil && ctx.Err() == nil {
+		s.core.Log.Error("the recovery is not complete; the next start goes on", "error", err)
+	}
 }
 
 // CheckpointSoon asks for a checkpoint, because the log lacks something until then.

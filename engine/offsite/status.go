@@ -32,6 +32,8 @@ type Status struct {
 	Since   time.Time // of the problem
 	// Fenced says which machine has taken over, nil for none.
 	Fenced *Fenced
+	// Recovery is what is brought back, nil unless the appliance is being recovered.
+	Recovery *RecoveryReport
 	// Counts are what was stored since the start.
 	Counts stream.Counts
 }
@@ -72,6 +74,13 @@ func (s *Service) describe(st *Status) {
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
 		st.Lag = max(0, now.Sub(*st.Point))
+	}
+	if s.recovery != nil && s.recovery.isPending() {
+		report := s.recovery.store.get().Report
+		st.Recovery = &report
+		if s.writer == nil {
+			st.State = model.OffsiteRecovering
+		}
 	}
 	if st.Cause != nil {
 		st.State, st.Problem = model.OffsiteFailing, explain(st.Cause)

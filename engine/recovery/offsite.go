@@ -39,7 +39,7 @@ func (s *Service) FetchBackups(ctx context.Context, database string, progress fu
 		return err
 	}
 	// What was open before does not know of the new files.
-	if err := s.archives.get(database).close(); err != nil {
+	if err := s.reopenArchives(database); err != nil {
 		return err
 	}
 	db, err := s.databases.Record(database)
@@ -50,4 +50,13 @@ func (s *Service) FetchBackups(ctx context.Context, database string, progress fu
 		return err
 	}
 	return s.RecoverBackups(database)
+}
+
+// reopenArchives closes the repository and the WAL archive of a database, so that the next use opens them again.
+func (s *Service) reopenArchives(database string) error {
+	a := s.archives.get(database)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer s.archives.changed(database)
+	return a.closeParts()
 }

@@ -153,11 +153,12 @@ const (
 type OffsiteStatus string
 
 const (
-	OffsiteOff      OffsiteStatus = "off"
-	OffsiteStarting OffsiteStatus = "starting"
-	OffsiteCopying  OffsiteStatus = "copying"
-	OffsiteFailing  OffsiteStatus = "failing"
-	OffsiteFenced   OffsiteStatus = "fenced"
+	OffsiteOff        OffsiteStatus = "off"
+	OffsiteStarting   OffsiteStatus = "starting"
+	OffsiteRecovering OffsiteStatus = "recovering"
+	OffsiteCopying    OffsiteStatus = "copying"
+	OffsiteFailing    OffsiteStatus = "failing"
+	OffsiteFenced     OffsiteStatus = "fenced"
 )
 
 // OperationStatus is the progress of an operation. OperationCompleted and OperationFailed are

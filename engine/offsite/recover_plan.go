@@ -1,0 +1,183 @@
+package offsite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/internal/durable"
+)
+
+// recoveryFile, in the directory of this package below the data directory, is the plan
+// of a recovery.
+const recoveryFile = "recovery.json"
+
+// recoveryFormat is the version of the plan.
+const recoveryFormat = 1
+
+// recoveryStep is how far a recovery has come. Each step can be repeated.
+type recoveryStep string
+
+const (
+	// stepClaim: the epoch is being claimed. The data directory is empty.
+	stepClaim recoveryStep = "claim"
+	// stepFiles: secrets, metadata, the journal and the log's WAL are being written. The
+	// data directory is incomplete, and the step begins again with an empty one.
+	stepFiles recoveryStep = "files"
+	// stepServe: the appliance works. Databases and large objects follow.
+	stepServe recoveryStep = "serve"
+	// stepDone: everything was brought back.
+	stepDone recoveryStep = "done"
+)
+
+// recoveryPlan is the record of a recovery.
+type recoveryPlan struct {
+	Format     int          `json:"format"`
+	Repository string       `json:"repository"`
+	Step       recoveryStep `json:"step"`
+	// Nonce is that of the claim, for a store that does not refuse a second creator.
+	Nonce  string         `json:"nonce,omitempty"`
+	At     *time.Time     `json:"at,omitempty"`    // the moment that was asked for
+	First  []string       `json:"first,omitempty"` // names of the databases that come first
+	Report RecoveryReport `json:"report"`
+}
+
+// isOver reports whether nothing is left to do: not even databases in the trash, which are
+// rebuilt when they are restored.
+func (p recoveryPlan) isOver() bool {
+	return p.Step == stepDone && !slices.ContainsFunc(p.Report.Databases, func(d RecoveredDatabase) bool { return !d.Done })
+}
+
+// RecoveryReport says what a recovery brought back.
+type RecoveryReport struct {
+	Machine   string     `json:"machine"` // whose copy it is
+	StartedAt time.Time  `json:"started_at"`
+	Point     time.Time  `json:"point"` // of the checkpoint
+	Until     time.Time  `json:"until"` // of the last change in the log after it
+	ServedAt  *time.Time `json:"served_at"`
+	EndedAt   *time.Time `json:"ended_at"`
+	// Warnings are what a person should know.
+	Warnings  []string            `json:"warnings"`
+	Databases []RecoveredDatabase `json:"databases"`
+	// ObjectsDropped is how many large objects were new, so that the copy had no bytes of them yet.
+	ObjectsDropped int `json:"objects_dropped"`
+	// ObjectsDamaged is how many large objects are damaged or missing in the copy.
+	ObjectsDamaged int `json:"objects_damaged"`
+}
+
+// RecoveredDatabase is a database that a recovery brings back.
+type RecoveredDatabase struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Trash bool   `json:"trash"`
+	// Bytes are those of the files that are fetched.
+	Bytes   int64 `json:"bytes"`
+	Fetched bool  `json:"fetched"`
+	Done    bool  `json:"done"`
+	// LastCommit is the time of the last commit that it has, nil if unknown.
+	LastCommit *time.Time `json:"last_commit"`
+	Error      string     `json:"error,omitempty"`
+}
+
+// planStore keeps a plan in its file. It is safe for concurrent use.
+type planStore struct {
+	path string
+	mu   sync.Mutex
+	plan recoveryPlan
+}
+
+// openPlan returns the plan of a data directory, nil if nothing was ever recovered into it.
+func openPlan(dataDir string) (*planStore, error) {
+	s := &planStore{path: filepath.Join(dataDir, Directory, recoveryFile)}
+	text, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the plan of the recovery: %w", err)
+	}
+	if err := json.Unmarshal(text, &s.plan); err != nil {
+		return nil, fmt.Errorf("read the plan of the recovery in %s: %w", s.path, err)
+	}
+	if s.plan.Format > recoveryFormat {
+		return nil, model.Errorf(model.CodeConflict, "%s has format %d, this holdfast knows formats up to %d: use a newer holdfast", s.path, s.plan.Format, recoveryFormat)
+	}
+	return s, nil
+}
+
+// newPlan writes the plan of a new recovery.
+func newPlan(dataDir string, p recoveryPlan) (*planStore, error) {
+	dir := filepath.Join(dataDir, Directory)
+	if err := durable.EnsureDir(durable.OS{}, dir); err != nil {
+		return nil, fmt.Errorf("make directory: %w", err)
+	}
+	s := &planStore{path: filepath.Join(dir, recoveryFile), plan: p}
+	return s, s.change(func(*recoveryPlan) {})
+}
+
+// get returns a copy of the plan.
+func (s *planStore) get() recoveryPlan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.plan
+	p.Report.Databases = append([]RecoveredDatabase{}, p.Report.Databases...)
+	return p
+}
+
+// change changes the plan durably.
+func (s *planStore) change(do func(p *recoveryPlan)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(&s.plan)
+	text, err := json.MarshalIndent(s.plan, "", "  ")
+	if err == nil {
+		err = durable.WriteFile(s.path, text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the plan of the recovery: %w", err)
+	}
+	return nil
+}
+
+// database returns a database's part of the plan, false if it has none.
+func (s *planStore) database(id string) (RecoveredDatabase, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.plan.Report.Databases {
+		if d.ID == id {
+			return d, true
+		}
+	}
+	return RecoveredDatabase{}, false
+}
+
+// changeDatabase changes a database's part of the plan durably.
+func (s *planStore) changeDatabase(id string, do func(d *RecoveredDatabase)) error {
+	return s.change(func(p *recoveryPlan) {
+		for i := range p.Report.Databases {
+			if p.Report.Databases[i].ID == id {
+				do(&p.Report.Databases[i])
+			}
+		}
+	})
+}
+
+// RefuseUnfinished refuses a data directory into which a recovery has not brought
+// enough yet.
+func RefuseUnfinished(dataDir string) error {
+	s, err := openPlan(dataDir)
+	if err != nil || s == nil {
+		return err
+	}
+	if step := s.get().Step; step == stepClaim || step == stepFiles {
+		return model.Errorf(model.CodeConflict, "the data directory %s holds half of an appliance, whose recovery was cut off: begin `holdfast recover` again", dataDir)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package offsite
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
+)
+
+// preparedDirectory returns the location of a prepared directory, and the directory.
+func preparedDirectory(t testing.TB) (at Location, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	keys, err := ParsePassphrases("correct horse\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at = Location{URL: "file://" + dir, Keys: keys}
+	if _, err := Initialize(t.Context(), at, nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return at, dir
+}
+
+// open opens the repository at a location.
+func (at Location) open(t testing.TB) *connection {
+	t.Helper()
+	c, err := connect(t.Context(), at, objectstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.close() })
+	return c
+}
+
+// copyOnce writes a checkpoint with two files, as a machine of its own.
+func (c *connection) copyOnce(t testing.TB, content string) {
+	t.Helper()
+	w, err := stream.NewWriter(t.Context(), claimEpoch(t, c.repository), stream.Options{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Checkpoint(t.Context(), func(ctx context.Context) ([]stream.Entry, error) {
+		var entries []stream.Entry
+		for _, name := range []string{"a", "b"} {
+			ref, err := w.Store(ctx, bytes.NewReader([]byte(content+name)))
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: ref})
+		}
+		return entries, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	verify := func(share float64) Verified {
+		t.Helper()
+		v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: share})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if _, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1}); err == nil || !strings.Contains(err.Error(), "no point") {
+		t.Errorf("of an empty copy: %v", err)
+	}
+	at.open(t).copyOnce(t, "first ")
+	at.open(t).copyOnce(t, "second ")
+	if v := verify(1); v.Err() != nil || v.Point == nil || v.Points != 2 || v.Read != v.Files || v.Files < 4 {
+		t.Errorf("of a good copy: %+v", v)
+	}
+	if v := verify(0.01); v.Err() != nil || v.Read != 1 {
+		t.Errorf("of a sample: %+v", v)
+	}
+
+	// One file of the first epoch is damaged: it is named, and the newest point is good.
+	parts, err := filepath.Glob(filepath.Join(dir, "e/00000001/file/*/*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatal(parts, err)
+	}
+	text, err := os.ReadFile(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)-1] ^= 1
+	if err := os.WriteFile(parts[0], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := verify(1)
+	if v.Err() == nil || v.Point == nil || len(v.Damage) != 1 || !strings.Contains(v.Damage[0].Object, "00000001") {
+		t.Errorf("of a damaged file: %+v", v)
+	}
+
+	// Nothing of the log is left: nothing can be recovered.
+	for _, e := range []string{"00000001", "00000002"} {
+		if err := os.RemoveAll(filepath.Join(dir, "e", e, "point")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1}); err == nil && v.Err() == nil {
+		t.Errorf("without points: %+v, %v", v, err)
+	}
+}
+
+func TestListAndSilence(t *testing.T) {
+	t.Parallel()
+	at, _ := preparedDirectory(t)
+	if _, err := List(t.Context(), at); err == nil || !strings.Contains(err.Error(), "nothing to recover") {
+		t.Errorf("of an empty copy: %v", err)
+	}
+	c := at.open(t)
+	c.copyOnce(t, "first ")
+	found, err := List(t.Context(), at)
+	if err != nil || len(found.Machines) != 1 || len(found.Points) != 1 || found.Machines[0].Name != "test" || time.Since(found.Latest) > time.Minute {
+		t.Errorf("%+v, %v", found, err)
+	}
+
+	// A machine that goes on writing is noticed within a few seconds.
+	h, err := c.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	saw := make(chan struct{}, 100)
+	silent := make(chan error, 1)
+	go func() { silent <- c.awaitSilence(t.Context(), h, func(Progress) { saw <- struct{}{} }) }()
+	<-saw
+	c.copyOnce(t, "second ")
+	if err := <-silent; err == nil || !strings.Contains(err.Error(), "--take-over") {
+		t.Errorf("of a machine that lives: %v", err)
+	}
+}
