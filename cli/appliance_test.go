@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -181,10 +182,16 @@ func (m *machine) start(args ...string) {
 // launch runs `serve`; the channel receives its announcement.
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
-	all := append([]string{
-		"serve", "--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", m.warm, "--no-verification",
+	return m.launchCommand([]string{"serve"}, args...)
+}
+
+// launchCommand runs a command that serves.
+func (m *machine) launchCommand(command []string, args ...string) (announced <-chan string) {
+	m.t.Helper()
+	all := append(append(slices.Clone(command),
+		"--data-dir", m.dataDir, "--listen", m.listen, "--postgres-ports", m.ports, "--warm", m.warm, "--no-verification",
 		"--budgets", "create_database=1000/1m,create_backup=1000/1m,restore=1000/1m",
-	}, args...) // retries what is refused meanwhile
+	), args...) // retries what is refused meanwhile
 	cmd := exec.Command(m.program, all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = m.log
@@ -354,10 +361,17 @@ func (m *machine) must(method, path string, body, out any) {
 	}
 }
 
+// command returns a command of the program on the machine's data directory.
+func (m *machine) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(program, append(args, "--data-dir", m.dataDir)...)
+	cmd.Env = append(os.Environ(), m.env...)
+	return cmd
+}
+
 // run runs a command of the program on the machine's data directory.
 func (m *machine) run(stdin string, args ...string) (stdout, stderr string, code int) {
 	m.t.Helper()
-	cmd := exec.Command(program, append(args, "--data-dir", m.dataDir)...)
+	cmd := m.command(args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	err := cmd.Run()

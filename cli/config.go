@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -51,6 +52,9 @@ type config struct {
 
 	Budgets          []string
 	DefaultAllowlist []string
+
+	// prepare fills the data directory before it is opened; nil for nothing.
+	prepare func(*slog.Logger) error
 
 	serves bool   // validate checks the settings of serve too
 	runsAs choice // the user that serve switched to, once it has

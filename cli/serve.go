@@ -78,6 +78,11 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	if err := makeDataDir(c.DataDir); err != nil {
 		return err
 	}
+	if c.prepare != nil {
+		if err := c.prepare(log); err != nil {
+			return err
+		}
+	}
 	w, err := watch(c, sockets.metrics, log)
 	if err != nil {
 		return err

@@ -1,0 +1,403 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/internal/objectstore/objectstoretest"
+	"holdfast/internal/testenv"
+)
+
+// copied is a copy of appliances in a store, and what opens it.
+type copied struct{ url, passphrase string }
+
+func (c copied) serveFlags() []string {
+	return []string{"--offsite", c.url, "--offsite-passphrase-file", c.passphrase}
+}
+
+// prepareCopy prepares a directory for the copy of a machine.
+func (m *machine) prepareCopy(t *testing.T) copied {
+	t.Helper()
+	url, passphrase := m.store(t)
+	m.mustRun("offsite", "init", url, "--passphrase-file", passphrase, "--yes")
+	return copied{url, passphrase}
+}
+
+// killAll kills the appliance and every server with SIGKILL.
+func (m *machine) killAll() {
+	m.t.Helper()
+	pid := m.process.Process.Pid
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, server := range m.processes() {
+		_ = syscall.Kill(server, syscall.SIGKILL)
+	}
+	<-m.exited
+	m.process = nil
+	testenv.Eventually(m.t, "the end of the servers", func() bool { return len(m.processes()) == 0 })
+}
+
+// recoverFrom runs `recover` and returns once the API answers.
+func (m *machine) recoverFrom(c copied, args ...string) {
+	m.t.Helper()
+	m.awaitRecovered(m.launchRecover(c, args...))
+}
+
+func (m *machine) launchRecover(c copied, args ...string) <-chan string {
+	m.t.Helper()
+	return m.launchCommand([]string{"recover", c.url}, append([]string{"--passphrase-file", c.passphrase, "--yes", "--take-over"}, args...)...)
+}
+
+func (m *machine) awaitRecovered(announced <-chan string) {
+	m.t.Helper()
+	select {
+	case text := <-announced:
+		m.read(text)
+	case <-time.After(applianceTime):
+		m.t.Fatalf("the appliance was not recovered:\n%s", m.log.String())
+	}
+}
+
+// acknowledged is what clients were told is stored, with the time.
+type acknowledged struct {
+	mu      sync.Mutex
+	rows    []time.Time // of row n+1
+	objects []time.Time // of object n
+}
+
+// load writes rows and objects until ctx ends.
+func (l *acknowledged) load(ctx context.Context, m *machine, databaseURL, bucket string) (wait func()) {
+	var all sync.WaitGroup
+	all.Go(func() {
+		conn, err := pgx.Connect(ctx, databaseURL)
+		if err != nil {
+			return
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		for n := 1; ctx.Err() == nil; n++ {
+			if _, err := conn.Exec(ctx, "insert into t values ($1)", n); err != nil {
+				return
+			}
+			l.mu.Lock()
+			l.rows = append(l.rows, time.Now())
+			l.mu.Unlock()
+		}
+	})
+	all.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			request, err := http.NewRequestWithContext(ctx, "POST", fmt.Sprintf("%s/buckets/%s/objects?key=o%d", m.api, bucket, n), strings.NewReader(objectContent(n)))
+			if err != nil {
+				return
+			}
+			request.Header.Set("Authorization", "Bearer "+m.key)
+			request.Header.Set("Content-Type", "application/octet-stream")
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return
+			}
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				return
+			}
+			l.mu.Lock()
+			l.objects = append(l.objects, time.Now())
+			l.mu.Unlock()
+		}
+	})
+	return all.Wait
+}
+
+// objectContent returns the content of the object n: every tenth is a file of its own.
+func objectContent(n int) string {
+	if n%10 == 9 {
+		return strings.Repeat(fmt.Sprintf("large %d ", n), 20_000)
+	}
+	return fmt.Sprintf("small %d", n)
+}
+
+// before returns how many of the times are not after a moment.
+func before(times []time.Time, moment time.Time) (n int) {
+	for _, t := range times {
+		if !t.After(moment) {
+			n++
+		}
+	}
+	return n
+}
+
+// holdsUntil checks that everything that was acknowledged until a moment is there, and
+// nothing that was not. It returns how many seconds of rows and objects are missing.
+func (l *acknowledged) holdsUntil(t *testing.T, m *machine, database, bucket string, moment, end time.Time) (rowsLost, objectsLost time.Duration) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rows int
+	found := query(t, m.connectionURL(database), "select count(*) || ' ' || coalesce(max(n), 0) from t")
+	var highest int
+	if _, err := fmt.Sscan(found, &rows, &highest); err != nil {
+		t.Fatal(err)
+	}
+	if rows != highest || rows < before(l.rows, moment) || rows > len(l.rows)+1 {
+		t.Errorf("%d rows are back, up to %d; %d were acknowledged by %s, %d in all", rows, highest, before(l.rows, moment), moment, len(l.rows))
+	}
+	objects := 0
+	for n := range l.objects {
+		status, e := m.do("GET", fmt.Sprintf("/buckets/%s/objects/o%d", bucket, n), nil)
+		if status == http.StatusNotFound {
+			continue
+		}
+		var object struct {
+			URL string `json:"download_url"`
+		}
+		if status != http.StatusOK {
+			t.Fatalf("object %d: %d %+v", n, status, e.Error)
+		}
+		m.must("GET", fmt.Sprintf("/buckets/%s/objects/o%d", bucket, n), nil, &object)
+		if status, got := download(t, object.URL); status != http.StatusOK || got != objectContent(n) {
+			t.Errorf("object %d: %d, with %d bytes", n, status, len(got))
+		}
+		objects++
+	}
+	if objects < before(l.objects, moment) {
+		t.Errorf("%d objects are back; %d were acknowledged by %s, %d in all", objects, before(l.objects, moment), moment, len(l.objects))
+	}
+	lost := func(times []time.Time, n int) time.Duration {
+		if n >= len(times) {
+			return 0
+		}
+		return end.Sub(times[n])
+	}
+	return lost(l.rows, rows), lost(l.objects, objects)
+}
+
+// allowedLoss is how much of the last changes may be missing.
+const allowedLoss = 5 * time.Second
+
+// TestRecover kills a machine under load, removes it, and brings it back elsewhere from a
+// directory and from S3. The old machine, coming back, is read-only.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	t.Run("directory", func(t *testing.T) {
+		t.Parallel()
+		m := newMachine(t)
+		testRecover(t, m, m.prepareCopy(t), nil)
+	})
+	t.Run("S3", func(t *testing.T) {
+		t.Parallel()
+		server := objectstoretest.Servers(t)[0]
+		m := newMachine(t)
+		_, passphrase := m.store(t)
+		c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
+		var env []string
+		for name, value := range server.Environment("") {
+			env = append(env, name+"="+value)
+		}
+		m.env = env
+		if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		testRecover(t, m, c, env)
+	})
+}
+
+func testRecover(t *testing.T, old *machine, c copied, env []string) {
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	var bucket struct{ ID string }
+	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
+	url := old.connectionURL(shop.ID)
+	query(t, url, "create table t (n int primary key)")
+	old.backup(shop.ID)
+	var l acknowledged
+	ctx, stop := context.WithCancel(t.Context())
+	wait := l.load(ctx, old, url, bucket.ID)
+	time.Sleep(8 * time.Second) // load, of which the last seconds may be lost
+	killed := time.Now()
+	old.killAll()
+	stop()
+	wait()
+	returned := old.elsewhere()
+	if err := os.Rename(old.dataDir, returned.dataDir); err != nil {
+		t.Fatal(err)
+	}
+
+	fresh := old.elsewhere()
+	fresh.description, fresh.env, returned.env, returned.description = old.description, env, env, old.description
+	began := time.Now()
+	fresh.recoverFrom(c)
+	answered := time.Since(began)
+	fresh.awaitAvailable(shop.ID)
+	available := time.Since(began)
+	rows, objects := l.holdsUntil(t, fresh, shop.ID, bucket.ID, killed.Add(-allowedLoss), killed)
+	t.Logf("%d rows, %d objects; the API answers after %s, the database after %s; lost: %s of rows, %s of objects", len(l.rows), len(l.objects),
+		answered.Round(time.Millisecond), available.Round(time.Millisecond), rows.Round(time.Millisecond), objects.Round(time.Millisecond))
+	query(t, fresh.connectionURL(shop.ID), "create table since as select 7 n")
+	fresh.backup(fresh.createDatabase("later").ID)
+
+	returned.start(c.serveFlags()...)
+	testenv.Eventually(t, "the old machine to be read-only", func() bool {
+		status, e := returned.do("POST", "/buckets", map[string]any{"project": returned.project(), "name": "late"})
+		return status != http.StatusOK && e.Error != nil && e.Error.Code == "read_only"
+	})
+	returned.stop()
+
+	// The recovered machine copies on, and can itself be lost.
+	fresh.awaitCopied()
+	had := query(t, fresh.connectionURL(shop.ID), "select count(*) from t")
+	fresh.killAll()
+	third := old.elsewhere()
+	third.description, third.env = old.description, env
+	third.recoverFrom(c)
+	third.awaitAvailable(shop.ID)
+	if got := query(t, third.connectionURL(shop.ID), "select count(*) from t"); got != had {
+		t.Errorf("%s rows are back from the copy of the recovered machine, not %s", got, had)
+	}
+	if got := query(t, third.connectionURL(shop.ID), "select n from since"); got != "7" {
+		t.Errorf("what changed since the first recovery: %s", got)
+	}
+	third.awaitAvailable(third.named("later").ID)
+	l.holdsUntil(t, third, shop.ID, bucket.ID, killed.Add(-allowedLoss), killed)
+}
+
+// named returns a database by its name.
+func (m *machine) named(name string) (found database) {
+	m.t.Helper()
+	var all []struct{ ID, Name string }
+	m.must("GET", "/databases", nil, &all)
+	for _, d := range all {
+		if d.Name == name {
+			found.ID = d.ID
+		}
+	}
+	return found
+}
+
+// awaitCopied waits until the copy has everything that happened before the call.
+func (m *machine) awaitCopied() {
+	m.t.Helper()
+	began := time.Now()
+	testenv.Eventually(m.t, "the copy to have everything", func() bool {
+		var copied struct {
+			Status string
+			Point  *time.Time
+		}
+		m.must("GET", "/account/offsite", nil, &copied)
+		return copied.Status == "copying" && copied.Point.After(began)
+	})
+}
+
+// TestRecoverMoment brings back the middle of a load: databases and objects of the same second.
+func TestRecoverMoment(t *testing.T) {
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	var bucket struct{ ID string }
+	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
+	url := old.connectionURL(shop.ID)
+	query(t, url, "create table t (n int primary key)")
+	old.backup(shop.ID)
+	old.awaitCopied()
+	var l acknowledged
+	ctx, stop := context.WithCancel(t.Context())
+	wait := l.load(ctx, old, url, bucket.ID)
+	time.Sleep(4 * time.Second) // load before the moment
+	moment := time.Now()
+	time.Sleep(4 * time.Second) // and after it
+	stop()
+	wait()
+	old.stop()
+
+	fresh := old.elsewhere()
+	fresh.description = old.description
+	fresh.recoverFrom(c, "--at", moment.UTC().Format(time.RFC3339Nano))
+	fresh.awaitAvailable(shop.ID)
+	l.holdsUntil(t, fresh, shop.ID, bucket.ID, moment.Add(-time.Second), moment)
+	rows, err := strconv.Atoi(query(t, fresh.connectionURL(shop.ID), "select count(*) from t"))
+	if err != nil || rows > before(l.rows, moment)+1 {
+		t.Errorf("%d rows are back, and %d were acknowledged by then, %v", rows, before(l.rows, moment), err)
+	}
+	last := len(l.objects) - 1
+	if status, _ := fresh.do("GET", fmt.Sprintf("/buckets/%s/objects/o%d", bucket.ID, last), nil); status != http.StatusNotFound {
+		t.Errorf("object %d, of %s after the moment, is there: %d", last, l.objects[last].Sub(moment), status)
+	}
+}
+
+// TestRecoverInterrupted kills a recovery at random moments, and begins it again each time.
+func TestRecoverInterrupted(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	url := old.connectionURL(shop.ID)
+	fill(t, url)
+	want := query(t, url, checksum)
+	old.backup(shop.ID)
+	query(t, url, "create table later as select 7 n")
+	old.stop()
+
+	fresh := old.elsewhere()
+	fresh.description = old.description
+	for range 12 {
+		announced := fresh.launchRecover(c)
+		select {
+		case <-announced:
+		case <-time.After(time.Duration(rand.IntN(1500)) * time.Millisecond):
+		}
+		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond) // a moment that no test chose
+		fresh.killAll()
+	}
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), checksum); got != want {
+		t.Errorf("%s is back, not %s", got, want)
+	}
+	if got := query(t, fresh.connectionURL(shop.ID), "select n from later"); got != "7" {
+		t.Errorf("what followed the backup: %s", got)
+	}
+}
+
+// TestRecoverRefuses checks what recover refuses, and that it changes nothing then.
+func TestRecoverRefuses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	c := m.prepareCopy(t)
+	m.start()
+	m.stop()
+	empty := newMachine(t)
+	for _, step := range []struct {
+		on   *machine
+		args string
+		code int
+		says string
+	}{
+		{empty, "--passphrase-file " + c.passphrase + " --at yesterday", 2, "is not a time such as"},
+		{empty, "--passphrase-file " + c.passphrase + " --at 2999-01-01T00:00:00Z", 2, "in the future"},
+		{empty, "", 2, "--passphrase-file names a file"},
+		{empty, "--passphrase-file " + c.passphrase + " --list", 6, "no appliance has copied anything"},
+		{empty, "--passphrase-file " + c.passphrase + " --yes", 6, "no appliance has copied anything"},
+		{m, "--passphrase-file " + c.passphrase + " --yes", 6, "is not empty"},
+	} {
+		args := append([]string{"recover", c.url, "--listen", "127.0.0.1:0"}, strings.Fields(step.args)...)
+		out, stderr, code := step.on.run("", args...)
+		if code != step.code || !strings.Contains(out+stderr, step.says) {
+			t.Errorf("recover %s: exit code %d, %s%s", step.args, code, out, stderr)
+		}
+	}
+	if entries, err := os.ReadDir(empty.dataDir); err == nil && len(entries) > 0 {
+		t.Errorf("the data directory has %v", entries)
+	}
+}
