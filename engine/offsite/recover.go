@@ -40,7 +40,6 @@ type RecoverOptions struct {
 type Recoverable struct {
 	Machine string
 	Latest  time.Time // when that machine wrote last
-	Point   time.Time // of the checkpoint that is used
 }
 
 // Stage is what a recovery is doing.
@@ -151,8 +150,7 @@ func (r *firstPhase) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := r.find(ctx, h)
-	if err != nil {
+	if _, err := r.find(ctx, h); err != nil {
 		return err
 	}
 	activity, err := h.Activity(ctx)
@@ -160,7 +158,7 @@ func (r *firstPhase) begin(ctx context.Context) error {
 		return err
 	}
 	if r.o.Confirm != nil {
-		if err := r.o.Confirm(Recoverable{h.Tip().Machine, activity.Time, found.Time}); err != nil {
+		if err := r.o.Confirm(Recoverable{h.Tip().Machine, activity.Time}); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,6 @@ type RecoveryReport struct {
 	StartedAt time.Time  `json:"started_at"`
 	Point     time.Time  `json:"point"` // of the checkpoint
 	Until     time.Time  `json:"until"` // of the last change in the log after it
-	ServedAt  *time.Time `json:"served_at"`
 	EndedAt   *time.Time `json:"ended_at"`
 	// Warnings are what a person should know.
 	Warnings  []string            `json:"warnings"`
