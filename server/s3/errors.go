@@ -87,9 +87,11 @@ func codeOf(err error, resource model.ResourceType) string {
 		return "EntityTooSmall"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "IncompleteBody"
+	case errors.Is(err, objects.ErrAway): // clients try again
+		return "SlowDown"
 	}
 	switch model.CodeOf(err) {
-	case model.CodeUnauthorized, model.CodeInsufficientScope, model.CodeDangerousNotAllowed, model.CodeForbidden:
+	case model.CodeUnauthorized, model.CodeInsufficientScope, model.CodeDangerousNotAllowed, model.CodeForbidden, model.CodeReadOnly:
 		return "AccessDenied"
 	case model.CodeNotFound:
 		return missing(resource)
