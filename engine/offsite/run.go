@@ -170,7 +170,8 @@ func machineName() string {
 // write copies with a writer until ctx ends, the writer is fenced or something fails.
 func (s *Service) write(ctx context.Context, c *connection, w *stream.Writer, known *known, lock stream.Options) error {
 	err := s.startParts(w, known)
-	if err == nil {
+	started := err == nil
+	if started {
 		s.began(w)
 		err = s.attend(ctx, c, w, lock)
 	}
@@ -179,12 +180,15 @@ func (s *Service) write(ctx context.Context, c *connection, w *stream.Writer, kn
 	} else {
 		err = errors.Join(err, end)
 	}
-	for _, p := range s.parts {
-		p.stop()
+	if started {
+		for _, p := range s.parts {
+			p.stop()
+		}
 	}
 	return err
 }
 
+// startParts starts all parts, or none if one fails.
 func (s *Service) startParts(w *stream.Writer, known *known) error {
 	for i, p := range s.parts {
 		if err := p.start(w, known); err != nil {
