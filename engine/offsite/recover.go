@@ -221,6 +221,10 @@ func (r *firstPhase) claim(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("claim the copy for this machine: %w", err)
 	}
+	state.Claimed = state.token()
+	if err := state.Write(r.o.DataDir); err != nil {
+		return err
+	}
 	if r.checkpoint, err = r.find(ctx, r.history); err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (s *Service) claim(ctx context.Context, c *connection, caps objectstore.Cap
 	if err != nil {
 		return nil, fmt.Errorf("claim the copy for this machine: %w", err)
 	}
-	return h, nil
+	return h, s.setState(func(state *State) { state.Claimed = claim.Token })
 }
 
 // machineName is what people call this machine.

@@ -27,6 +27,8 @@ type State struct {
 	Repository string `json:"repository"`
 	// Tokens are those of the claims that this machine made or tried, newest last.
 	Tokens []string `json:"tokens"`
+	// Claimed is that of the newest claim that succeeded: the newest of Tokens, or the one before it.
+	Claimed string `json:"claimed,omitempty"`
 	// Covered is the moment that the copy reached at the newest checkpoint.
 	Covered time.Time `json:"covered,omitzero"`
 	// Verified is the result of the newest verification, nil before the first.
@@ -49,7 +51,7 @@ type Fenced struct {
 const stateFormat = 1
 
 // maxTokens is how many tokens are kept. Only that of the newest claim matters, and a
-// machine that is killed between storing a token and claiming leaves one that was not used.
+// machine that is killed before it notes that a claim succeeded uses its token once more.
 const maxTokens = 64
 
 // ReadState returns the state of a data directory: an empty one where there is none.
@@ -88,8 +90,13 @@ func (s State) Write(dir string) error {
 	return nil
 }
 
-// withToken returns the state with a new token, which must be stored before it is used.
+// withToken returns the state with a token for the next claim, which must be stored before it is
+// used. One whose claim has not succeeded is used again: however many claims fail, the token of the
+// last that succeeded is kept.
 func (s State) withToken() State {
+	if len(s.Tokens) > 0 && s.token() != s.Claimed {
+		return s
+	}
 	s.Tokens = append(slices.Clone(s.Tokens), rand.Text())
 	s.Tokens = s.Tokens[max(0, len(s.Tokens)-maxTokens):]
 	return s
