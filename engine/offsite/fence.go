@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -23,18 +24,23 @@ func (f Fenced) message() string {
 		"and this one, run `holdfast offsite take-over` here and start this one again", f.Machine, f.At.UTC().Format(time.DateTime+" UTC"))
 }
 
-// taken returns the error for a claim that another machine has made: a fencedError
-// if this machine wrote to the repository before.
+// taken returns the error for a claim or an object that another machine has made: a fencedError
+// if that machine has claimed the copy and this one wrote to the repository before.
+//
+// While nobody else has claimed it, the run has failed like any other, and the next one claims an
+// epoch with keys of its own: of two machines with a copied disk, that claim fences the other.
 func (s *Service) taken(ctx context.Context, c *connection, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
-	by := stream.Claim{Machine: "another machine", Time: s.core.Clock()}
-	if h, err := c.repository.History(ctx); err == nil {
-		by = h.Tip()
-	} else if !errors.Is(cause, stream.ErrFenced) {
+	h, err := c.repository.History(ctx)
+	if err != nil {
 		return errors.Join(cause, err)
 	}
-	if s.currentState().Repository != c.marker.Repository {
+	by, state := h.Tip(), s.currentState()
+	if slices.Contains(state.Tokens, by.Token) {
+		return fmt.Errorf("the store has objects that this machine did not write, but no other machine's claim: %w", cause)
+	}
+	if state.Repository != c.marker.Repository {
 		return fmt.Errorf("%s is the copy of another machine, %q: give this one a prefix of its own with `holdfast offsite init`, "+
 			"or bring that machine's data here with `holdfast recover`: %w", s.config.URL, by.Machine, cause)
 	}

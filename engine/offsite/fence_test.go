@@ -1,0 +1,44 @@
+package offsite
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/engine/offsite/stream"
+)
+
+// TestTaken: only the claim of another machine fences this one.
+func TestTaken(t *testing.T) {
+	t.Parallel()
+	at, _ := preparedDirectory(t)
+	c := at.open(t)
+	cause := fmt.Errorf("%w: the key has another object", stream.ErrFenced)
+	s := &Service{state: State{Repository: c.marker.Repository, Tokens: []string{"own"}, Claimed: "own"}}
+	taken := func() (is bool) {
+		t.Helper()
+		err := s.taken(t.Context(), c, cause)
+		if !errors.Is(err, stream.ErrFenced) {
+			t.Errorf("the cause is not in %v", err)
+		}
+		return errors.As(err, new(*fencedError))
+	}
+	claim := func(token string) {
+		t.Helper()
+		if _, err := c.repository.Claim(t.Context(), time.Now(), stream.ClaimOptions{Machine: "test", Token: token, TakeOver: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if taken() {
+		t.Error("fenced though there is no claim that can be read")
+	}
+	claim("own")
+	if taken() {
+		t.Error("fenced though the newest claim is its own")
+	}
+	claim("other")
+	if !taken() {
+		t.Error("not fenced by another machine's claim")
+	}
+}
