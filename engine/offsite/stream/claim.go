@@ -163,8 +163,11 @@ func (r *Repository) claimAfter(ctx context.Context, o ClaimOptions, c Claim) (*
 		if !errors.Is(err, errForeign) {
 			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, err)
 		}
-		if _, err := r.readClaim(ctx, c.Epoch); !Damaged(err) {
-			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, errors.Join(ErrTaken, err))
+		if _, err = r.readClaim(ctx, c.Epoch); err == nil {
+			err = ErrTaken
+		}
+		if !isJunk(err) {
+			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, err)
 		}
 	}
 	return nil, fmt.Errorf("claim an epoch: no number follows %d", c.Parent.Number)
@@ -217,7 +220,7 @@ func (r *Repository) unclaimed(ctx context.Context, prefix string, own Epoch, pr
 		if err == nil {
 			return fmt.Errorf("%w: %s has priority", ErrTaken, info.Key)
 		}
-		if !Damaged(err) {
+		if !isJunk(err) {
 			return err
 		}
 	}

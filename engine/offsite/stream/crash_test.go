@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
 )
 
 // TestEveryCallFails: whatever call of the store fails or loses its answer, the
@@ -323,6 +324,41 @@ func TestJunkClaims(t *testing.T) {
 		h := claim(t, r, "one", false)
 		if got := h.Tip().Epoch; got != (Epoch{Number: 3}) {
 			t.Errorf("the next epoch is %s", got)
+		}
+	})
+}
+
+// TestClaimOfALaterKey: a machine that lacks the newest master key neither takes the copy from the
+// one that has it, nor goes on below its claim, nor takes itself for fenced.
+func TestClaimOfALaterKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := directory(t)
+		old, later := sealed.NewKey(1), sealed.NewKey(2)
+		stale, err := sealed.NewRing(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, err := sealed.NewRing(old, later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := repository(t, store, stale)
+		w := open(t, claim(t, r, "stale", false), Options{}, &script{owner: "a"})
+		claim(t, repository(t, store, both), "healthy", true)
+		_, err = w.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) { return nil, nil })
+		if !errors.Is(err, sealed.ErrNoKey) || !errors.Is(w.Err(), sealed.ErrNoKey) || errors.Is(w.Err(), ErrFenced) {
+			t.Errorf("the writer: %v, then %v", err, w.Err())
+		}
+		kill(w)
+		for _, nonce := range []string{"", "0000000000000000"} {
+			_, err := r.Claim(t.Context(), time.Now(), ClaimOptions{Machine: "stale", Token: "stale", Known: []string{"stale"}, Nonce: nonce})
+			if !errors.Is(err, sealed.ErrNoKey) || errors.Is(err, ErrTaken) {
+				t.Errorf("a claim with the nonce %q: %v", nonce, err)
+			}
+		}
+		h, err := repository(t, store, both).History(t.Context())
+		if err != nil || h.Tip().Machine != "healthy" {
+			t.Errorf("the newest claim: %v", err)
 		}
 	})
 }

@@ -45,6 +45,18 @@ func Damaged(err error) bool {
 	return false
 }
 
+// isJunk reports whether an error means that an object below "epoch/" or "bid/" is no claim. One
+// that this process cannot open may be one: of a machine that has a later master key, or
+// a later version of holdfast.
+func isJunk(err error) bool {
+	for _, kind := range []error{ErrVersion, sealed.ErrNoKey, sealed.ErrVersion} {
+		if errors.Is(err, kind) {
+			return false
+		}
+	}
+	return Damaged(err)
+}
+
 // contentError is an error of a Content, which another attempt does not change.
 type contentError struct{ err error }
 

@@ -22,7 +22,7 @@ func (w *Writer) watch() {
 	}
 }
 
-// check ends the Writer when a valid claim supersedes its own.
+// check ends the Writer when a valid claim supersedes its own, or one that it cannot open.
 func (w *Writer) check(ctx context.Context) error {
 	w.checking.Lock()
 	defer w.checking.Unlock()
@@ -42,10 +42,14 @@ func (w *Writer) check(ctx context.Context) error {
 			w.fence(fmt.Errorf("%q claimed epoch %s at %s", c.Machine, e, c.Time.UTC().Format(time.RFC3339)))
 			return w.Err()
 		}
-		if !Damaged(err) {
-			return err
+		if isJunk(err) {
+			w.junk[info.Key] = true
+			continue
 		}
-		w.junk[info.Key] = true
+		if Damaged(err) { // the next Writer may have the key
+			w.cancel(err)
+		}
+		return err
 	}
 	return nil
 }

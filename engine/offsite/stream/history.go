@@ -39,7 +39,8 @@ type span struct {
 func (s *span) from() uint64 { return s.claim.Cut.Log + 1 }
 
 // History reads the newest claim. It returns ErrNoPoint when nobody has claimed an
-// epoch yet. Objects below "epoch/" that are not claims are passed over.
+// epoch yet. Objects below "epoch/" that are not claims are passed over; one that may be a claim,
+// but of a later master key or version, is an error.
 func (r *Repository) History(ctx context.Context) (*History, error) {
 	all, err := r.epochs(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func (r *Repository) History(ctx context.Context) (*History, error) {
 			h.Ignored = ignored
 			return h, nil
 		}
-		if !Damaged(err) {
+		if !isJunk(err) {
 			return nil, err
 		}
 		ignored = append(ignored, Problem{e.key(), err})

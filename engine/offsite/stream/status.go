@@ -17,7 +17,7 @@ type Status struct {
 	Counts Counts
 	// Problem is the last failure; its Since is zero when the last act succeeded.
 	Problem Failure
-	// Ended is ErrFenced or ErrClosed once the Writer has ended.
+	// Ended is why the Writer has ended, as Err returns it.
 	Ended error
 }
 

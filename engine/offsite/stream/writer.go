@@ -196,8 +196,8 @@ func signal(c chan struct{}) {
 // Done is closed when the Writer has ended. Err says why.
 func (w *Writer) Done() <-chan struct{} { return w.ctx.Done() }
 
-// Err returns ErrFenced or ErrClosed once the Writer has ended for that reason, and
-// nil before.
+// Err returns why the Writer has ended, and nil before: ErrFenced, ErrClosed, or that it cannot
+// open a later claim.
 func (w *Writer) Err() error { return context.Cause(w.ctx) }
 
 // fence ends the Writer for good.
