@@ -60,10 +60,16 @@ func (s *Service) reader(ctx context.Context) (*connection, error) {
 		return s.readFrom, nil
 	}
 	c, err := connect(ctx, s.location, objectstore.Options{})
-	if err == nil {
-		s.readFrom = c
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	if s.recovery != nil && s.recovery.isPending() {
+		if err := s.recovery.store.refuseOther(c, s.location.URL); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	s.readFrom = c
+	return c, nil
 }
 
 // closeReader closes that connection.

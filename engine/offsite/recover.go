@@ -66,7 +66,7 @@ type Progress struct {
 // Recover makes an empty data directory that of the appliance in a copy: secrets, metadata, the journal
 // with small objects, and the WAL that the log has. Databases and large objects follow while
 // the appliance serves. It can be repeated after every error and after a crash. Once it has
-// returned without one, it returns the report at once when it is called again.
+// returned without one, it returns the report at once when it is called again for the same copy.
 func Recover(ctx context.Context, o RecoverOptions) (report RecoveryReport, err error) {
 	lock, err := durable.LockDir(o.DataDir)
 	if errors.Is(err, durable.ErrLocked) {
@@ -81,7 +81,7 @@ func Recover(ctx context.Context, o RecoverOptions) (report RecoveryReport, err 
 		return report, err
 	}
 	if s != nil && s.get().Step == stepServe {
-		return s.get().Report, nil
+		return s.get().Report, refuseOtherCopy(ctx, o.Location, s)
 	}
 	if err := refuseUsed(o.DataDir, s); err != nil {
 		return report, err
@@ -97,6 +97,19 @@ func Recover(ctx context.Context, o RecoverOptions) (report RecoveryReport, err 
 		}
 	}
 	return r.store.get().Report, nil
+}
+
+// refuseOtherCopy refuses a location that is not that of the recovery. A store that is away is not
+// refused: what follows waits for it, and looks again.
+func refuseOtherCopy(ctx context.Context, at Location, s *planStore) error {
+	c, err := connect(ctx, at, objectstore.Options{})
+	if err != nil {
+		if isAboutStore(err) {
+			return nil
+		}
+		return err
+	}
+	return errors.Join(s.refuseOther(c, at.URL), c.close())
 }
 
 // refuseUsed refuses a data directory that is in use, or holds another recovery.

@@ -130,6 +130,15 @@ func (s *planStore) get() recoveryPlan {
 	return p
 }
 
+// refuseOther refuses a store that is not the one that the recovery is from.
+func (s *planStore) refuseOther(c *connection, url string) error {
+	want, got := s.get().Repository, c.marker.Repository
+	if got == want {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "the recovery of this appliance is from the copy %s, and %s has the copy %s: name the store of the recovery until it is complete", want, url, got)
+}
+
 // change changes the plan durably.
 func (s *planStore) change(do func(p *recoveryPlan)) error {
 	s.mu.Lock()
