@@ -26,7 +26,7 @@ type Content interface {
 func (w *Writer) Store(ctx context.Context, content Content) (Reference, error) {
 	ctx, cancel := w.both(ctx)
 	defer cancel()
-	ref, err := w.newReference(content)
+	ref, err := w.newReference(ctx, content)
 	if err != nil {
 		return Reference{}, err
 	}
@@ -40,13 +40,13 @@ func (w *Writer) Store(ctx context.Context, content Content) (Reference, error) 
 	return ref, nil
 }
 
-func (w *Writer) newReference(content Content) (Reference, error) {
+func (w *Writer) newReference(ctx context.Context, content Content) (Reference, error) {
 	ref := Reference{Epoch: w.claim.Epoch, Size: content.Size()}
 	if ref.Size > maxFile {
 		return ref, fmt.Errorf("store a file: %d bytes are too many", ref.Size)
 	}
 	var err error
-	if ref.Hash, err = hashOfBody(section{content, 0, ref.Size}); err != nil {
+	if ref.Hash, err = hashOfBody(ctx, section{content, 0, ref.Size}); err != nil {
 		return ref, fmt.Errorf("store a file: %w", err)
 	}
 	w.mu.Lock()
@@ -130,7 +130,7 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 
 // storeBytes stores a file that is in memory.
 func (w *Writer) storeBytes(ctx context.Context, b []byte) (Reference, error) {
-	ref, err := w.newReference(bytes.NewReader(b))
+	ref, err := w.newReference(ctx, bytes.NewReader(b))
 	if err == nil {
 		err = w.put(ctx, ref.partKey(0), small(b))
 	}

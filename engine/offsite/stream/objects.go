@@ -96,7 +96,7 @@ func (r *Repository) holds(ctx context.Context, key string, plain sealed.Body) (
 	if err == nil && o.Length == sealed.Size(plain.Size()) {
 		var want, got Hash
 		if got, err = hashOf(from); err == nil {
-			want, err = hashOfBody(plain)
+			want, err = hashOfBody(ctx, plain)
 			return err == nil && want == got, err
 		}
 	}
@@ -115,13 +115,28 @@ func hashOf(from io.Reader) (h Hash, err error) {
 	return h, nil
 }
 
-func hashOfBody(body sealed.Body) (Hash, error) {
+// hashOfBody reads a body, until ctx ends.
+func hashOfBody(ctx context.Context, body sealed.Body) (Hash, error) {
 	from, err := body.Open()
 	if err != nil {
 		return Hash{}, err
 	}
-	h, err := hashOf(from)
+	h, err := hashOf(untilEnd{ctx, from})
 	return h, errors.Join(err, from.Close())
+}
+
+// untilEnd is a reader that fails once its context has ended.
+type untilEnd struct {
+	ctx  context.Context //nolint:containedctx // of the one call that reads
+	from io.Reader
+}
+
+// Read implements io.Reader.
+func (r untilEnd) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.from.Read(p)
 }
 
 // small is the plaintext of an object in memory.

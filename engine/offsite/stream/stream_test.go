@@ -337,6 +337,31 @@ func TestContentThatChanges(t *testing.T) {
 	}
 }
 
+// TestStoreEndsWhileItReads: the content of a file is not read to its end once nobody waits.
+func TestStoreEndsWhileItReads(t *testing.T) {
+	w := open(t, claim(t, repository(t, directory(t), ring(t)), "one", false), Options{})
+	defer kill(w)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &endless{cancel: cancel}
+	if _, err := w.Store(ctx, c); !errors.Is(err, context.Canceled) || c.reads != 1 {
+		t.Errorf("%v after %d reads", err, c.reads)
+	}
+}
+
+// endless is a large file. Whoever waits for it gives up at the first read.
+type endless struct {
+	cancel context.CancelFunc
+	reads  int
+}
+
+func (e *endless) Size() int64 { return 1 << 30 }
+
+func (e *endless) ReadAt(p []byte, _ int64) (int, error) {
+	e.cancel()
+	e.reads++
+	return len(p), nil
+}
+
 // changing can be read from the beginning so many times.
 type changing struct {
 	good  int
