@@ -330,8 +330,12 @@ func (c *config) validateS3() error {
 	if err != nil {
 		return fmt.Errorf("public-url: %w", err)
 	}
-	if net.ParseIP(own.Hostname()) != nil || own.Hostname() == "localhost" || strings.EqualFold(own.Hostname(), main.Hostname()) {
+	host, console := strings.ToLower(own.Hostname()), strings.ToLower(main.Hostname())
+	switch {
+	case net.ParseIP(host) != nil || host == "localhost" || host == console:
 		return errors.New("s3-url: without --s3-listen, the S3 endpoint needs a host name that is not that of --public-url")
+	case strings.HasSuffix(console, "."+host):
+		return fmt.Errorf("s3-url: names below %s are buckets, and --public-url is one: use another host name, or --s3-listen", host)
 	}
 	return nil
 }

@@ -138,6 +138,21 @@ func (s *Service) removeParts(parts []model.MultipartPart) error {
 	return errors.Join(errs...)
 }
 
+// endMultipart removes a completed upload with its parts, also those that arrived while it was being completed.
+func (s *Service) endMultipart(tx *meta.Tx, id string) error {
+	parts, err := tx.MultipartPartsOf(id)
+	if err == nil && len(parts) > 0 {
+		tx.OnCommit(func() {
+			s.core.Background(func(context.Context) {
+				if err := s.removeParts(parts); err != nil {
+					s.core.Log.Warn("remove the parts of a completed upload", "upload", id, "error", err)
+				}
+			})
+		})
+	}
+	return errors.Join(err, tx.DropMultipart(id))
+}
+
 // sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.
 func (s *Service) sweepMultiparts(ctx context.Context) error {
 	now := s.core.Clock()

@@ -45,7 +45,7 @@ var ErrPartSize = errors.New("part too small")
 func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Completion) (model.Object, error) {
 	m, release, err := s.claimMultipart(call, in.Bucket, in.Key, in.Multipart, "a request that ends it")
 	if err != nil {
-		if o, lookupErr := s.object(in.Bucket, in.Key); lookupErr == nil && o.Attributes != nil && o.Attributes.Upload == in.Multipart {
+		if o, lookupErr := s.object(in.Bucket, in.Key); lookupErr == nil && in.Multipart != "" && o.Attributes != nil && o.Attributes.Upload == in.Multipart {
 			return o, nil
 		}
 		return model.Object{}, err

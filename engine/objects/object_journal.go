@@ -103,7 +103,7 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 	if note.Upload != "" {
 		err := noteComplete(tx, note.Upload, note.Object)
 		if errors.Is(err, meta.ErrNotFound) {
-			err = tx.DropMultipart(note.Upload)
+			err = s.endMultipart(tx, note.Upload)
 		}
 		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			tx.OnCommit(func() {

@@ -108,6 +108,19 @@ func TestAttacks(t *testing.T) {
 		"If-Match":                   {full, "PUT", "/vault/secret", "forged", nil, []string{"If-Match", `"x"`}, 412, "PreconditionFailed"},
 		"If-Match of nothing":        {full, "PUT", "/vault/nothing", "forged", nil, []string{"If-Match", `"x"`}, 404, "NoSuchKey"},
 		"a deletion with If-Match":   {full, "DELETE", "/vault/secret", "", nil, []string{"If-Match", `"x"`}, 412, "PreconditionFailed"},
+		"If-Match of no tag":         {full, "PUT", "/vault/secret", "forged", nil, []string{"If-Match", `""`}, 412, "PreconditionFailed"},
+		"a deletion of no tag":       {full, "DELETE", "/vault/secret", "", nil, []string{"If-Match", `""`}, 412, "PreconditionFailed"},
+		"a header signed twice": {full, "GET", "/vault/secret", "", func(r *http.Request) {
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "SignedHeaders=host;", "SignedHeaders=host;host;", 1))
+		}, nil, 400, "AuthorizationHeaderMalformed"},
+		"a part of unknown length": {
+			full, "PUT", "/vault/secret?partNumber=1&uploadId=upl_x", "forged", func(r *http.Request) { r.ContentLength = -1 },
+			[]string{"X-Amz-Decoded-Content-Length", "1"},
+			411, "MissingContentLength",
+		},
+		"a semicolon in the query":   {full, "DELETE", "/vault/secret?versionId=x%3By", "", func(r *http.Request) { r.URL.RawQuery = "versionId=x;y" }, nil, 501, "NotImplemented"},
+		"more elements than parts":   {full, "POST", "/vault?delete", "<Delete>" + strings.Repeat("<Object/>", 200_000) + "</Delete>", nil, nil, 400, "MalformedXML"},
+		"an upload without an id":    {full, "POST", "/vault/secret?uploadId=", "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag></Part></CompleteMultipartUpload>", nil, nil, 404, "NoSuchUpload"},
 		"a range beyond the end":     {full, "GET", "/vault/secret", "", nil, []string{"Range", "bytes=1000-"}, 416, "InvalidRange"},
 		"a bucket that is not empty": {full, "DELETE", "/vault", "", nil, nil, 409, "BucketNotEmpty"},
 		"a bucket's bad name":        {full, "PUT", "/Vault", "", nil, nil, 400, "InvalidBucketName"},

@@ -36,7 +36,7 @@ type deleteCondition struct{ etag, modified, size string }
 
 func (c deleteCondition) allow(o model.Object) error {
 	tag := strings.Trim(c.etag, `"`)
-	if tag != "" && tag != "*" && tag != o.EntityTag() || c.size != "" && c.size != strconv.FormatInt(o.SizeBytes, 10) {
+	if c.etag != "" && tag != "*" && tag != o.EntityTag() || c.size != "" && c.size != strconv.FormatInt(o.SizeBytes, 10) {
 		return failedCondition()
 	}
 	if c.modified == "" {

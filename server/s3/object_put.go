@@ -82,6 +82,8 @@ func (q *request) writeConditions() (absent bool, match string, err error) {
 	header := q.Request.Header
 	match = strings.Trim(strings.TrimPrefix(header.Get("If-Match"), "W/"), `"`)
 	switch none := header.Get("If-None-Match"); {
+	case len(header["If-Match"]) > 0 && match == "": // no object has an empty tag
+		return false, "", failedCondition()
 	case none != "" && none != "*":
 		return false, "", fail("NotImplemented", "A header you provided implies functionality that is not implemented: If-None-Match other than * on a write")
 	case none != "" && match != "" || match == "*":

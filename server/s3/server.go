@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -22,6 +23,10 @@ import (
 
 // maxXML is the maximum size of an XML body in bytes: the names of 1000 long keys fit.
 const maxXML = 4 << 20
+
+// maxXMLTags is the maximum number of tags in an XML body: 10,000 parts with each of their fields fit. An element takes
+// far more memory decoded than its tag takes in the body.
+const maxXMLTags = 170_000
 
 // Options are the options of a Server.
 type Options struct {
@@ -115,9 +120,9 @@ func (s *Server) target(r *http.Request) (bucket, key string) {
 	return bucket, key
 }
 
-// parseQuery decodes a query, in which + stands for itself. Package sigv4 refuses malformed ones.
+// parseQuery decodes a query as its signature covers it. Package sigv4 refuses malformed ones.
 func parseQuery(raw string) url.Values {
-	values, _ := url.ParseQuery(strings.ReplaceAll(raw, "+", "%2B"))
+	values, _ := sigv4.Query(raw)
 	return values
 }
 
@@ -192,6 +197,9 @@ func (q *request) payload(withMD5 bool, of sigv4.Of) (*payload, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
+	if b.Length < 0 { // the plan's limit is checked against it
+		return nil, fail("MissingContentLength", "You must provide the Content-Length HTTP header.")
+	}
 	return &payload{b}, nil
 }
 
@@ -219,6 +227,9 @@ func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
 	}
 	if len(text) == 0 {
 		return false, nil
+	}
+	if bytes.Count(text, []byte("<")) > maxXMLTags {
+		return false, malformedXML()
 	}
 	if err := xml.Unmarshal(text, document); err != nil {
 		return false, malformedXML()

@@ -168,8 +168,11 @@ func (q *Request) parseParts(credential, signed, signature string) error {
 	}
 	q.signature = signature
 	q.signed = strings.Split(signed, ";")
-	if !slices.IsSorted(q.signed) || slices.Contains(q.signed, "") || signed != strings.ToLower(signed) {
-		return q.badCredential("the SignedHeaders must be sorted, in lower case, and separated by semicolons.")
+	// A name counts once: the canonical request, which is built before the signature is known to be good, would otherwise
+	// repeat a header's value without bound.
+	once := len(slices.Compact(slices.Clone(q.signed))) == len(q.signed)
+	if !once || !slices.IsSorted(q.signed) || slices.Contains(q.signed, "") || signed != strings.ToLower(signed) {
+		return q.badCredential("the SignedHeaders must be sorted, in lower case, each once, and separated by semicolons.")
 	}
 	return nil
 }
@@ -236,7 +239,17 @@ func (q *Request) parsePresigned() error {
 // parameter is a decoded parameter of a query.
 type parameter struct{ name, value string }
 
-// parseQuery decodes a query. Unlike in HTML forms, + stands for itself.
+// Query decodes a query as the signature covers it. Unlike in HTML forms, + stands for itself, and only & separates.
+func Query(raw string) (url.Values, error) {
+	query, err := parseQuery(raw)
+	values := url.Values{}
+	for _, p := range query {
+		values.Add(p.name, p.value)
+	}
+	return values, err
+}
+
+// parseQuery decodes a query into its parameters in order.
 func parseQuery(raw string) ([]parameter, error) {
 	var query []parameter
 	for pair := range strings.SplitSeq(raw, "&") {
