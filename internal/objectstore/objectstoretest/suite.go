@@ -467,19 +467,20 @@ func probe(t *testing.T, s Subject) {
 
 // nothingHalf: while an object is written slowly, nobody sees it.
 func nothingHalf(t *testing.T, s Subject) {
+	const size = 4 << 20 // four seconds at the limit
 	store := s.open(t, objectstore.Options{Limiter: rate.NewLimiter(1<<20, 64<<10)})
 	done := make(chan error, 1)
 	var creating sync.WaitGroup
 	creating.Go(func() {
-		done <- store.Create(t.Context(), "slow", objectstore.Bytes(Random(700<<10, 1)), objectstore.CreateOptions{})
+		done <- store.Create(t.Context(), "slow", objectstore.Bytes(Random(size, 1)), objectstore.CreateOptions{})
 	})
 	defer creating.Wait()
 	for looks := 0; ; looks++ {
 		info, err := store.Stat(t.Context(), "slow")
 		listed := keysOf(t, store, "slow", "")
 		switch {
-		case err == nil && info.Size != 700<<10:
-			t.Fatalf("an object of %d bytes is there with %d", 700<<10, info.Size)
+		case err == nil && info.Size != size:
+			t.Fatalf("an object of %d bytes is there with %d", size, info.Size)
 		case err != nil && !errors.Is(err, objectstore.ErrNotFound):
 			t.Fatal(err)
 		case len(listed) > 1:
