@@ -30,7 +30,7 @@ func allowed() map[string][]string {
 		"holdfast/engine":                                       {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "internal/durable"},
 		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable"},
 		"holdfast/engine/access":                                {"engine/core", "engine/meta", "engine/model", "engine/password"},
-		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model"},
+		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio"},
 		"holdfast/engine/databases":                             {"backup/wal", "backup/wal/xlog", "engine/certificates", "engine/connstring", "engine/core", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries"},
 		"holdfast/engine/recovery":                              {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/postgres", "internal/durable"},
 		"holdfast/engine/imports":                               {"engine/core", "engine/databases", "engine/importer", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries"},
@@ -52,9 +52,9 @@ func allowed() map[string][]string {
 		"holdfast/backup/wal/xlog/xlogtest":                     {"backup/wal/xlog"},
 		"holdfast/blobstore":                                    {"internal/durable"},
 		"holdfast/internal/durable/faultfs":                     {"internal/durable"},
-		"holdfast/internal/objectstore":                         {"internal/durable"},
+		"holdfast/internal/objectstore":                         {"internal/ctxio", "internal/durable"},
 		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},
-		"holdfast/engine/offsite/stream":                        {"internal/objectstore", "internal/sealed"},
+		"holdfast/engine/offsite/stream":                        {"internal/ctxio", "internal/objectstore", "internal/sealed"},
 		"holdfast/engine/offsite":                               {"backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/objects", "engine/recovery", "internal/durable", "internal/objectstore", "internal/parallel", "internal/sealed"},
 	}
 }

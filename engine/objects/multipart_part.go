@@ -7,6 +7,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/ctxio"
 )
 
 // PartUpload is a part of a multipart upload to store.
@@ -75,7 +76,8 @@ func (s *Service) writePart(ctx context.Context, in PartUpload) (p model.Multipa
 	}
 	defer part.Close()
 	largest := s.core.Config.MaxObjectBytes
-	body := io.LimitReader(s.space.withinReserve(contextReader{ctx, in.Body}, in.Length < 0), largest+1)
+	// A part that is copied from another object has no connection that ends.
+	body := io.LimitReader(s.space.withinReserve(ctxio.NewReader(ctx, in.Body), in.Length < 0), largest+1)
 	size, err := io.CopyBuffer(struct{ io.Writer }{part}, body, make([]byte, copyBuffer))
 	switch {
 	case err != nil:
@@ -92,20 +94,6 @@ func (s *Service) writePart(ctx context.Context, in PartUpload) (p model.Multipa
 	p = model.MultipartPart{Multipart: in.Multipart, Number: in.Number, Part: id, SizeBytes: size, CRC32C: crc, At: s.core.Clock()}
 	in.Describe(&p)
 	return p, nil
-}
-
-// contextReader ends with its context: a part that is copied from another object has no connection that ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // of one call
-	io.Reader
-}
-
-// Read implements io.Reader.
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
 
 // recordPart commits a part and returns the one it replaces, zero if there was none.

@@ -2,7 +2,6 @@ package objectstore
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -100,22 +99,6 @@ func (r Range) within(size int64) (int64, error) {
 		return 0, fmt.Errorf("%w: it has %d bytes and not those from %d on that are wanted, %d", ErrCorrupt, size, r.Offset, r.Length)
 	}
 	return length, nil
-}
-
-// withContext returns a reader of r that ends with an error when ctx does.
-func withContext(ctx context.Context, r io.Reader) io.Reader { return &contextReader{ctx, r} }
-
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read implements io.Reader.
-func (c *contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
 
 // Bytes returns the Body of a text or of bytes that do not change.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"holdfast/internal/ctxio"
 	"holdfast/internal/durable"
 )
 
@@ -149,7 +150,7 @@ func (d *directory) copy(ctx context.Context, w io.Writer, body Body) error {
 	}
 	defer r.Close()
 	sized := newSized(r, body.Size())
-	_, err = io.Copy(onlyWriter{w}, limitUpload(ctx, withContext(ctx, sized), d.limiter))
+	_, err = io.Copy(onlyWriter{w}, limitUpload(ctx, ctxio.NewReader(ctx, sized), d.limiter))
 	if err == nil {
 		err = sized.finish()
 	}
@@ -199,7 +200,7 @@ func (d *directory) open(ctx context.Context, key string, r Range) (*Object, err
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	section := withContext(ctx, io.NewSectionReader(f, r.Offset, length))
+	section := ctxio.NewReader(ctx, io.NewSectionReader(f, r.Offset, length))
 	body := &fileBody{Reader: section, Closer: f, store: d, key: key, left: length}
 	return &Object{Info: describe(key, info), Length: length, ReadCloser: body}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/minio/minio-go/v7"
+
+	"holdfast/internal/ctxio"
 )
 
 // The metadata that Create gives an object.
@@ -74,7 +76,7 @@ func (c *creation) read(ctx context.Context, use func(io.Reader, *sized) error) 
 	}
 	defer r.Close()
 	s := newSized(r, c.body.Size())
-	err = use(withContext(ctx, s), s)
+	err = use(ctxio.NewReader(ctx, s), s)
 	if bodyErr := s.end(); bodyErr != nil {
 		return bodyErr
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
+	"holdfast/internal/ctxio"
 	"holdfast/internal/objectstore"
 	"holdfast/internal/sealed"
 )
@@ -121,22 +122,8 @@ func hashOfBody(ctx context.Context, body sealed.Body) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	h, err := hashOf(untilEnd{ctx, from})
+	h, err := hashOf(ctxio.NewReader(ctx, from))
 	return h, errors.Join(err, from.Close())
-}
-
-// untilEnd is a reader that fails once its context has ended.
-type untilEnd struct {
-	ctx  context.Context //nolint:containedctx // of the one call that reads
-	from io.Reader
-}
-
-// Read implements io.Reader.
-func (r untilEnd) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.from.Read(p)
 }
 
 // small is the plaintext of an object in memory.

@@ -1,0 +1,24 @@
+// Package ctxio has readers that end with a context.
+package ctxio
+
+import (
+	"context"
+	"io"
+)
+
+// NewReader returns a reader of r that fails with the cause of ctx once ctx has ended.
+// A call of r.Read that is under way is not interrupted.
+func NewReader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, r} }
+
+type reader struct {
+	ctx context.Context //nolint:containedctx // of the one call that reads
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
