@@ -298,7 +298,8 @@ func refuseDirectories(t *testing.T, vault string) {
 	}
 }
 
-// damagePack changes a byte of the largest pack.
+// damagePack changes a byte in each KiB of the largest pack: later backups refer to
+// most of its chunks, not to each of them. A second call repairs it.
 func damagePack(t *testing.T, vault string) {
 	t.Helper()
 	packs, err := filepath.Glob(filepath.Join(vault, "repository", "packs", "*.pack"))
@@ -314,7 +315,9 @@ func damagePack(t *testing.T, vault string) {
 	if err != nil || path == "" {
 		t.Fatalf("packs: %v, %v", packs, err)
 	}
-	largest[len(largest)/2] ^= 1
+	for at := 1 << 10; at < len(largest); at += 1 << 10 {
+		largest[at] ^= 1
+	}
 	if err := os.WriteFile(path, largest, 0o600); err != nil {
 		t.Fatal(err)
 	}
