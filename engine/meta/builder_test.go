@@ -172,11 +172,14 @@ func TestCopyUnderLoad(t *testing.T) {
 	db.bolt.NoSync = true
 	update(t, db, func(tx *Tx) error { return tx.Buckets().Insert(bucket("bucket_1")) })
 	fill(t, db, "bucket_1", 1, 20_000)
-	c := capture(t, db, 64<<20)
+	c := capture(t, db, 1<<30)
 	done := make(chan struct{})
-	var writers sync.WaitGroup
+	var writers, began sync.WaitGroup
 	for w := range 4 {
+		began.Add(1)
 		writers.Go(func() {
+			began := sync.OnceFunc(began.Done)
+			defer began()
 			for i := 0; ; i++ {
 				select {
 				case <-done:
@@ -190,9 +193,11 @@ func TestCopyUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				began()
 			}
 		})
 	}
+	began.Wait()
 	chunks := allChunks(t, db)
 	c.Barrier()
 	close(done)
