@@ -85,7 +85,8 @@ type request struct {
 	*gate.Exchange
 	engine      *engine.Engine
 	bucket, key string
-	query       url.Values
+	query       sigv4.Query
+	malformed   error          // why the query is incomplete
 	signature   *sigv4.Request // once authenticated
 	begun       bool           // the response's document has begun
 }
@@ -97,7 +98,8 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{engine: s.engine, query: parseQuery(r.URL.RawQuery)}
+	q := &request{engine: s.engine}
+	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
 	q.bucket, q.key = s.target(r)
 	route := routeOf(r, q)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
@@ -120,17 +122,14 @@ func (s *Server) target(r *http.Request) (bucket, key string) {
 	return bucket, key
 }
 
-// parseQuery decodes a query as its signature covers it. Package sigv4 refuses malformed ones.
-func parseQuery(raw string) url.Values {
-	values, _ := sigv4.Query(raw)
-	return values
-}
-
 // authenticate verifies the signature of a request.
 func (s *Server) authenticate(x *gate.Exchange) error {
 	x.Header()["X-Amz-Request-Id"] = []string{x.Call.RequestID}
 	q := requestOf(x)
-	signature, err := sigv4.Parse(x.Request)
+	if q.malformed != nil {
+		return refused(q.malformed)
+	}
+	signature, err := sigv4.Parse(x.Request, q.query)
 	if err != nil {
 		return refused(err)
 	}

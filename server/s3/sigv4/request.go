@@ -2,7 +2,6 @@ package sigv4
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +37,7 @@ type Request struct {
 	Presigned bool
 
 	http      *http.Request
-	query     []parameter
+	query     Query
 	signed    []string // names of the signed headers, in lower case
 	signature string
 	date      string // of the scope, YYYYMMDD
@@ -58,15 +57,11 @@ func IsSigned(r *http.Request) bool {
 	return query.Has("X-Amz-Algorithm") || query.Has("X-Amz-Signature") || query.Has("AWSAccessKeyId") || query.Has("Signature")
 }
 
-// Parse reads the authorization of a request.
-func Parse(r *http.Request) (*Request, error) {
-	query, err := parseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, err
-	}
+// Parse reads the authorization of a request with that query.
+func Parse(r *http.Request, query Query) (*Request, error) {
 	q := &Request{http: r, query: query}
 	headers := r.Header["Authorization"]
-	_, inQuery := q.parameter("X-Amz-Algorithm")
+	inQuery := query.Has("X-Amz-Algorithm")
 	switch {
 	case len(headers) > 1 || len(headers) == 1 && inQuery:
 		return nil, refuse("InvalidArgument", "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter or the Authorization header should be specified")
@@ -76,7 +71,7 @@ func Parse(r *http.Request) (*Request, error) {
 		q.Presigned = true
 		return q, q.parsePresigned()
 	}
-	if _, old := q.parameter("AWSAccessKeyId"); old {
+	if query.Has("AWSAccessKeyId") {
 		return nil, refuseVersion2()
 	}
 	return nil, refuse("AccessDenied", "This request is not signed. Anonymous access is not supported here.")
@@ -84,14 +79,6 @@ func Parse(r *http.Request) (*Request, error) {
 
 func refuseVersion2() error {
 	return refuse("InvalidRequest", "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256. With boto3, Config(signature_version='s3v4'); with s3cmd, signature_v2 = False.")
-}
-
-func (q *Request) parameter(name string) (value string, ok bool) {
-	i := slices.IndexFunc(q.query, func(p parameter) bool { return p.name == name })
-	if i < 0 {
-		return "", false
-	}
-	return q.query[i].value, true
 }
 
 func (q *Request) parseHeader(text string) error {
@@ -234,39 +221,6 @@ func (q *Request) parsePresigned() error {
 		}
 	}
 	return nil
-}
-
-// parameter is a decoded parameter of a query.
-type parameter struct{ name, value string }
-
-// Query decodes a query as the signature covers it. Unlike in HTML forms, + stands for itself, and only & separates.
-func Query(raw string) (url.Values, error) {
-	query, err := parseQuery(raw)
-	values := url.Values{}
-	for _, p := range query {
-		values.Add(p.name, p.value)
-	}
-	return values, err
-}
-
-// parseQuery decodes a query into its parameters in order.
-func parseQuery(raw string) ([]parameter, error) {
-	var query []parameter
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.PathUnescape(name)
-		if err == nil {
-			value, err = url.PathUnescape(value)
-		}
-		if err != nil {
-			return nil, refuse("InvalidURI", "Couldn't parse the specified URI: the query is not percent-encoded")
-		}
-		query = append(query, parameter{name, value})
-	}
-	return query, nil
 }
 
 func isHash(text string) bool {

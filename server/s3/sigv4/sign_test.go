@@ -11,7 +11,7 @@ import (
 func signForTest(r *http.Request, key, secret string) {
 	at, _ := time.Parse(timeFormat, r.Header.Get("X-Amz-Date"))
 	q := &Request{http: r, date: at.Format(dateFormat), region: exampleRegion, at: at, payload: r.Header.Get(contentHashHeader), signed: []string{"host"}}
-	q.query, _ = parseQuery(r.URL.RawQuery)
+	q.query, _ = ParseQuery(r.URL.RawQuery)
 	for name := range r.Header {
 		q.signed = append(q.signed, strings.ToLower(name))
 	}
@@ -25,7 +25,16 @@ func presignForTest(r *http.Request, key, secret string, at time.Time) {
 	q := &Request{http: r, date: at.Format(dateFormat), region: exampleRegion, at: at, payload: unsignedPayload, signed: []string{"host"}, Presigned: true}
 	r.URL.RawQuery += "&X-Amz-Algorithm=" + algorithm + "&X-Amz-Credential=" + strings.ReplaceAll(key+"/"+q.scope(), "/", "%2F") +
 		"&X-Amz-Date=" + at.Format(timeFormat) + "&X-Amz-SignedHeaders=host"
-	q.query, _ = parseQuery(r.URL.RawQuery)
+	q.query, _ = ParseQuery(r.URL.RawQuery)
 	q.key = signingKey(secret, q.date, q.region)
 	r.URL.RawQuery += "&X-Amz-Signature=" + q.sign(q.stringToSign())
+}
+
+// parseRequest reads the authorization of a request.
+func parseRequest(r *http.Request) (*Request, error) {
+	query, err := ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(r, query)
 }

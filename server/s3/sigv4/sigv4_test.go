@@ -80,7 +80,7 @@ Host: examplebucket.s3.amazonaws.com`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, err := Parse(parseHTTP(t, text))
+			q, err := parseRequest(parseHTTP(t, text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func trailerExample() string {
 // read verifies a request and reads its payload.
 func read(t testing.TB, r *http.Request) ([]byte, error) {
 	t.Helper()
-	q, err := Parse(r)
+	q, err := parseRequest(r)
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			r := c.request()
 			if name == "too late" {
-				q, err := Parse(r)
+				q, err := parseRequest(r)
 				if err == nil {
 					err = q.Verify(exampleSecret, exampleRegion, exampleTime())
 				}
@@ -370,7 +370,7 @@ func TestPresignedTime(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("GET", "http://s3.example.com/b/a%2Bb%20c?x=%20+&X-Amz-Expires=60", nil)
 	presignForTest(r, exampleKey, exampleSecret, exampleTime())
-	q, err := Parse(r)
+	q, err := parseRequest(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func FuzzParse(f *testing.F) {
 		}
 		r.Header.Set("X-Amz-Date", date)
 		r.Header.Set(contentHashHeader, emptyHash)
-		q, err := Parse(r)
+		q, err := parseRequest(r)
 		if err == nil && q.Verify(exampleSecret, exampleRegion, exampleTime()) == nil {
 			t.Error("a request that was not signed is accepted")
 		}

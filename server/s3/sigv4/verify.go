@@ -54,7 +54,7 @@ func (q *Request) checkHeaders() error {
 			return refuse("AccessDenied", "There were headers present in the request which were not signed")
 		}
 	}
-	if token, ok := q.parameter("X-Amz-Security-Token"); ok && token != "" || q.http.Header.Get("X-Amz-Security-Token") != "" {
+	if q.query.Get("X-Amz-Security-Token") != "" || q.http.Header.Get("X-Amz-Security-Token") != "" {
 		return refuse("InvalidToken", "The provided token is malformed or otherwise invalid.")
 	}
 	return nil

@@ -1,0 +1,35 @@
+package s3
+
+// checksums are the elements with checksums that XML documents have.
+type checksums struct {
+	ChecksumCRC32     string `xml:",omitempty"`
+	ChecksumCRC32C    string `xml:",omitempty"`
+	ChecksumCRC64NVME string `xml:",omitempty"`
+	ChecksumSHA1      string `xml:",omitempty"`
+	ChecksumSHA256    string `xml:",omitempty"`
+}
+
+// of returns the element of an algorithm, nil if there is none.
+func (c *checksums) of(algorithm string) *string {
+	switch algorithm {
+	case "CRC32":
+		return &c.ChecksumCRC32
+	case "CRC32C":
+		return &c.ChecksumCRC32C
+	case "CRC64NVME":
+		return &c.ChecksumCRC64NVME
+	case "SHA1":
+		return &c.ChecksumSHA1
+	case "SHA256":
+		return &c.ChecksumSHA256
+	}
+	return nil
+}
+
+// checksumsOf returns the elements for one checksum.
+func checksumsOf(algorithm, value string) (c checksums) {
+	if to := c.of(algorithm); to != nil {
+		*to = value
+	}
+	return c
+}

@@ -1,0 +1,148 @@
+package s3
+
+import (
+	"encoding/base64"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/server/s3/sigv4"
+)
+
+type completion struct {
+	XMLName xml.Name `xml:"CompleteMultipartUpload"`
+	Parts   []struct {
+		PartNumber int
+		ETag       string
+		checksums
+	} `xml:"Part"`
+}
+
+// patience is how long a completion may take before the response begins. From then on, spaces keep the client waiting,
+// and an error is in the body of a successful response, as S3 has it.
+const patience = 10 * time.Second
+
+func (q *request) completeMultipart() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	var parts completion
+	if some, err := q.readXML(&parts, sigv4.OfObject); err != nil {
+		return err
+	} else if !some || len(parts.Parts) == 0 {
+		return malformedXML()
+	}
+	in := objects.Completion{Bucket: b.ID, Key: q.key, Multipart: q.query.Get("uploadId")}
+	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
+		return err
+	}
+	algorithm := ""
+	if m, err := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart); err == nil {
+		algorithm = m.Attributes.ChecksumAlgorithm
+		if algorithm != "" {
+			in.Whole = whole(m, q.Request.Header)
+		}
+	}
+	for _, p := range parts.Parts {
+		named := objects.CompletedPart{Number: p.PartNumber, MD5: strings.Trim(p.ETag, `"`)}
+		if sum := p.of(algorithm); sum != nil {
+			named.Checksum = *sum
+		}
+		in.Parts = append(in.Parts, named)
+	}
+	o, err := q.whileWaiting(func() (model.Object, error) {
+		return q.engine.Objects.MultipartComplete(q.Request.Context(), q.Call, in)
+	})
+	if err != nil {
+		return q.conditionError(objects.Upload{IfAbsent: in.IfAbsent, IfMatch: in.IfMatch}, err)
+	}
+	sum := checksumOf(o)
+	kind := ""
+	if sum.Value != "" {
+		kind = checksumType(o)
+	}
+	return writeXML(q.Exchange, struct {
+		XMLName  xml.Name `xml:"CompleteMultipartUploadResult"`
+		Xmlns    string   `xml:"xmlns,attr"`
+		Location string
+		Bucket   string
+		Key      string
+		ETag     string
+		checksums
+		ChecksumType string `xml:",omitempty"`
+	}{
+		Xmlns: namespace, Location: "/" + q.bucket + "/" + q.key, Bucket: q.bucket, Key: q.key, ETag: quoted(o.EntityTag()),
+		checksums: checksumsOf(sum.Algorithm, sum.Value), ChecksumType: kind,
+	})
+}
+
+// whileWaiting does work that may take long, and meanwhile keeps the client from giving up.
+func (q *request) whileWaiting(work func() (model.Object, error)) (o model.Object, err error) {
+	done := make(chan struct{})
+	var cause any // of a panic, which the gate handles in its own goroutine
+	var working sync.WaitGroup
+	working.Go(func() {
+		defer close(done)
+		defer func() { cause = recover() }()
+		o, err = work()
+	})
+	defer working.Wait()
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			if cause != nil {
+				panic(cause)
+			}
+			return o, err
+		case <-tick.C:
+			q.Header().Set("Content-Type", "application/xml")
+			_, _ = io.WriteString(q, q.prologue()+" ")
+			_ = http.NewResponseController(q.Exchange).Flush()
+		}
+	}
+}
+
+// prologue returns the beginning of every document, once.
+func (q *request) prologue() string {
+	if q.begun {
+		return ""
+	}
+	q.begun = true
+	return xml.Header
+}
+
+// whole returns what computes and checks the checksum of a joined object.
+func whole(m model.Multipart, h http.Header) func(io.Reader, []model.MultipartPart) (io.Reader, func() (string, error)) {
+	algorithm := m.Attributes.ChecksumAlgorithm
+	want := h.Get(sigv4.HeaderOf(algorithm))
+	return func(content io.Reader, parts []model.MultipartPart) (io.Reader, func() (string, error)) {
+		digest := sigv4.NewHash(algorithm)
+		if m.FullChecksum {
+			content = io.TeeReader(content, digest)
+		}
+		return content, func() (string, error) {
+			suffix := ""
+			if !m.FullChecksum {
+				for _, p := range parts {
+					raw, _ := base64.StdEncoding.DecodeString(p.Checksum) // verified when it arrived
+					digest.Write(raw)
+				}
+				suffix = fmt.Sprintf("-%d", len(parts))
+			}
+			got := base64.StdEncoding.EncodeToString(digest.Sum(nil)) + suffix
+			if want != "" && want != got && want+suffix != got {
+				return "", fail("BadDigest", "The %s you specified did not match the calculated checksum.", algorithm)
+			}
+			return got, nil
+		}
+	}
+}
