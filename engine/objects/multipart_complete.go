@@ -62,11 +62,7 @@ func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Co
 	if err != nil {
 		return model.Object{}, err
 	}
-	object, err := s.joinParts(ctx, call, m, in, parts, size)
-	if err != nil {
-		return object, err
-	}
-	return object, s.removeParts(all)
+	return s.joinParts(ctx, call, m, in, parts, size)
 }
 
 // chooseParts returns the parts that the client names, and their size.

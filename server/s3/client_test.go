@@ -24,6 +24,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/objects"
+	"holdfast/internal/testenv"
 )
 
 func (w *world) minio(t testing.TB, c credentials) *minio.Client {
@@ -243,9 +244,10 @@ func TestMultipart(t *testing.T) {
 	if list, err := client.ListMultipartUploads(ctx, "photos", "", "", "", "", 10); err != nil || len(list.Uploads) != 0 {
 		t.Errorf("left over: %+v, %v", list.Uploads, err)
 	}
-	if left, err := os.ReadDir(filepath.Join(w.dir, "blobs", "parts")); err != nil || len(left) != 0 {
-		t.Errorf("files left over: %v, %v", left, err)
-	}
+	testenv.Eventually(t, "the removal of the parts", func() bool {
+		left, err := os.ReadDir(filepath.Join(w.dir, "blobs", "parts"))
+		return err == nil && len(left) == 0
+	})
 }
 
 // TestForgottenMultipart checks that a sweep aborts uploads without a new part for too long.
