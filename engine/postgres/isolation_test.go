@@ -96,7 +96,7 @@ var powers = map[string]string{
 		and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
 		union all select p.oid::regprocedure::text from pg_proc p where proowner = 10 and oid >= 16384
 		and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype in ('e', 'i'))
-		union all select nspname::text from pg_namespace where nspowner = 10 and oid >= 16384 and nspname !~ '^pg_(toast_)?temp_'`,
+		union all select nspname::text from pg_namespace where nspowner = 10 and oid >= 16384 and nspname !~ '^pg_(toast_)?temp_' and nspname <> 'extensions'`,
 	"SECURITY DEFINER": `select oid::regprocedure::text from pg_proc where prosecdef and proowner = 10`,
 	"in pg_catalog": `select p.oid::regprocedure::text from pg_proc p where pronamespace = 'pg_catalog'::regnamespace and oid >= 16384
 		and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype in ('e', 'i'))

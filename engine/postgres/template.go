@@ -17,7 +17,7 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("make the tenant's roles: %w", err)
 	}
 	if err := inDatabase(ctx, spec, preparedDatabase, func(conn *pgx.Conn) error {
-		return all(ctx, conn, preparedTenant().databasePrivileges())
+		return all(ctx, conn, append(createHeldSchema(extensionSchema), preparedTenant().databasePrivileges()...))
 	}); err != nil {
 		return fmt.Errorf("make the tenant's database: %w", err)
 	}
@@ -33,6 +33,7 @@ func templateCluster() []string {
 		"COMMENT ON ROLE " + r + " IS '" + readOnlyMark + "'",
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
 		"CREATE DATABASE " + d + " OWNER " + o,
+		`ALTER DATABASE ` + d + ` SET search_path = "$user", public, ` + extensionSchema,
 		"REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC",
 		// Only the appliance uses this view of statements. A tenant's database does not
 		// get the extension: it is not trusted, and an owner could not restore

@@ -18,7 +18,7 @@ import (
 // formats.
 const (
 	preparedPrefix = "prepared-"
-	preparedFormat = "4"
+	preparedFormat = "5"
 	buildingSuffix = ".building"
 )
 
