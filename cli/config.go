@@ -34,6 +34,7 @@ type config struct {
 	S3URL             string
 	PublicURL         string
 	InsecureHTTP      bool
+	TrustedProxies    []string
 	TLS               bool
 	TLSCert, TLSKey   string
 	HSTSMaxAge        time.Duration
@@ -55,6 +56,8 @@ type config struct {
 
 	// prepare fills the data directory before it is opened; nil for nothing.
 	prepare func(*slog.Logger) error
+
+	proxies []netip.Prefix // TrustedProxies, parsed
 
 	serves bool   // validate checks the settings of serve too
 	runsAs choice // the user that serve switched to, once it has
@@ -97,6 +100,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.S3URL, "s3-url", "", "base URL by which clients reach the S3 endpoint; without --s3-listen, --listen serves it for the host in it (default: the address it is served on)")
 	flags.StringVar(&c.PublicURL, "public-url", "", "base URL by which clients reach the API and the console, where a proxy stands in front")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
+	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "addresses and networks of the proxies in front, whose X-Forwarded-For or Forwarded names the client (default: none)")
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
@@ -230,6 +234,9 @@ func (c *config) validateServe() (err error) {
 		return err
 	}
 	if err := validateBaseURL("public-url", c.PublicURL); err != nil {
+		return err
+	}
+	if c.proxies, err = model.ParseAllowlist("trusted-proxies", c.TrustedProxies); err != nil {
 		return err
 	}
 	if err := c.validateObjects(); err != nil {

@@ -209,6 +209,7 @@ func TestObjectsConfig(t *testing.T) {
 		"a password":          {"--public-url", "https://a:b@example.com"},
 		"not HTTP":            {"--public-url", "ftp://example.com"},
 		"negative":            {"--object-trash-retention", "-1h"},
+		"a proxy's name":      {"--trusted-proxies", "proxy.example.com"},
 	} {
 		if _, err := loadConfig(t, args...); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -27,7 +27,7 @@ func listen(c config) (s sockets, err error) {
 		if wanted.address == "" && wanted.socket != &s.main {
 			continue
 		}
-		if *wanted.socket, err = server.Listen(wanted.address); err != nil {
+		if *wanted.socket, err = server.Listen(wanted.address, c.proxies); err != nil {
 			s.close()
 			return sockets{}, fmt.Errorf("listen on %s: %w; %s names another address", wanted.address, err, wanted.flag)
 		}

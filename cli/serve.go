@@ -138,6 +138,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 		S3URL:           sockets.s3URL(c),
 		S3Listener:      sockets.s3,
 		StrictTransport: c.strictTransport(),
+		TrustedProxies:  c.proxies,
 		OperatorSocket:  server.OperatorSocket(eng.SocketDir()),
 		Leases:          leases,
 		Serving: func() {

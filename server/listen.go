@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
@@ -22,8 +23,8 @@ const (
 
 // Listen listens on a TCP address for untrusted clients. When the limit is reached, a new connection replaces one of
 // the client with the most, as described at [guarded]. It rejects an empty address, which means every address to
-// package net.
-func Listen(address string) (net.Listener, error) {
+// package net. The connections of a trusted proxy are those of many clients.
+func Listen(address string, proxies []netip.Prefix) (net.Listener, error) {
 	if address == "" {
 		return nil, errors.New("the address is empty")
 	}
@@ -31,7 +32,9 @@ func Listen(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guard(l, connections(), writePatience), nil
+	g := guard(l, connections(), writePatience)
+	g.limit.shared = func(a netip.Addr) bool { return a.IsLoopback() || trustedProxies(proxies).contains(a) }
+	return g, nil
 }
 
 func connections() int {

@@ -84,7 +84,7 @@ func TestClientThatTakesItsTime(t *testing.T) {
 // TestListenNeedsAnAddress: an empty address does not mean every address.
 func TestListenNeedsAnAddress(t *testing.T) {
 	t.Parallel()
-	if l, err := Listen(""); err == nil {
+	if l, err := Listen("", nil); err == nil {
 		t.Errorf("it listens on %s", l.Addr())
 		l.Close()
 	}

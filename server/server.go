@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,8 @@ type Options struct {
 	S3Listener net.Listener
 	// StrictTransport is the header Strict-Transport-Security for the host of an https BaseURL, or "".
 	StrictTransport string
+	// TrustedProxies are the networks of the proxies whose X-Forwarded-For or Forwarded names the client.
+	TrustedProxies []netip.Prefix
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
 	// Leases are the sandboxes held through that socket; Serve ends them.
@@ -89,11 +92,12 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	}
 	opts.Timeouts = opts.Timeouts.orDefaults()
 	serve := func(h http.Handler) *http.Server { return newHTTPServer(h, opts.Timeouts, opts.Log) }
+	proxies := trustedProxies(opts.TrustedProxies)
 	s := &Server{
 		opts:    opts,
-		public:  serve(handler),
-		objects: serve(onlyObjects(&downloads{engine: e, log: opts.Log})),
-		s3:      serve(newS3(e, opts)),
+		public:  serve(proxies.resolve(handler)),
+		objects: serve(proxies.resolve(onlyObjects(&downloads{engine: e, log: opts.Log}))),
+		s3:      serve(proxies.resolve(newS3(e, opts))),
 		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
 		metrics: serve(newMetricsHandler(e, opts.Metrics)),
 	}
