@@ -16,7 +16,8 @@ const (
 	// tapHeldFiles their number.
 	tapHeld      = 256 << 20
 	tapHeldFiles = 256
-	// tapChanges bounds the changes that wait with a time of their own. Beyond it, successive ones share the later's.
+	// tapChanges bounds the changes that wait with a time of their own. Beyond it, successive ones share the later's, and
+	// removals of files are forgotten.
 	tapChanges = 1 << 15
 )
 
@@ -31,6 +32,7 @@ type Tap struct {
 
 	mu       sync.Mutex
 	changes  []tapChange
+	thinAt   int   // the number of changes beyond which they are thinned out
 	unread   int64 // bytes of the journal
 	segments map[uint32]*os.File
 	held     map[any]int64 // sizes of what is kept open after its removal, by segment or Ref
@@ -58,7 +60,8 @@ type Change struct {
 	Segment uint32
 	From    int64
 	Bytes   []byte
-	// Removed is the Ref of a file that was removed, "" for a change of the journal.
+	// Removed is the Ref of a file that was removed, "" for a change of the journal. A Tap that is not read for long forgets
+	// removals: Walk tells which files are there.
 	Removed Ref
 }
 
@@ -68,7 +71,7 @@ type Change struct {
 func (s *Store) Tap(from Position, wake func()) (*Tap, error) {
 	t := &Tap{
 		store: s, wake: wake, segments: map[uint32]*os.File{}, pending: map[Ref]*Body{}, held: map[any]int64{},
-		changed: make(chan struct{}),
+		changed: make(chan struct{}), thinAt: tapChanges,
 	}
 	err := s.journal.group.alone(func() error {
 		if !s.tap.CompareAndSwap(nil, t) {
@@ -203,16 +206,21 @@ func (t *Tap) append(c tapChange) {
 	}
 	t.unread += c.end - c.from
 	t.changes = append(t.changes, c)
-	if len(t.changes) > tapChanges {
+	if len(t.changes) > t.thinAt {
 		t.changes = thin(t.changes)
+		t.thinAt = max(tapChanges, 2*len(t.changes))
 	}
 	t.wake()
 }
 
-// thin merges pairs of successive changes of a segment. Each gets the later time.
+// thin forgets the removals of files, and merges pairs of successive changes of a segment. Each gets the later time. The
+// first change stays, because Next may be reading it.
 func thin(changes []tapChange) (kept []tapChange) {
 	merged := true
-	for _, c := range changes {
+	for i, c := range changes {
+		if i > 0 && c.removed != "" {
+			continue
+		}
 		if n := len(kept); !merged && c.end > 0 && kept[n-1].end == c.from && kept[n-1].segment == c.segment {
 			kept[n-1].at, kept[n-1].end, merged = c.at, c.end, true
 			continue

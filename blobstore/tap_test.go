@@ -320,12 +320,40 @@ func TestTapThinsItsTimes(t *testing.T) {
 	}
 	want := []tapChange{
 		{at: 101, segment: 1, from: 0, end: 110},
-		{at: 200, removed: "a"},
 		{at: 201, segment: 2, from: 0, end: 5},
 		{at: 202, segment: 1},
 	}
 	if !slices.Equal(changes, want) {
 		t.Errorf("got %v, want %v", changes, want)
+	}
+}
+
+// TestTapForgetsRemovals: what a tap remembers while nobody reads it is bounded, whatever is removed meanwhile.
+func TestTapForgetsRemovals(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{})
+	if _, err := put(t, s, "first"); err != nil {
+		t.Fatal(err)
+	}
+	tap := openTap(t, s, 0)
+	began := time.Now()
+	for n := range 10 * tapChanges {
+		tap.removed(Ref(fmt.Sprintf("%08x-%032x", 1, n)))
+		if n%tapChanges == 0 {
+			if _, err := put(t, s, "more"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := len(tap.changes); n > 2*tapChanges {
+		t.Errorf("%d changes wait", n)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+	copied := newJournalCopy()
+	copied.read(t, tap, 1<<20)
+	if n := len(copied.removed); n > 2*tapChanges {
+		t.Errorf("%d removals are told", n)
 	}
 }
 
