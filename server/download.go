@@ -60,6 +60,9 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 }
 
 func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
+	if r.Method == http.MethodHead {
+		return d.serveHead(w, r, call, bucket, key)
+	}
 	object, err := d.engine.Objects.ObjectDownload(r.Context(), call, bucket, key, r.RequestURI)
 	if err != nil {
 		if object.Public { // let a page see that the object does not exist
@@ -68,9 +71,22 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 		return err
 	}
 	defer object.Content.Close()
-	describe(w.Header(), object)
+	describe(w.Header(), object.Object, object.Public)
 	if err := content.Send(w, r, object.LastModified, object.Content); err != nil {
 		return d.engine.Objects.Unreadable(object.Object, err)
 	}
 	return nil
+}
+
+// serveHead answers from the object's record: bytes that are not on this machine are not fetched for it.
+func (d *downloads) serveHead(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
+	object, public, err := d.engine.Objects.ObjectDownloadHead(call, bucket, key, r.RequestURI)
+	if err != nil {
+		if public {
+			allowOrigins(w.Header())
+		}
+		return err
+	}
+	describe(w.Header(), object, public)
+	return content.Send(w, r, object.LastModified, content.OfSize(object.SizeBytes))
 }

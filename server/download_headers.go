@@ -8,20 +8,19 @@ import (
 	"strings"
 
 	"holdfast/engine/model"
-	"holdfast/engine/objects"
 )
 
 // describe sets the headers of an object. Content that a browser could execute is never shown as a page of this
 // origin.
-func describe(h http.Header, o objects.Download) {
+func describe(h http.Header, o model.Object, public bool) {
 	h.Set("Content-Type", o.ContentType)
 	h.Set("ETag", `"`+o.Version+`"`)
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Content-Disposition", disposition(o.Object))
-	if o.Public {
+	h.Set("Content-Disposition", disposition(o))
+	if public {
 		h.Set("Cache-Control", "public, no-cache")
 		allowOrigins(h)
 	}

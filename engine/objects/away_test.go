@@ -98,3 +98,32 @@ func TestAway(t *testing.T) {
 		t.Errorf("the second time %d bytes, %v", len(got), err)
 	}
 }
+
+// TestHeadOfAway: what is only about an object does not fetch its bytes.
+func TestHeadOfAway(t *testing.T) {
+	s := openStore(t)
+	bucket := s.bucket(t, "photos")
+	s.mustPut(t, bucket, "large", strings.Repeat("large ", 20_000))
+	object, err := s.object(bucket, "large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, object)
+	s.open(t)
+	s.FetchWith(func(context.Context, blobstore.Away) (io.ReadCloser, error) {
+		t.Error("the bytes are fetched")
+		return nil, blobstore.ErrDamaged
+	})
+	view, err := s.ObjectGet(s.call(model.ActionObjectGet), bucket, "large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &model.Call{Operation: model.Operation{Action: model.ActionObjectDownload}, Actor: model.Anybody()}
+	got, public, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath)
+	if err != nil || public || got.SizeBytes != object.SizeBytes || got.Version != object.Version {
+		t.Errorf("%+v, %v, %v", got, public, err)
+	}
+	if _, _, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath+"0"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("with another signature: %v", err)
+	}
+}

@@ -36,7 +36,41 @@ func (s *Service) DropLost(ctx context.Context, since time.Time) (dropped int, e
 			return dropped, fmt.Errorf("drop objects without bytes: %w", err)
 		}
 	}
-	return dropped, nil
+	n, err := s.dropLostTrash(since)
+	if err != nil {
+		err = fmt.Errorf("drop deleted objects without bytes: %w", err)
+	}
+	return dropped + n, err
+}
+
+// dropLostTrash removes the deleted objects whose bytes are nowhere.
+func (s *Service) dropLostTrash(since time.Time) (dropped int, err error) {
+	newer, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.TrashedObject, error) {
+		return tx.TrashedObjects().Where(func(o model.TrashedObject) bool { return !o.LastModified.Before(since) })
+	})
+	for _, o := range newer {
+		if err != nil {
+			return dropped, err
+		}
+		if s.isLost(o.Object, since) {
+			err = s.purgeSome(s.lostCall(o.Organization, o.Object), []model.TrashedObject{o})
+			dropped++
+		}
+	}
+	return dropped, err
+}
+
+// isLost reports whether the bytes of an object since a time are nowhere.
+func (s *Service) isLost(o model.Object, since time.Time) bool {
+	return o.Blob != "" && !o.LastModified.Before(since) && !s.core.Blobs.Has(blobstore.Ref(o.Blob))
+}
+
+// lostCall logs that an object is dropped, and returns the call for the audit log.
+func (s *Service) lostCall(organization string, o model.Object) *model.Call {
+	s.core.Log.Warn("an object is dropped, because its bytes had not been copied off-site yet", "bucket", o.Bucket, "key", o.Key, "version", o.Version)
+	call := s.core.System(model.ActionObjectDamaged, organization, objectResource(o.Bucket, o.Key))
+	call.Note("dropped", "its bytes had not been copied off-site")
+	return call
 }
 
 func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Time) (dropped int, err error) {
@@ -47,7 +81,7 @@ func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Tim
 		}
 		after = page[len(page)-1].Key
 		for _, o := range page {
-			if o.Blob == "" || o.LastModified.Before(since) || s.core.Blobs.Has(blobstore.Ref(o.Blob)) {
+			if !s.isLost(o, since) {
 				continue
 			}
 			if err := s.dropLost(b, o); err != nil {
@@ -60,9 +94,7 @@ func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Tim
 }
 
 func (s *Service) dropLost(b model.Bucket, o model.Object) error {
-	s.core.Log.Warn("an object is dropped, because its bytes had not been copied off-site yet", "bucket", o.Bucket, "key", o.Key, "version", o.Version)
-	call := s.core.System(model.ActionObjectDamaged, b.Organization, objectResource(o.Bucket, o.Key))
-	call.Note("dropped", "its bytes had not been copied off-site")
+	call := s.lostCall(b.Organization, o)
 	hasReplaced := o.Replaced != nil && s.core.Blobs.Has(blobstore.Ref(o.Replaced.Blob))
 	if hasReplaced {
 		call.Note("brought_back", o.Replaced.Version)

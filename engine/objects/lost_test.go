@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -105,5 +106,36 @@ func TestDropLostBringsBack(t *testing.T) {
 	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
 	if err != nil || b.ObjectCount != 2 || b.SizeBytes != int64(len("small")+len(large("first"))) {
 		t.Errorf("the bucket counts %d objects, %d bytes, %v", b.ObjectCount, b.SizeBytes, err)
+	}
+}
+
+// TestDropLostTrash: deleted objects without bytes are dropped too.
+func TestDropLostTrash(t *testing.T) {
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	bucket, large := s.bucket(t, "photos"), strings.Repeat("large ", 20_000)
+	for _, key := range []string{"lost", "there"} {
+		s.mustPut(t, bucket, key, large)
+	}
+	o, err := s.object(bucket, "lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"lost", "there"} {
+		if err := s.delete(bucket, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	directory, id, _ := strings.Cut(o.Blob, "-")
+	if err := os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != want || err != nil {
+			t.Errorf("%d were dropped, not %d, %v", n, want, err)
+		}
+	}
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Key != "there" {
+		t.Errorf("the trash has %+v, %v", list.Items, err)
 	}
 }

@@ -82,20 +82,37 @@ type Download struct {
 // target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
 // Public is set. Bytes that are away are fetched first, for as long as ctx lasts.
 func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, key, target string) (Download, error) {
-	call.Resource = objectResource(bucket, key)
-	b, err := s.anonymousBucket(call, bucket)
+	public, err := s.admitDownload(call, bucket, key, target)
 	if err != nil {
 		return Download{}, err
 	}
+	download, err := s.openObject(ctx, bucket, key)
+	download.Public = public
+	return download, err
+}
+
+// ObjectDownloadHead is ObjectDownload without the bytes. public is also set with an error.
+func (s *Service) ObjectDownloadHead(call *model.Call, bucket, key, target string) (object model.Object, public bool, err error) {
+	if public, err = s.admitDownload(call, bucket, key, target); err == nil {
+		object, err = s.object(bucket, key)
+	}
+	return object, public, err
+}
+
+// admitDownload checks that the caller may download an object, and returns whether everybody may.
+func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (public bool, err error) {
+	call.Resource = objectResource(bucket, key)
+	b, err := s.anonymousBucket(call, bucket)
+	if err != nil {
+		return false, err
+	}
 	if !b.Public {
 		if !s.core.Signer.Admits(pathOf(bucket, key), objectSubject(bucket, key), target, s.core.Clock()) {
-			return Download{}, noObject(key)
+			return false, noObject(key)
 		}
 		call.Actor = model.DownloadLink()
 	}
-	download, err := s.openObject(ctx, bucket, key)
-	download.Public = b.Public
-	return download, err
+	return b.Public, nil
 }
 
 // ObjectPreflight returns nil if pages of any origin may read the bucket's objects, that is, if the bucket is public.

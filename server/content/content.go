@@ -2,6 +2,7 @@
 package content
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,14 @@ type Stored interface {
 	Size() int64
 	Small() []byte // nil for a file
 }
+
+// OfSize returns content of which only the size is needed, for the answer to a HEAD.
+func OfSize(size int64) Stored { return unread{io.NewSectionReader(bytes.NewReader(nil), 0, size)} }
+
+type unread struct{ *io.SectionReader }
+
+// Small implements Stored.
+func (unread) Small() []byte { return nil }
 
 // Send serves content, and sends only undamaged bytes. It returns the error that kept it from sending everything:
 // with ErrCutOff if the response had begun; otherwise nothing was sent yet.

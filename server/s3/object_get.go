@@ -1,10 +1,8 @@
 package s3
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -46,14 +44,8 @@ func (q *request) headObject() error {
 	if err != nil {
 		return err
 	}
-	return q.send(object.Object, unread{io.NewSectionReader(bytes.NewReader(nil), 0, object.SizeBytes)})
+	return q.send(object.Object, content.OfSize(object.SizeBytes))
 }
-
-// unread is content of which only the size is needed.
-type unread struct{ *io.SectionReader }
-
-// Small implements content.Stored.
-func (unread) Small() []byte { return nil }
 
 // errStored means that stored bytes could not be read.
 var errStored = errors.New("stored bytes could not be read")
