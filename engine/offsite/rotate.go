@@ -7,7 +7,6 @@ import (
 
 	"filippo.io/age"
 
-	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 )
 
@@ -25,17 +24,14 @@ func Rotate(ctx context.Context, at Location, next Keys, recipients []age.Recipi
 		return made, err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	key, _, err := c.keys.Rotate()
-	if err != nil {
-		return made, err
-	}
 	if next.IsZero() {
 		next = at.Keys
 	}
 	if recipients, err = next.recipients(recipients); err != nil {
 		return made, err
 	}
-	if err := stream.AddKey(ctx, c.store, key, recipients...); err != nil {
+	key, err := c.repository.Rotate(ctx, recipients...)
+	if err != nil {
 		return made, fmt.Errorf("store the new master key: %w", err)
 	}
 	return Rotated{key.Number()}, nil

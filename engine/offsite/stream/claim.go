@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
 )
 
 // Cut is where one epoch ends and the next begins: the last log object that counts,
@@ -93,7 +94,7 @@ func decodeClaim(b []byte) (c Claim, err error) {
 
 // readClaim reads and verifies the claim of an epoch.
 func (r *Repository) readClaim(ctx context.Context, e Epoch) (Claim, error) {
-	b, err := r.get(ctx, e.key(), maxSmall)
+	b, err := r.getClaim(ctx, e.key())
 	if err != nil {
 		return Claim{}, fmt.Errorf("read the claim of epoch %s: %w", e, err)
 	}
@@ -102,6 +103,23 @@ func (r *Repository) readClaim(ctx context.Context, e Epoch) (Claim, error) {
 		err = corrupt("the claim of epoch %s is for %s", e, c.Epoch)
 	}
 	return c, err
+}
+
+// getClaim reads a claim or a bid. What a master key sealed that this process lacks may be one only if a
+// rotation has announced a later key: without that, anybody who may write to the store could stop all machines.
+func (r *Repository) getClaim(ctx context.Context, key string) ([]byte, error) {
+	b, err := r.get(ctx, key, maxSmall)
+	switch {
+	case errors.Is(err, sealed.ErrVersion):
+		return nil, corrupt("%s: %w", key, errors.New("it is not sealed as everything of a repository is"))
+	case !errors.Is(err, sealed.ErrNoKey):
+		return b, err
+	}
+	announced, lookErr := r.laterKeyAnnounced(ctx)
+	if announced || lookErr != nil {
+		return nil, errors.Join(lookErr, err)
+	}
+	return nil, corrupt("%s is sealed with a master key that nobody has announced", key)
 }
 
 // ClaimOptions are for Repository.Claim.
@@ -213,7 +231,7 @@ func (r *Repository) unclaimed(ctx context.Context, prefix string, own Epoch, pr
 		if !ok || e == own || !prevails(e) {
 			continue
 		}
-		b, err := r.get(ctx, info.Key, maxSmall)
+		b, err := r.getClaim(ctx, info.Key)
 		if err == nil {
 			_, err = decodeClaim(b)
 		}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"filippo.io/age"
+
 	"holdfast/internal/objectstore"
 	"holdfast/internal/sealed"
 )
@@ -315,15 +317,26 @@ func TestJunkClaims(t *testing.T) {
 		w := open(t, claim(t, r, "one", false), Options{}, &script{owner: "a"})
 		junk(t, store, "epoch/00000002", "junk")
 		junk(t, store, "epoch/ffffffff", "junk")
+		unknown, err := sealed.NewRing(sealed.NewKey(7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forger := repository(t, store, unknown)
+		for _, key := range []string{"epoch/00000003", announcement(7), announcement(2)} {
+			if err := forger.createSmall(t.Context(), key, []byte("{}"), objectstore.Retention{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		junk(t, store, "epoch/00000004", "holdfast sealed object of another version")
 		checkpoint(t, w, nil)
 		time.Sleep(time.Minute)
-		if w.Err() != nil {
-			t.Error(w.Err())
+		if foreign := w.Status().Foreign; w.Err() != nil || len(foreign) != 4 {
+			t.Errorf("%v, %v", foreign, w.Err())
 		}
 		kill(w)
 		h := claim(t, r, "one", false)
-		if got := h.Tip().Epoch; got != (Epoch{Number: 3}) {
-			t.Errorf("the next epoch is %s", got)
+		if got := h.Tip().Epoch; got != (Epoch{Number: 5}) || len(h.Ignored) == 0 {
+			t.Errorf("the next epoch is %s, passed over was %v", got, h.Ignored)
 		}
 	})
 }
@@ -333,8 +346,17 @@ func TestJunkClaims(t *testing.T) {
 func TestClaimOfALaterKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := directory(t)
-		old, later := sealed.NewKey(1), sealed.NewKey(2)
+		old := sealed.NewKey(1)
 		stale, err := sealed.NewRing(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity, err := age.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := repository(t, store, stale)
+		later, err := r.Rotate(t.Context(), identity.Recipient())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +364,6 @@ func TestClaimOfALaterKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := repository(t, store, stale)
 		w := open(t, claim(t, r, "stale", false), Options{}, &script{owner: "a"})
 		claim(t, repository(t, store, both), "healthy", true)
 		_, err = w.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) { return nil, nil })

@@ -45,11 +45,11 @@ func Damaged(err error) bool {
 	return false
 }
 
-// isJunk reports whether an error means that an object below "epoch/" or "bid/" is no claim. One
+// isJunk reports whether an error of getClaim or decodeClaim means that an object below "epoch/" or "bid/" is no claim. One
 // that this process cannot open may be one: of a machine that has a later master key, or
 // a later version of holdfast.
 func isJunk(err error) bool {
-	for _, kind := range []error{ErrVersion, sealed.ErrNoKey, sealed.ErrVersion} {
+	for _, kind := range []error{ErrVersion, sealed.ErrNoKey} {
 		if errors.Is(err, kind) {
 			return false
 		}

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -43,7 +44,7 @@ func (w *Writer) check(ctx context.Context) error {
 			return w.Err()
 		}
 		if isJunk(err) {
-			w.junk[info.Key] = true
+			w.noteJunk(info.Key, err)
 			continue
 		}
 		if Damaged(err) { // the next Writer may have the key
@@ -52,4 +53,13 @@ func (w *Writer) check(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// noteJunk notes an object below "epoch/" that is not a claim. w.checking is held.
+func (w *Writer) noteJunk(key string, err error) {
+	w.options.Log.Error("somebody put an object into the store that is not of this copy; it is passed over", "object", key, "error", err)
+	w.junk[key] = true
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.foreign = append(slices.Clip(w.foreign), key)
 }

@@ -26,6 +26,9 @@ type Problem struct {
 	Err error
 }
 
+// IsClaim reports whether the object has the key of a claim.
+func (p Problem) IsClaim() bool { return strings.HasPrefix(p.Key, epochsPrefix) }
+
 // span is the part of an epoch that counts.
 type span struct {
 	claim  Claim

@@ -100,6 +100,42 @@ func ReadMarker(ctx context.Context, store objectstore.Store) (m Marker, err err
 	return m, nil
 }
 
+// announcement returns the key of the object that says that a master key follows those before it. It is sealed with one of
+// them, so only those who have one can make it, and those who lack the new key know that there is one.
+func announcement(number uint32) string { return fmt.Sprintf("keys/%d.announced", number) }
+
+// Rotate adds a master key after those that the repository has, and returns it. The recipients open it. It may be repeated
+// after an error.
+func (r *Repository) Rotate(ctx context.Context, recipients ...age.Recipient) (sealed.Key, error) {
+	key, _, err := r.keys.Rotate()
+	if err != nil {
+		return key, err
+	}
+	name := announcement(key.Number())
+	if err := r.createSmall(ctx, name, []byte(name), objectstore.Retention{}); err != nil {
+		return key, fmt.Errorf("announce a master key: %w", err)
+	}
+	return key, AddKey(ctx, r.store, key, recipients...)
+}
+
+// laterKeyAnnounced reports whether there is a master key that this process lacks.
+func (r *Repository) laterKeyAnnounced(ctx context.Context) (bool, error) {
+	newest := r.keys.Newest().Number()
+	for info, err := range r.store.List(ctx, "keys/", "") {
+		if err != nil {
+			return false, fmt.Errorf("list the master keys: %w", err)
+		}
+		var number uint32
+		if _, err := fmt.Sscanf(info.Key, "keys/%d.announced", &number); err != nil || announcement(number) != info.Key || number <= newest {
+			continue
+		}
+		if _, err := r.get(ctx, info.Key, maxSmall); err == nil || !Damaged(err) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // AddKey stores a wrapped master key. Nothing may be sealed with it before.
 func AddKey(ctx context.Context, store objectstore.Store, key sealed.Key, recipients ...age.Recipient) error {
 	b, err := sealed.Wrap(key, recipients...)

@@ -17,6 +17,8 @@ type Status struct {
 	Counts Counts
 	// Problem is the last failure; its Since is zero when the last act succeeded.
 	Problem Failure
+	// Foreign are keys below "epoch/" that somebody has used who lacks the master keys.
+	Foreign []string
 	// Ended is why the Writer has ended, as Err returns it.
 	Ended error
 }
@@ -44,7 +46,7 @@ func (w *Writer) Status() Status {
 	defer w.mu.Unlock()
 	s := Status{
 		Epoch: w.claim.Epoch, Backlog: bytes, Stored: w.stored, Point: w.point,
-		Counts: w.counts, Problem: w.problem, Ended: w.Err(),
+		Counts: w.counts, Problem: w.problem, Foreign: w.foreign, Ended: w.Err(),
 	}
 	for _, p := range w.flight {
 		s.Backlog += p.bytes

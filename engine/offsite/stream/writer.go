@@ -96,6 +96,7 @@ type Writer struct {
 	point     Point
 	counts    Counts
 	problem   Failure
+	foreign   []string // keys; replaced, never changed
 }
 
 // flushMark is a call of Flush: what is older than at is cut without delay.
