@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -18,7 +19,10 @@ type Offsite struct {
 	Damaged  int // objects, when it was verified
 	// Unrestorable is the database that could not be restored from it, "" for none.
 	Unrestorable string
-	Since        time.Time
+	// Unreadable is what cannot be read on this machine and copied: ids of databases, and "" for objects.
+	Unreadable []string
+	Foreign    int // objects in the store that somebody else has put there
+	Since      time.Time
 }
 
 // offsiteFenced reports that another machine has taken over.
@@ -82,6 +86,44 @@ func offsiteUnrestorable(f Facts) []model.Recommendation {
 			"and make a backup of the database.", f.Offsite.Unrestorable),
 		Action: &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
 	}}
+}
+
+// offsiteForeign reports that somebody else writes to the store.
+func offsiteForeign(f Facts) []model.Recommendation {
+	if f.Offsite.Foreign == 0 {
+		return nil
+	}
+	return []model.Recommendation{{
+		Code: "offsite_foreign", Severity: model.SeverityCritical, Category: model.CategorySecurity,
+		Title: "Somebody else writes to the store of the copy off-site",
+		Message: fmt.Sprintf("%s in the store pretend to be claims of other machines, and were made without the master key. They are passed over, and copying goes on. The appliance's log names "+
+			"them; have the operator change the credentials of the store, and find out who has them.", model.Count(int64(f.Offsite.Foreign), "object")),
+		Evidence: map[string]any{"objects": f.Offsite.Foreign},
+	}}
+}
+
+// offsiteUnreadable reports that files of a database, or of objects, cannot be read on this machine and so not be copied.
+func offsiteUnreadable(f Facts) (found []model.Recommendation) {
+	for _, id := range f.Offsite.Unreadable {
+		r := model.Recommendation{
+			Code: "offsite_unreadable", Severity: model.SeverityCritical, Category: model.CategoryBackup,
+			Title: "Objects cannot be copied off-site",
+			Message: "A file of the journal of objects cannot be read on this machine. The copy off-site keeps what it has of it. The appliance's log names the file; " +
+				"have the operator check the disk.",
+		}
+		if id != "" {
+			i := slices.IndexFunc(f.Databases, func(db Database) bool { return db.ID == id })
+			if i < 0 {
+				continue
+			}
+			r.Resource = f.Databases[i].resource()
+			r.Title = "Backups cannot be copied off-site"
+			r.Message = fmt.Sprintf("Files of the backups or the WAL of %s cannot be read on this machine. The copy off-site keeps what it has of them. The appliance's log names "+
+				"the files; have the operator check the disk, and make a backup of the database.", f.Databases[i].Name)
+		}
+		found = append(found, r)
+	}
+	return found
 }
 
 // offsiteUnverified reports that the copy was not read back for long.

@@ -337,7 +337,7 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 
 func (s *Service) aboutOffsite() advice.Offsite {
 	st := s.offsite.Status()
-	about := advice.Offsite{State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem}
+	about := advice.Offsite{State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem, Unreadable: st.Unreadable, Foreign: len(st.Foreign)}
 	if st.Verified != nil {
 		about.Verified, about.Damaged = &st.Verified.At, len(st.Verified.Damage)
 	}

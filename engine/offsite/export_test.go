@@ -53,6 +53,32 @@ func RestoreDatabases(ctx context.Context, at Location, dir string, choose func(
 	return nil
 }
 
+// NewestNames returns the names of an owner's entries of a kind in the newest checkpoint.
+func NewestNames(ctx context.Context, at Location, owner, kind string) (names []string, err error) {
+	c, err := connect(ctx, at, objectstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	h, err := c.repository.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	point, err := h.Find(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range c.repository.Catalog(ctx, point) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Owner == owner && e.Kind == kind {
+			names = append(names, e.Name)
+		}
+	}
+	return names, nil
+}
+
 func anyCheckpoint(ctx context.Context, h *stream.History) (*stream.Checkpoint, error) {
 	var points []stream.Point
 	for p, err := range h.Points(ctx) {

@@ -15,4 +15,7 @@ const (
 	KindRepository = "repository"
 	// KindWAL is a file of a database's WAL archive.
 	KindWAL = "wal"
+	// KindStale marks a database whose backups or WAL could not be read for the checkpoint: it
+	// has what the copy had before, and the log does not continue that.
+	KindStale = "stale"
 )

@@ -18,7 +18,7 @@ import (
 // for concurrent use.
 type known struct {
 	mu     sync.RWMutex
-	owners map[string]map[item]stream.Reference
+	owners map[string]map[item]stored
 	until  time.Time // of the newest frame, or of the checkpoint
 	wal    map[walStream]uint64
 	blobs  map[uint64]journalEnd
@@ -26,6 +26,12 @@ type known struct {
 
 // item is a thing of an owner.
 type item struct{ kind, name string }
+
+// stored is where the store has an item: in a file or, with data, in the catalog of the newest checkpoint.
+type stored struct {
+	ref  stream.Reference
+	data []byte
+}
 
 // walStream is a log that grows.
 type walStream struct {
@@ -42,7 +48,7 @@ type journalEnd struct {
 }
 
 func newKnown() *known {
-	return &known{owners: map[string]map[item]stream.Reference{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}}
+	return &known{owners: map[string]map[item]stored{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}}
 }
 
 // readKnown reads what the store has: a checkpoint, nil for none, and the log after it.
@@ -55,7 +61,7 @@ func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *
 			if err != nil {
 				return nil, err
 			}
-			k.Put(e.Owner, e.Kind, e.Name, referenceOf(e))
+			k.PutEntry(e)
 		}
 	}
 	for f, err := range h.Frames(ctx, c, time.Time{}) {
@@ -97,22 +103,35 @@ func (k *known) apply(f stream.Frame) {
 
 // Put notes that the store has a file, or that the newest checkpoint has an entry.
 func (k *known) Put(owner, kind, name string, r stream.Reference) {
+	k.put(owner, item{kind, name}, stored{ref: r})
+}
+
+// PutEntry notes that the newest checkpoint has an entry. It keeps the content of one of a WAL archive, which is small.
+func (k *known) PutEntry(e stream.Entry) {
+	s := stored{ref: referenceOf(e)}
+	if e.Kind == KindWAL {
+		s.data = e.Data
+	}
+	k.put(e.Owner, item{e.Kind, e.Name}, s)
+}
+
+func (k *known) put(owner string, i item, s stored) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	items := k.owners[owner]
 	if items == nil {
-		items = map[item]stream.Reference{}
+		items = map[item]stored{}
 		k.owners[owner] = items
 	}
-	items[item{kind, name}] = r
+	items[i] = s
 }
 
 // Get returns the reference of a file, and whether it is known.
 func (k *known) Get(owner, kind, name string) (stream.Reference, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	r, ok := k.owners[owner][item{kind, name}]
-	return r, ok
+	s, ok := k.owners[owner][item{kind, name}]
+	return s.ref, ok
 }
 
 // Drop notes that a file is not needed any more.
@@ -135,12 +154,28 @@ func (k *known) Names(owner, kind string) map[string]stream.Reference {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	names := map[string]stream.Reference{}
-	for i, r := range k.owners[owner] {
+	for i, s := range k.owners[owner] {
 		if i.kind == kind {
-			names[i.name] = r
+			names[i.name] = s.ref
 		}
 	}
 	return names
+}
+
+// Entries returns the entries of an owner's things of a kind that the store has.
+func (k *known) Entries(owner, kind string) (entries []stream.Entry) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for i, s := range k.owners[owner] {
+		e := stream.Entry{Owner: owner, Kind: kind, Name: i.name, Data: s.data}
+		if s.ref.ID != 0 {
+			e.Ref = s.ref
+		}
+		if i.kind == kind && (e.Data != nil || e.Ref.ID != 0) {
+			entries = append(entries, e)
+		}
+	}
+	return entries
 }
 
 // Owners returns all owners that have files.

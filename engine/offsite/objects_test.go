@@ -159,7 +159,7 @@ func beginCopy(t testing.TB, r *stream.Repository, s *bucketStore) (*stream.Writ
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newObjectsPart(s.core)
+	p := newObjectsPart(s.core, &unreadable{})
 	if err := p.start(w, k); err != nil {
 		t.Fatal(err)
 	}

@@ -27,11 +27,13 @@ type databasePart struct {
 	dir      string // the data directory
 	log      *slog.Logger
 	run      *databaseRun // nil between stop and start
+
+	unreadable *unreadable
 }
 
 // newDatabasePart returns the part.
-func newDatabasePart(r *recovery.Service, dataDir string, log *slog.Logger) *databasePart {
-	return &databasePart{recovery: r, dir: dataDir, log: log}
+func newDatabasePart(r *recovery.Service, dataDir string, log *slog.Logger, u *unreadable) *databasePart {
+	return &databasePart{recovery: r, dir: dataDir, log: log, unreadable: u}
 }
 
 // databaseRun is what the part does for one writer.
@@ -62,6 +64,7 @@ type databaseCopy struct {
 	source  *walSource // nil before the first look
 	files   map[string]storedFile
 	partial map[string]stream.Entry // of the newest checkpoint, by name
+	failed  error                   // what the look under way could not read
 }
 
 // storedFile is a file of the repository that the store has.
@@ -139,9 +142,7 @@ func (r *databaseRun) work(ctx context.Context) {
 		r.changed = map[string]bool{}
 		r.mu.Unlock()
 		for id := range changed {
-			if _, err := r.of(id).look(ctx, false); err != nil && ctx.Err() == nil && r.writer.Err() == nil {
-				r.log.Warn("the backups of a database are copied off-site later", "database", id, "error", err)
-			}
+			_, _ = r.of(id).look(ctx, false) // which notes why something is not copied
 		}
 	}
 }
@@ -167,7 +168,7 @@ func (r *databaseRun) attach(id string) {
 		return
 	}
 	if _, err := c.open(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.log.Warn("the WAL of a database is copied off-site later", "database", id, "error", err)
+		r.unreadable.note(r.log, id, err)
 	}
 }
 
@@ -196,6 +197,7 @@ func (c *databaseCopy) drop() {
 	if c.source != nil || slices.Contains(c.known.Owners(), c.id) {
 		c.frames.add(stream.OwnerDrop{Owner: c.id})
 	}
+	c.unreadable.forget(c.id)
 	c.known.DropOwner(c.id)
 	c.databaseRun.mu.Lock()
 	defer c.databaseRun.mu.Unlock()
@@ -203,26 +205,46 @@ func (c *databaseCopy) drop() {
 }
 
 // look stores the files of the database that the store lacks. For a checkpoint it returns
-// the database's whole state.
+// the database's whole state. What cannot be read stays as the copy has it, and holds up nothing else.
 func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if isAway(c.dir, c.id) {
-		if !checkpoint {
-			return nil, nil
-		}
-		return c.awayEntries(ctx)
-	}
+	c.failed = nil
 	entries, err := c.state(ctx, checkpoint)
+	if ctx.Err() != nil || c.writer.Err() != nil {
+		return nil, errors.Join(ctx.Err(), c.writer.Err())
+	}
 	if _, gone := os.Stat(c.recovery.BackupDirectory(c.id)); errors.Is(gone, fs.ErrNotExist) {
 		c.drop()
 		return nil, nil
 	}
-	return entries, err
+	if err != nil {
+		c.failed = errors.Join(c.failed, err)
+		entries = c.stale()
+	}
+	if checkpoint || c.failed != nil {
+		c.unreadable.note(c.log, c.id, c.failed)
+	}
+	return entries, nil
 }
 
-// state is look for a database whose files are all here.
+// stale returns the state that the copy has.
+func (c *databaseCopy) stale() []stream.Entry {
+	return slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL),
+		[]stream.Entry{{Owner: c.id, Kind: KindStale, Name: KindWAL, Data: []byte{}}})
+}
+
+// state is look without what it does about failures.
 func (c *databaseCopy) state(ctx context.Context, checkpoint bool) ([]stream.Entry, error) {
+	if isAway(c.dir, c.id) {
+		if !checkpoint {
+			return nil, nil
+		}
+		entries, err := c.awayEntries(ctx)
+		if !errors.Is(err, fs.ErrNotExist) { // else they were fetched meanwhile
+			return entries, err
+		}
+	}
 	r, err := c.open()
 	if err != nil {
 		return nil, err
@@ -233,6 +255,11 @@ func (c *databaseCopy) state(ctx context.Context, checkpoint bool) ([]stream.Ent
 	}
 	more, err := c.walEntries(ctx)
 	return append(entries, more...), err
+}
+
+// skip passes over a file that cannot be read.
+func (c *databaseCopy) skip(name string, err error) {
+	c.failed = errors.Join(c.failed, fmt.Errorf("%s: %w", name, err))
 }
 
 // databasesAtOnce is how many databases are looked at at a time for a checkpoint.

@@ -79,10 +79,11 @@ func (c *databaseCopy) storeRepository(ctx context.Context, r *repository.Reposi
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted meanwhile
 		}
-		if err == nil {
-			err = errors.Join(c.storeOpen(ctx, name, f, found), f.Close())
-		}
 		if err != nil {
+			c.keep(name, err, found)
+			continue
+		}
+		if err := errors.Join(c.storeOpen(ctx, name, f, found), f.Close()); err != nil {
 			return nil, fmt.Errorf("copy a manifest: %w", err)
 		}
 	}
@@ -121,14 +122,16 @@ func (c *databaseCopy) storePacks(ctx context.Context, packs []repository.PackFi
 	return parallel.Do(ctx, filesAtOnce, slices.Values(lacking), func(ctx context.Context, packs <-chan repository.PackFile) error {
 		for p := range packs {
 			ref, err := c.storeFile(ctx, c.repositoryPath(p.Name))
+			mu.Lock()
 			if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
-				c.log.Warn("a file of the backups is not copied off-site", "database", c.id, "file", p.Name, "error", err)
+				c.keep(p.Name, err, found)
+				mu.Unlock()
 				continue
 			}
 			if err != nil {
+				mu.Unlock()
 				return err
 			}
-			mu.Lock()
 			found[p.Name], c.files[p.Name] = ref, storedFile{p.Digest, ref}
 			if _, replaced := c.known.Get(c.id, KindRepository, p.Name); !replaced {
 				c.put(p.Name, ref)
@@ -145,11 +148,19 @@ func (c *databaseCopy) put(name string, ref stream.Reference) {
 	c.frames.add(stream.File{Owner: c.id, Kind: KindRepository, Name: name, Ref: ref})
 }
 
+// keep passes over a file that cannot be read. What the store has below its name stays in the copy.
+func (c *databaseCopy) keep(name string, err error, found map[string]stream.Reference) {
+	c.skip(name, err)
+	if ref, ok := c.known.Get(c.id, KindRepository, name); ok {
+		found[name] = ref
+	}
+}
+
 // storeOpen stores an index or a manifest, unless the store has it.
 func (c *databaseCopy) storeOpen(ctx context.Context, name string, f *os.File, found map[string]stream.Reference) error {
 	digest, err := repository.Digest(f)
 	if err != nil {
-		c.log.Warn("a file of the backups is not copied off-site", "database", c.id, "file", name, "error", err)
+		c.keep(name, err, found)
 		return nil
 	}
 	stored := c.files[name]
@@ -158,7 +169,10 @@ func (c *databaseCopy) storeOpen(ctx context.Context, name string, f *os.File, f
 		ref, ok := c.known.Get(c.id, KindRepository, name)
 		if ok && sameContent(f, ref) {
 			stored.ref = ref
-		} else if stored.ref, err = c.store(ctx, f); err != nil {
+		} else if stored.ref, err = c.store(ctx, f); errors.Is(err, errUnreadable) {
+			c.keep(name, err, found)
+			return nil
+		} else if err != nil {
 			return err
 		}
 		c.files[name] = stored
@@ -180,6 +194,9 @@ var errUnreadable = errors.New("the file cannot be read")
 // storeFile stores a file.
 func (c *databaseCopy) storeFile(ctx context.Context, path string) (stream.Reference, error) {
 	f, err := os.Open(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errUnreadable, err)
+	}
 	if err != nil {
 		return stream.Reference{}, fmt.Errorf("copy a file: %w", err)
 	}

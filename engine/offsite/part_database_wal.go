@@ -154,15 +154,14 @@ func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, i
 			e.Ref, err = c.storeFile(ctx, f.Path(c.walDir()))
 		}
 		if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
-			c.log.Warn("a segment of the WAL is not copied off-site", "database", c.id, "segment", f.Name, "error", err)
+			c.skip(f.String(), err)
+			err = nil
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if e.Ref.ID != 0 {
-			c.known.Put(c.id, KindWAL, e.Name, e.Ref) // whatever becomes of this checkpoint
-		}
+		c.known.PutEntry(e) // whatever becomes of this checkpoint
 		entries = append(entries, e)
 	}
 	return entries, nil
@@ -212,6 +211,9 @@ func (c *databaseCopy) partialEntry(ctx context.Context, e stream.Entry, f wal.S
 // compressFile returns the first bytes of a file, compressed.
 func compressFile(path string, length int64) ([]byte, error) {
 	f, err := os.Open(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errUnreadable, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("copy WAL: %w", err)
 	}
@@ -223,7 +225,7 @@ func compressFile(path string, length int64) ([]byte, error) {
 		err = errors.Join(err, z.Close())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("copy WAL: %w", err)
+		return nil, fmt.Errorf("copy WAL: %w: %w", errUnreadable, err)
 	}
 	return packed.Bytes(), nil
 }
@@ -232,9 +234,6 @@ func compressFile(path string, length int64) ([]byte, error) {
 // the store, and the WAL that came with the log is here.
 func (c *databaseCopy) awayEntries(ctx context.Context) (entries []stream.Entry, err error) {
 	list, err := readFetchList(c.dir, c.id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the files of database %s were fetched meanwhile: %w", c.id, err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,8 +34,9 @@ const (
 // objectsPart copies objects: the blob store's journal, with small objects and the notes of all, as it grows,
 // and the bodies of large ones as files. Exports are not copied: the next backup makes new ones.
 type objectsPart struct {
-	core *core.Core
-	has  atomic.Pointer[known] // what the store has; nil between runs
+	core       *core.Core
+	unreadable *unreadable
+	has        atomic.Pointer[known] // what the store has; nil between runs
 
 	writer *stream.Writer // of the run, as are all that follow
 	known  *known
@@ -47,7 +49,9 @@ type objectsPart struct {
 
 var _ part = (*objectsPart)(nil)
 
-func newObjectsPart(c *core.Core) *objectsPart { return &objectsPart{core: c} }
+func newObjectsPart(c *core.Core, u *unreadable) *objectsPart {
+	return &objectsPart{core: c, unreadable: u}
+}
 
 func (p *objectsPart) start(w *stream.Writer, known *known) (err error) {
 	p.writer, p.known, p.bodies = w, known, make(chan struct{}, 1)
@@ -168,16 +172,23 @@ func nextPiece(s blobstore.Segment, from int64) int64 {
 	}
 }
 
-// segments returns the entries of the journal, and forgets the pieces that larger ones have replaced.
+// segments returns the entries of the journal, and forgets the pieces that larger ones have replaced. Of a segment that
+// cannot be read it returns what the store has.
 func (p *objectsPart) segments(ctx context.Context) (entries []stream.Entry, err error) {
 	current := map[string]bool{}
+	var failed error
+	defer func() { p.unreadable.note(p.core.Log, "", failed) }()
 	for _, s := range p.core.Blobs.Journal() {
 		some, err := p.segment(ctx, s)
 		if errors.Is(err, blobstore.ErrNotFound) { // compacted meanwhile: the log has what lives
 			continue
 		}
-		if err != nil {
+		if err != nil && (ctx.Err() != nil || p.writer.Err() != nil) {
 			return nil, err
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("segment %d of the journal: %w", s.Number, err))
+			some = p.storedPieces(s)
 		}
 		for _, e := range some {
 			current[e.Name] = true
@@ -190,6 +201,11 @@ func (p *objectsPart) segments(ctx context.Context) (entries []stream.Entry, err
 		}
 	}
 	return entries, nil
+}
+
+// storedPieces returns the entries of a segment that the store has.
+func (p *objectsPart) storedPieces(s blobstore.Segment) []stream.Entry {
+	return slices.DeleteFunc(p.known.Entries("", KindSegment), func(e stream.Entry) bool { return !strings.HasPrefix(e.Name, pieceOf(s).prefix()) })
 }
 
 func (p *objectsPart) segment(ctx context.Context, s blobstore.Segment) (entries []stream.Entry, err error) {
@@ -225,6 +241,7 @@ func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, er
 	if err := p.core.Meta.Flush(); err != nil { // so that what was published has its record
 		return nil, err
 	}
+	before := p.known.Names("", KindBlob)
 	var here []blobstore.Ref
 	sizes := map[blobstore.Ref]int64{} // of those that the store may lack
 	if err := p.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
@@ -243,12 +260,22 @@ func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, er
 		return nil, err
 	}
 	for _, ref := range here {
+		delete(before, string(ref))
 		if known, ok := p.known.Get("", KindBlob, string(ref)); ok {
 			entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(ref), Ref: known})
 		}
 	}
 	away, err := p.bodiesAway()
-	return append(entries, away...), err
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range away {
+		delete(before, e.Name)
+	}
+	for name := range before { // removed, which the tap may have forgotten
+		p.known.Drop("", KindBlob, name)
+	}
+	return append(entries, away...), nil
 }
 
 // offer lets those bodies be copied that belong to an object, and clears the map.

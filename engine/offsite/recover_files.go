@@ -11,7 +11,8 @@ import (
 type restorers struct {
 	kinds map[string]restorer
 	// order is that of finish: the metadata last, because a data directory with them counts.
-	order []restorer
+	order     []restorer
+	databases *databaseRestorer
 	// known sums up what each database has.
 	known *known
 }
@@ -30,10 +31,11 @@ func newRestorers(r *stream.Repository, dataDir string) (*restorers, error) {
 	return &restorers{
 		kinds: map[string]restorer{
 			KindSecret: secrets, KindSegment: objects, KindBlob: objects,
-			KindRepository: databases, KindWAL: databases, KindMetadata: metadata,
+			KindRepository: databases, KindWAL: databases, KindStale: databases, KindMetadata: metadata,
 		},
-		order: []restorer{secrets, objects, databases, metadata},
-		known: newKnown(),
+		order:     []restorer{secrets, objects, databases, metadata},
+		databases: databases,
+		known:     newKnown(),
 	}, nil
 }
 

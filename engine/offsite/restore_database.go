@@ -39,6 +39,8 @@ type restoredDatabase struct {
 	files map[fetchKey]stream.Reference // to be fetched
 	// partial are the beginnings of partial segments that are files in the store, written by finish.
 	partial map[string]stream.Entry
+	// stale means that the machine could not read the database for the checkpoint: its WAL may have holes.
+	stale bool
 }
 
 type fetchKey struct{ kind, name string }
@@ -77,7 +79,11 @@ func (d *databaseRestorer) entry(_ context.Context, e stream.Entry) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind == KindRepository {
+	switch e.Kind {
+	case KindStale:
+		o.stale = true
+		return nil
+	case KindRepository:
 		return o.list(e.Kind, e.Name, e.Ref)
 	}
 	f, err := parseWALName(e.Name)
@@ -104,6 +110,11 @@ func (d *databaseRestorer) size(owner string) (total int64) {
 		}
 	}
 	return total
+}
+
+// isStale reports whether the copy has an older state of a database than of everything else.
+func (d *databaseRestorer) isStale(owner string) bool {
+	return d.owners[owner] != nil && d.owners[owner].stale
 }
 
 // list adds a file to those to be fetched.
@@ -136,6 +147,9 @@ func (d *databaseRestorer) frame(_ context.Context, f stream.Frame) error {
 	o, err := d.of(owner)
 	if err == nil {
 		err = o.apply(f.Body)
+	}
+	if errors.Is(err, wal.ErrHole) && o.stale {
+		return nil
 	}
 	if errors.Is(err, wal.ErrHole) {
 		return fmt.Errorf("%w: database %s: %w", errGap, owner, err)

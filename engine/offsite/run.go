@@ -101,7 +101,13 @@ func (s *Service) connect(ctx context.Context) (*connection, objectstore.Capabil
 	if n := s.config.Bandwidth; n > 0 {
 		o.Limiter = rate.NewLimiter(rate.Limit(n), int(min(n, maxBurst)))
 	}
-	return connectProbed(ctx, s.location, o)
+	c, can, err := connectProbed(ctx, s.location, o)
+	if err == nil && s.recovery != nil && s.recovery.isPending() {
+		if err = s.recovery.store.refuseOther(c, s.location.URL); err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
+	return c, can, err
 }
 
 // open claims an epoch and opens its writer.
@@ -114,9 +120,7 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	if err != nil && !errors.Is(err, stream.ErrNoPoint) {
 		return nil, nil, fmt.Errorf("find the newest checkpoint: %w", err)
 	}
-	for _, p := range h.Ignored {
-		s.core.Log.Warn("an object of the off-site copy is damaged and is passed over", "object", p.Key, "error", p.Err)
-	}
+	s.noteIgnored(h)
 	known, err := readKnown(ctx, c.repository, h, o.Previous)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what the store has: %w", err)
@@ -133,6 +137,20 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 			state.Covered = covered
 		}
 	})
+}
+
+// noteIgnored tells the operator what the run has passed over.
+func (s *Service) noteIgnored(h *stream.History) {
+	var foreign []string
+	for _, p := range h.Ignored {
+		s.core.Log.Warn("an object of the off-site copy is damaged or not of it, and is passed over", "object", p.Key, "error", p.Err)
+		if p.IsClaim() {
+			foreign = append(foreign, p.Key)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = foreign
 }
 
 // claim claims the next epoch. The token is on disk before the claim is in the store.

@@ -29,6 +29,8 @@ type Service struct {
 	reading  sync.Mutex
 	readFrom *connection // for bodies that are not here yet; nil until it is needed
 
+	unreadable unreadable
+
 	cancel context.CancelFunc // set by Start
 	tasks  sync.WaitGroup
 
@@ -37,7 +39,8 @@ type Service struct {
 	state   State           // as on disk
 	writer  *stream.Writer  // nil while there is none
 	failure failure
-	whole   uint64 // the number of gaps that the newest checkpoint of the run closes
+	foreign []string // keys of claims that the run passed over as it began
+	whole   uint64   // the number of gaps that the newest checkpoint of the run closes
 
 	// gaps counts what the log lacks until the next checkpoint: the beginning of a run, and
 	// changes that were too many.
@@ -80,12 +83,12 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 
 // newParts returns everything that is copied.
 func (s *Service) newParts(o *objects.Service, r *recovery.Service) []part {
-	bodies := newObjectsPart(s.core)
+	bodies := newObjectsPart(s.core, &s.unreadable)
 	o.CopyWith(bodies.isCopied)
 	return []part{
 		newMetadataPart(s.core.Meta),
 		newSecretPart(s.core.Config.DataDir, s.CheckpointSoon),
-		newDatabasePart(r, s.core.Config.DataDir, s.core.Log),
+		newDatabasePart(r, s.core.Config.DataDir, s.core.Log, &s.unreadable),
 		bodies,
 	}
 }

@@ -3,6 +3,7 @@ package offsite
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -34,6 +35,10 @@ type Status struct {
 	Fenced *Fenced
 	// Recovery is what is brought back, nil unless the appliance is being recovered.
 	Recovery *RecoveryReport
+	// Unreadable is what cannot be read here, so that the copy keeps what it has of it: ids of databases, and "" for objects.
+	Unreadable []string
+	// Foreign are objects in the place of claims that are none: somebody else can write to the store.
+	Foreign []string
 	// Counts are what was stored since the start.
 	Counts stream.Counts
 }
@@ -60,10 +65,11 @@ func (s *Service) Status() Status {
 // describe adds what the writer says.
 func (s *Service) describe(st *Status) {
 	now := s.core.Clock()
+	st.Unreadable, st.Foreign = s.unreadable.all(), s.foreign
 	st.State, st.Cause, st.Since = model.OffsiteStarting, s.failure.err, s.failure.since
 	if s.writer != nil {
 		w := s.writer.Status()
-		st.Backlog, st.Counts = w.Backlog, w.Counts
+		st.Backlog, st.Counts, st.Foreign = w.Backlog, w.Counts, slices.Concat(s.foreign, w.Foreign)
 		if w.Problem.Err != nil {
 			st.Cause, st.Since = w.Problem.Err, w.Problem.Since
 		}
