@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/durable"
 	"holdfast/internal/objectstore"
@@ -114,18 +114,37 @@ func refuseOtherCopy(ctx context.Context, at Location, s *planStore) error {
 
 // refuseUsed refuses a data directory that is in use, or holds another recovery.
 func refuseUsed(dir string, s *planStore) error {
-	if s != nil && s.get().Step != stepDone {
-		return nil
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if s != nil && s.get().Step != stepDone {
+		return refuseForeign(dir, entries)
 	}
 	if s != nil {
 		return model.Errorf(model.CodeConflict, "the recovery into %s is complete: `holdfast serve` starts the appliance", dir)
 	}
 	if len(entries) > 0 {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be recovered into an empty one", dir)
+	}
+	return nil
+}
+
+// isFilled reports whether the first phase makes a file or directory of that name in the data directory.
+func isFilled(name string) bool {
+	switch strings.TrimSuffix(name, durable.NewSuffix) {
+	case Directory, core.MetadataFile, core.KeyFile, core.WebhookSecretFile, tlsDirectory, objects.Directory, "backups":
+		return true
+	}
+	return strings.HasPrefix(name, metadataBuild)
+}
+
+// refuseForeign refuses to go on with a recovery in a directory that holds something else.
+func refuseForeign(dir string, entries []os.DirEntry) error {
+	for _, e := range entries {
+		if !isFilled(e.Name()) {
+			return model.Errorf(model.CodeConflict, "the data directory %s holds %s, which is not of the recovery that was cut off there: move it away, or recover into an empty directory", dir, e.Name())
+		}
 	}
 	return nil
 }
@@ -256,10 +275,10 @@ func (r *firstPhase) clear(context.Context) error {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() == Directory {
+		if e.Name() == Directory || !isFilled(e.Name()) {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(r.o.DataDir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(filepath.Join(r.o.DataDir, e.Name())); err != nil {
 			return fmt.Errorf("clear what an interrupted recovery left: %w", err)
 		}
 	}
@@ -335,6 +354,9 @@ func (r *firstPhase) complete(context.Context) error {
 	for _, d := range all {
 		if !d.Rebuild {
 			continue
+		}
+		if r.restorers.databases.isStale(d.ID) {
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing", d.Name))
 		}
 		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
 	}

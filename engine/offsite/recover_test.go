@@ -1,8 +1,13 @@
 package offsite
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/engine/model"
 )
 
 // TestRecoverFromAnotherCopy: a recovery goes on from its own copy only.
@@ -32,5 +37,58 @@ func TestRecoverFromAnotherCopy(t *testing.T) {
 				t.Errorf("of another copy: %v", err)
 			}
 		}
+	}
+}
+
+// TestCopyDuringRecovery: a machine whose recovery is not complete copies to no other store.
+func TestCopyDuringRecovery(t *testing.T) {
+	t.Parallel()
+	own, _ := preparedDirectory(t)
+	other, _ := preparedDirectory(t)
+	plan, err := newPlan(t.TempDir(), recoveryPlan{Format: recoveryFormat, Repository: own.open(t).marker.Repository, Step: stepServe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []Location{own, other} {
+		s := &Service{location: at, recovery: &secondPhase{store: plan}}
+		c, _, err := s.connect(t.Context())
+		if err == nil {
+			_ = c.close()
+		}
+		if (err == nil) != (at.URL == own.URL) {
+			t.Errorf("%s: %v", at.URL, err)
+		}
+	}
+}
+
+// TestRecoverKeepsWhatIsNotItsOwn: a recovery that goes on refuses a directory into which somebody put something else.
+func TestRecoverKeepsWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	at, _ := preparedDirectory(t)
+	at.open(t).copyOnce(t, "content")
+	dir := t.TempDir()
+	if _, err := newPlan(dir, recoveryPlan{Format: recoveryFormat, Repository: at.open(t).marker.Repository, Step: stepFiles}); err != nil {
+		t.Fatal(err)
+	}
+	precious := filepath.Join(dir, "thesis.txt")
+	if err := os.WriteFile(precious, []byte("the only copy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Recover(t.Context(), RecoverOptions{Location: at, DataDir: dir, Progress: func(Progress) {}})
+	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "thesis.txt") {
+		t.Errorf("recover: %v", err)
+	}
+	own := filepath.Join(dir, "blobs")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&firstPhase{o: RecoverOptions{DataDir: dir}}).clear(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(own); !os.IsNotExist(err) {
+		t.Error("what the recovery had begun is there")
+	}
+	if text, err := os.ReadFile(precious); string(text) != "the only copy" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

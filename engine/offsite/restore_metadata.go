@@ -37,6 +37,9 @@ type metadataRestorer struct {
 	changes     []meta.Change
 }
 
+// metadataBuild begins the names of the files of which one becomes the metadata.
+const metadataBuild = core.MetadataFile + ".restoring-"
+
 // metadataCopy is a file that is being built. It is consistent after a transaction.
 type metadataCopy struct {
 	*meta.Builder
@@ -96,7 +99,7 @@ func (r *metadataRestorer) read(ctx context.Context, ref stream.Reference) ([]by
 
 // build begins a copy with the chunks of a list.
 func (r *metadataRestorer) build(ctx context.Context, list []byte, refs map[string]stream.Reference) (*metadataCopy, error) {
-	c := &metadataCopy{path: filepath.Join(r.dir, fmt.Sprintf("%s.restoring-%d", core.MetadataFile, r.made))}
+	c := &metadataCopy{path: filepath.Join(r.dir, fmt.Sprint(metadataBuild, r.made))}
 	r.made++
 	var err error
 	if c.Builder, err = meta.NewBuilder(c.path); err != nil {
