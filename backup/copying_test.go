@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"holdfast/backup/repository"
+	"holdfast/internal/pgcontrol"
 )
 
 // dataDirectory is a synthetic data directory, without a server.
@@ -271,7 +272,7 @@ func TestControl(t *testing.T) {
 	}
 	defer root.Close()
 	control, err := readControl(root)
-	if err != nil || systemIdentifier(control) != 42 {
+	if err != nil || pgcontrol.SystemIdentifier(control) != 42 {
 		t.Fatalf("%v", err)
 	}
 	flip(t, filepath.Join(d.dir, controlFile), 100)

@@ -110,15 +110,15 @@ func writeStandAlone(ctx context.Context, archive *wal.Archive, plan Plan, dir s
 
 // writeStandAloneDurably is writeStandAlone for a directory whose other files are already synced.
 func writeStandAloneDurably(ctx context.Context, archive *wal.Archive, plan Plan, dir string) error {
-	tree, err := openTree(dir)
+	tree, err := durable.OpenTree(dir)
 	if err != nil {
 		return err
 	}
-	defer tree.close()
+	defer tree.Close()
 	if err := writeStandAlone(ctx, archive, plan, dir); err != nil {
 		return err
 	}
-	return tree.sync()
+	return tree.Sync()
 }
 
 // filesBelow returns the set of regular files below a directory, by slash-separated name.

@@ -12,6 +12,7 @@ import (
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/pgcontrol"
 )
 
 // Options are the options of Take.
@@ -147,7 +148,7 @@ func (t *taking) copy(ctx context.Context) (Result, error) {
 	if err := t.archive.Covers(t.server.timeline, t.server.start, end.at); err != nil {
 		return Result{}, fmt.Errorf("the backup needs all WAL from %v to %v: %w", t.server.start, end.at, err)
 	}
-	return t.commit(c, end, systemIdentifier(control))
+	return t.commit(c, end, pgcontrol.SystemIdentifier(control))
 }
 
 // archived waits until the WAL before lsn is archived.
@@ -181,7 +182,7 @@ func (t *taking) end(ctx context.Context, c *copying) (stopped, error) {
 
 // learnChanges determines the changes since the base, or why everything must be read.
 func (t *taking) learnChanges(ctx context.Context, control []byte) (err error) {
-	if t.base != nil && t.base.Backup.SystemIdentifier != systemIdentifier(control) {
+	if t.base != nil && t.base.Backup.SystemIdentifier != pgcontrol.SystemIdentifier(control) {
 		t.base.close()
 		t.base = nil
 	}

@@ -19,7 +19,7 @@ type target struct {
 	dir  string
 	made bool // created by openTarget
 	root *os.Root
-	tree *tree
+	tree *durable.Tree
 }
 
 // openTarget opens dir, which must be empty or absent.
@@ -40,7 +40,7 @@ func openTarget(dir string) (*target, error) {
 	if t.root, err = os.OpenRoot(dir); err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
 	}
-	if t.tree, err = openTree(dir); err != nil {
+	if t.tree, err = durable.OpenTree(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("open data directory: %w", err), t.root.Close())
 	}
 	return t, nil
@@ -63,7 +63,7 @@ func mustBeEmpty(dir string) error {
 }
 
 func (t *target) close() {
-	t.tree.close()
+	t.tree.Close()
 	t.root.Close()
 }
 
@@ -97,7 +97,7 @@ func (t *target) write(name string, content []byte) error {
 
 // finish makes everything durable, and then completes the directory with pg_control.
 func (t *target) finish(control []byte) error {
-	if err := t.tree.sync(); err != nil {
+	if err := t.tree.Sync(); err != nil {
 		return fmt.Errorf("sync data directory: %w", err)
 	}
 	if err := t.publishControl(control); err != nil {

@@ -199,8 +199,13 @@ func (t Tenant) readerSettings() []string {
 	}
 }
 
-// plainRole are the attributes of both roles: they may only log in.
-const plainRole = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+// plainRole are the attributes of both roles: they may only log in. closedRole are
+// their attributes until there is a tenant: not even that.
+const (
+	plainRole  = "LOGIN " + noRights
+	closedRole = "NOLOGIN " + noRights
+	noRights   = "NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+)
 
 // run runs the statements in one transaction and one round trip. Their texts
 // contain verifiers: the superuser's sessions log no statements

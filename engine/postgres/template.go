@@ -8,8 +8,8 @@ import (
 )
 
 // fillTemplate creates the database, the roles and their privileges in a fresh
-// instance, with the prepared names and no passwords. It runs once for each
-// data directory, before it can have a tenant.
+// instance, with the prepared names, without passwords and the right to log in. It
+// runs once for each template.
 func fillTemplate(ctx context.Context, spec Spec) error {
 	if err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
 		return all(ctx, conn, templateCluster())
@@ -28,8 +28,8 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 func templateCluster() []string {
 	o, r, d := quoteName(preparedOwner), quoteName(preparedReadOnly), quoteName(preparedDatabase)
 	statements := []string{
-		"CREATE ROLE " + o + " " + plainRole,
-		"CREATE ROLE " + r + " " + plainRole,
+		"CREATE ROLE " + o + " " + closedRole,
+		"CREATE ROLE " + r + " " + closedRole,
 		"COMMENT ON ROLE " + r + " IS '" + readOnlyMark + "'",
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
 		"CREATE DATABASE " + d + " OWNER " + o,

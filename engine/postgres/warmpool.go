@@ -35,9 +35,9 @@ type WarmPoolOptions struct {
 	Log      *slog.Logger // nil = discard
 }
 
-// WarmPool holds prepared data directories, ready to become instances. Each has
-// its own initdb and its own system identifier. One goroutine keeps the pool
-// filled.
+// WarmPool holds prepared data directories, ready to become instances. Each is a
+// copy of a template, with a system identifier of its own. The template is made by
+// one initdb and stays for the next run. One goroutine keeps the pool filled.
 type WarmPool struct {
 	opts   WarmPoolOptions
 	ctx    context.Context
@@ -46,6 +46,8 @@ type WarmPool struct {
 	takers sync.WaitGroup // builds that Take does itself
 	slots  chan struct{}  // a semaphore for those builds: more than one per processor slows all
 	wake   chan struct{}
+	// templating holds a token while the template is built or looked for.
+	templating chan struct{}
 
 	mu     sync.Mutex
 	ready  []string // directories
@@ -53,8 +55,8 @@ type WarmPool struct {
 }
 
 // NewWarmPool returns a pool over opts.Dir, which it creates if necessary. It
-// adopts the prepared directories of an earlier run and removes unfinished ones
-// and those of another version.
+// adopts the template and the prepared directories of an earlier run and removes
+// unfinished ones and those of another version.
 func NewWarmPool(opts WarmPoolOptions) (*WarmPool, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -69,6 +71,7 @@ func NewWarmPool(opts WarmPoolOptions) (*WarmPool, error) {
 	s := &WarmPool{
 		opts: opts, ctx: ctx, cancel: cancel,
 		slots: make(chan struct{}, runtime.NumCPU()), wake: make(chan struct{}, 1),
+		templating: make(chan struct{}, 1),
 	}
 	if err := s.adopt(); err != nil {
 		cancel()
@@ -220,7 +223,8 @@ func (s *WarmPool) adopt() error {
 	for _, entry := range entries {
 		path := filepath.Join(s.opts.Dir, entry.Name())
 		switch {
-		case !strings.HasPrefix(entry.Name(), preparedPrefix):
+		case path == s.template():
+		case !strings.HasPrefix(entry.Name(), preparedPrefix) && !strings.HasPrefix(entry.Name(), templatePrefix):
 		case strings.HasPrefix(entry.Name(), s.prefix()) && !strings.HasSuffix(entry.Name(), buildingSuffix):
 			s.ready = append(s.ready, path)
 		default:

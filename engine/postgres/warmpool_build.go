@@ -13,12 +13,14 @@ import (
 	"holdfast/internal/durable"
 )
 
-// A prepared directory is named prepared-<format>-<version>-<random>. A change of
-// fillTemplate or Init must raise the format; pools remove directories of older
-// formats.
+// The pool's directory contains the template, template-<format>-<version>, and
+// prepared directories, prepared-<format>-<version>-<random>. A change of
+// fillTemplate or Init must raise the format; pools remove directories of other
+// formats and versions.
 const (
 	preparedPrefix = "prepared-"
-	preparedFormat = "5"
+	templatePrefix = "template-"
+	preparedFormat = "6"
 	buildingSuffix = ".building"
 )
 
@@ -26,22 +28,56 @@ func (s *WarmPool) prefix() string {
 	return preparedPrefix + preparedFormat + "-" + s.opts.Bin.Version + "-"
 }
 
-// buildOne builds a directory and returns its path. It is built under another
-// name and renamed when it is complete and durable.
+func (s *WarmPool) template() string {
+	return filepath.Join(s.opts.Dir, templatePrefix+preparedFormat+"-"+s.opts.Bin.Version)
+}
+
+// buildOne makes a prepared directory and returns its path.
 func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
-	dir := path + buildingSuffix
-	err := s.prepare(ctx, dir, nice)
-	if err == nil {
-		err = durable.MoveDir(dir, path)
+	if err := s.ensureTemplate(ctx, nice); err != nil {
+		return "", fmt.Errorf("build template of data directories: %w", err)
 	}
+	err := publish(path, func(dir string) error {
+		return atNice(nice, func() error { return copyTemplate(ctx, s.template(), dir) })
+	})
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("build data directory: %w", err), discard(dir))
+		return "", fmt.Errorf("build data directory: %w", err)
 	}
 	return path, nil
 }
 
-// prepare runs Init and fills the template, then stops the server cleanly.
+// ensureTemplate builds the template unless there is one. Only one call builds, and
+// the others wait.
+func (s *WarmPool) ensureTemplate(ctx context.Context, nice int) error {
+	select {
+	case s.templating <- struct{}{}:
+		defer func() { <-s.templating }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if _, err := os.Lstat(s.template()); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir, nice) })
+}
+
+// publish builds a directory under another name, and renames it to path when it is
+// complete and durable.
+func publish(path string, build func(dir string) error) error {
+	dir := path + buildingSuffix
+	err := build(dir)
+	if err == nil {
+		err = durable.MoveDir(dir, path)
+	}
+	if err != nil {
+		return errors.Join(err, discard(dir))
+	}
+	return nil
+}
+
+// prepare makes dir a template: it runs Init, fills the template and stops the
+// server cleanly.
 func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
 	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
 		return err

@@ -84,7 +84,10 @@ func TestWarmPoolAdopts(t *testing.T) {
 	first.Start()
 	testenv.Within(t, 30*time.Second, "a ready directory", func() bool { return first.Ready() == 1 })
 	first.Close()
-	for _, name := range []string{"prepared-1-15.1-old", "prepared-0-" + postgrestest.Binaries(t).Version + "-x", "prepared-1-" + postgrestest.Binaries(t).Version + "-y.building"} {
+	for _, name := range []string{
+		"prepared-1-15.1-old", "prepared-0-" + postgrestest.Binaries(t).Version + "-x", "prepared-1-" + postgrestest.Binaries(t).Version + "-y.building",
+		"template-4-" + postgrestest.Binaries(t).Version, "template-5-15.1", "template-5-" + postgrestest.Binaries(t).Version + ".building",
+	} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +96,8 @@ func TestWarmPoolAdopts(t *testing.T) {
 	if second.Ready() != 1 {
 		t.Errorf("adopted %d directories", second.Ready())
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "prepared-*")); len(left) != 1 {
-		t.Errorf("left: %q", left)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*-*")); len(left) != 2 {
+		t.Errorf("left more than a prepared directory and the template: %q", left)
 	}
 }
 
