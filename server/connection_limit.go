@@ -151,6 +151,7 @@ func noteState(conn net.Conn, state http.ConnState) {
 	case http.StateActive:
 		c.listener.limit.move(c, func(k kind) kind { return k | busy })
 	case http.StateIdle:
+		c.answering.Store(false)
 		c.listener.limit.move(c, func(k kind) kind { return k &^ busy })
 		c.listener.changed()
 	}

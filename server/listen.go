@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -127,10 +128,22 @@ type guardedConn struct {
 	listener  *guarded
 	placement // kept by the limit
 	once      sync.Once
+	// answering is set while a handler's response may be written; what is written otherwise is net/http's own.
+	answering atomic.Bool
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It explains the refusals of net/http.
 func (c *guardedConn) Write(p []byte) (n int, err error) {
+	if !c.answering.Load() {
+		if refused := explainRefusal(p); refused != nil {
+			_, err := c.send(refused)
+			return len(p), err
+		}
+	}
+	return c.send(p)
+}
+
+func (c *guardedConn) send(p []byte) (n int, err error) {
 	for {
 		if err := c.SetWriteDeadline(time.Now().Add(c.listener.patience)); err != nil {
 			return n, err

@@ -111,7 +111,7 @@ func newS3(e *engine.Engine, opts Options) *s3.Server {
 
 func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           answering(h),
 		ReadHeaderTimeout: t.ReadHeader,
 		ReadTimeout:       t.Read,
 		IdleTimeout:       t.Idle,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 	"holdfast/server/gate"
@@ -57,6 +58,20 @@ func fail(x *gate.Exchange, err error) *Failure { return newFailure(x, x.Fail(er
 func writeError(x *gate.Exchange, public *model.Error) {
 	x.WriteHeader(StatusOf(public.Code))
 	_ = writeJSON(x, newFailure(x, public)) // a Failure can always be encoded
+}
+
+// RefusalBody is the body of a response to a request that the server could not read, and the id in it.
+type RefusalBody struct {
+	Text      []byte
+	RequestID string
+}
+
+// Refusal returns the body of the response to input that is not a request.
+func Refusal(message string) RefusalBody {
+	call := &model.Call{RequestID: core.NewRequestID()}
+	public := model.Errorf(model.CodeValidation, "%s", message)
+	text, _ := encodeJSON(&Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(call)}) // a Failure can always be encoded
+	return RefusalBody{Text: text, RequestID: call.RequestID}
 }
 
 // setErrors turns huma's own errors into Failures. They all concern the form of a request, regardless of huma's
