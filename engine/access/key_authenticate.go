@@ -44,7 +44,8 @@ func unauthorized() error {
 
 // Authorize checks that the caller may perform the call's operation and every act that
 // it includes: first the scopes, or a person's role for an operation without a scope,
-// then a key's dangerous-operations toggle, then the budgets.
+// then a key's dangerous-operations toggle, then the budgets, whose state it notes in
+// the call.
 func (s *Service) Authorize(call *model.Call) error {
 	acts := call.Operation.Acts()
 	if err := core.Permit(call, acts); err != nil {
@@ -61,7 +62,9 @@ func (s *Service) Authorize(call *model.Call) error {
 			classes = append(classes, act.Rate)
 		}
 	}
-	return s.core.Rates.TakeAll(call.Actor.ID, classes, s.core.Clock())
+	err := s.core.Rates.TakeAll(call.Actor.ID, classes, s.core.Clock())
+	call.Budgets = s.core.Rates.State(call.Actor.ID, classes, s.core.Clock())
+	return err
 }
 
 // Permit is Authorize without the rate limits.

@@ -68,6 +68,24 @@ func (l *RateLimiter) TakeAll(owner string, classes []model.RateClass, now time.
 	return nil
 }
 
+// State returns the state of owner's budgets, without those that have no limit.
+func (l *RateLimiter) State(owner string, classes []model.RateClass, now time.Time) (budgets []model.Budget) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, class := range classes {
+		rate, limited := l.rates[class]
+		if !limited {
+			continue
+		}
+		b := model.Budget{Class: class, Limit: rate.Limit, Window: rate.Window, Left: rate.Limit}
+		if used := l.budgets[budgetKey{owner, class}].since(now.Add(-rate.Window)); len(used) > 0 {
+			b.Left, b.More = max(0, rate.Limit-len(used)), used[0].Add(rate.Window).Sub(now)
+		}
+		budgets = append(budgets, b)
+	}
+	return budgets
+}
+
 // draw takes one request from a budget that is not exhausted.
 func (l *RateLimiter) draw(key budgetKey, now time.Time) {
 	used, known := l.budgets[key]

@@ -40,9 +40,13 @@ func VisitorRates() map[model.RateClass]Rate {
 func (c *Core) ThrottleVisitor(call *model.Call) error {
 	switch call.Operation.Action {
 	case model.ActionDeviceAuthorize:
-		return c.throttleDevices(call.IP)
+		err := c.throttleDevices(call.IP)
+		call.Budgets = c.visitors.State(model.VisitorOf(call.IP), []model.RateClass{rateDeviceAuthorize}, c.Clock())
+		return err
 	case model.ActionDeviceToken:
-		return c.ThrottleAddress(call.IP, rateDeviceToken)
+		err := c.ThrottleAddress(call.IP, rateDeviceToken)
+		call.Budgets = c.visitors.State(model.VisitorOf(call.IP), []model.RateClass{rateDeviceToken}, c.Clock())
+		return err
 	default:
 		return nil
 	}

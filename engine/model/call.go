@@ -53,6 +53,8 @@ type Call struct {
 	// which the person signed in before.
 	Browser Secret
 	Known   bool
+	// Budgets are the budgets that the call draws on, after it did.
+	Budgets []Budget
 	// Resource and Details are filled in during the call, for the audit entry.
 	Resource Resource
 	Details  map[string]string

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // RateClass names a request budget of a key, shared by the operations that draw
 // on it.
@@ -15,6 +18,15 @@ const (
 	RateCreateBucket   RateClass = "create_bucket"
 	RateImport         RateClass = "import"
 )
+
+// Budget is the state of one request budget.
+type Budget struct {
+	Class  RateClass
+	Limit  int
+	Window time.Duration
+	Left   int           // how many more requests are admitted now
+	More   time.Duration // until another one is; 0 if none was used
+}
 
 // RateClasses returns every limited class.
 func RateClasses() []RateClass {

@@ -154,11 +154,11 @@ func TestUnknownPaths(t *testing.T) {
 func TestMethodsOfNoResource(t *testing.T) {
 	w := open(t)
 	for _, test := range []struct{ path, allow string }{
-		{"/buckets", "GET, POST"},
-		{"/buckets/bucket_x", "DELETE, GET, PATCH"},
-		{"/buckets/bucket_x/objects/a/b", "DELETE, GET"},
-		{"/databases/db_x/allowlist", "GET, PUT"},
-		{"/openapi.json", "GET"},
+		{"/buckets", "GET, HEAD, POST"},
+		{"/buckets/bucket_x", "DELETE, GET, HEAD, PATCH"},
+		{"/buckets/bucket_x/objects/a/b", "DELETE, GET, HEAD"},
+		{"/databases/db_x/allowlist", "GET, HEAD, PUT"},
+		{"/openapi.json", "GET, HEAD"},
 		{"/nothing", ""},
 	} {
 		for _, method := range []string{"TRACE", "CONNECT"} {
@@ -231,5 +231,52 @@ func validBody(r route, project string) string {
 		return `{"device_code":"x"}`
 	default:
 		return ""
+	}
+}
+
+// TestHead: HEAD responds as GET does, without the body, and is the same operation.
+func TestHead(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "asked")
+	for _, path := range []string{"/buckets", "/buckets/" + bucket.ID, "/buckets/bucket_x"} {
+		full := w.do(t, request{method: "GET", path: path, key: w.org.read})
+		bare := w.do(t, request{method: "HEAD", path: path, key: w.org.read})
+		if bare.status != full.status || bare.header.Get("Content-Length") != full.header.Get("Content-Length") || bare.header.Get("Content-Type") != full.header.Get("Content-Type") {
+			t.Errorf("%s: HEAD %d %v, GET %d %v", path, bare.status, bare.header, full.status, full.header)
+		}
+	}
+	got := w.do(t, request{method: "HEAD", path: "/buckets", key: w.org.read})
+	if e := w.entry(t, w.org.organization, got.header.Get("X-Request-Id")); e.Action != model.ActionBucketList {
+		t.Errorf("audited as %s", e.Action)
+	}
+	if got := w.do(t, request{method: "HEAD", path: "/databases/" + nobody + "/restart", key: w.org.full}); got.status != 404 {
+		t.Errorf("HEAD of what has no GET: %d", got.status)
+	}
+}
+
+// TestAnnouncedBudgets: a request that draws on a budget says what is left of it.
+func TestAnnouncedBudgets(t *testing.T) {
+	w := start(t, func(c *core.Config) {
+		c.Rates[model.RateCreateBucket] = core.Rate{Limit: 2, Window: time.Minute}
+	})
+	for i, left := range []string{"r=1", "r=0", "r=0"} {
+		got := w.do(t, request{method: "POST", path: "/buckets", key: w.org.full, body: "{}"})
+		if policy := got.header.Get("RateLimit-Policy"); policy != `"create_bucket";q=2;w=60` {
+			t.Errorf("request %d: policy %q", i, policy)
+		}
+		state := got.header.Get("RateLimit")
+		if !strings.HasPrefix(state, `"create_bucket";`+left+";t=") {
+			t.Errorf("request %d: state %q", i, state)
+		}
+		if wait := got.header.Get("Retry-After"); got.status == 429 && !strings.HasSuffix(state, ";t="+wait) {
+			t.Errorf("state %q, but Retry-After %s", state, wait)
+		}
+	}
+	for path, want := range map[string]string{"/buckets": "", "/device/token": `"device_token";q=300;w=60`} {
+		method := map[bool]string{true: "POST", false: "GET"}[want != ""]
+		got := w.do(t, request{method: method, path: path, key: w.org.read, body: map[bool]string{true: "{}"}[want != ""], contentType: map[bool]string{true: "application/json"}[want != ""]})
+		if policy := got.header.Get("RateLimit-Policy"); policy != want {
+			t.Errorf("%s: policy %q", path, policy)
+		}
 	}
 }

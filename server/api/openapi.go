@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,9 +111,24 @@ func describeResponses(doc *huma.OpenAPI, op *huma.Operation) {
 	}
 }
 
+// draws reports whether requests of an operation draw on a budget.
+func draws(op model.Operation) bool {
+	return op.Scope == "" || slices.ContainsFunc(op.Acts(), func(act model.Operation) bool { return act.Rate != model.RateNone })
+}
+
 func responseHeaders(op *huma.Operation, status int) map[string]*huma.Header {
 	headers := map[string]*huma.Header{
 		"X-Request-Id": {Description: "Id of this request.", Schema: &huma.Schema{Type: huma.TypeString}},
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusOK && draws(op.Metadata[operationKey].(model.Operation)) {
+		headers["RateLimit-Policy"] = &huma.Header{
+			Description: "The budgets that the request draws on: `\"create_backup\";q=10;w=60` is 10 requests in 60 seconds (draft-ietf-httpapi-ratelimit-headers-11).",
+			Schema:      &huma.Schema{Type: huma.TypeString},
+		}
+		headers["RateLimit"] = &huma.Header{
+			Description: "What is left of them: `\"create_backup\";r=9;t=60` is 9 requests, and one more in 60 seconds.",
+			Schema:      &huma.Schema{Type: huma.TypeString},
+		}
 	}
 	switch status {
 	case http.StatusOK:

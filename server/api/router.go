@@ -56,12 +56,20 @@ func (r *router) Handle(op *huma.Operation, serve func(huma.Context)) {
 		}
 		return err
 	})
-	r.Router.Handle(op.Method, Prefix+routerPath(op.Path), func(w http.ResponseWriter, req *http.Request, params httprouter.Params) {
+	r.handle(op.Method, routerPath(op.Path), func(w http.ResponseWriter, req *http.Request, params httprouter.Params) {
 		for _, p := range params {
 			req.SetPathValue(p.Key, pathValue(p))
 		}
 		admitted.ServeHTTP(w, req)
 	})
+}
+
+// handle serves a method and path. HEAD is served where GET is, as the same operation: net/http leaves out the body.
+func (r *router) handle(method, path string, h httprouter.Handle) {
+	r.Router.Handle(method, Prefix+path, h)
+	if method == http.MethodGet {
+		r.Router.Handle(http.MethodHead, Prefix+path, h)
+	}
 }
 
 // formOf returns the form of an operation's requests.
@@ -107,7 +115,7 @@ func (r *router) unknown(x *gate.Exchange) error {
 // methodsAt returns the methods that a path supports, sorted.
 func (r *router) methodsAt(path string) []string {
 	var methods []string
-	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
 		if handle, _, _ := r.Lookup(method, path); handle != nil {
 			methods = append(methods, method)
 		}
@@ -121,9 +129,10 @@ const actionDescription model.Action = "openapi.get"
 
 // document serves the OpenAPI document.
 func (r *router) document(path string, text []byte) {
-	r.Handler(http.MethodGet, Prefix+path, r.gate.Open(model.Operation{Action: actionDescription}, func(x *gate.Exchange) error {
+	served := r.gate.Open(model.Operation{Action: actionDescription}, func(x *gate.Exchange) error {
 		x.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
 		_, _ = x.Write(text)
 		return nil
-	}))
+	})
+	r.handle(http.MethodGet, path, func(w http.ResponseWriter, req *http.Request, _ httprouter.Params) { served.ServeHTTP(w, req) })
 }

@@ -62,6 +62,7 @@ func (g *Gate) handler(op model.Operation, admit, next func(*Exchange) error) ht
 		x := g.begin(w, r, op)
 		defer x.end()
 		err := admit(x)
+		x.announceBudgets()
 		if err == nil {
 			err = next(x)
 		}
