@@ -78,7 +78,7 @@ func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[
 func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 	var listed map[string]wire.Database
 	c.within("quiet among the databases", func() string {
-		listed = collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
+		listed = collect(c, api.Databases(ctx, client.DatabaseOptions{}), func(d wire.Database) string { return d.ID })
 		for _, d := range listed {
 			if d.Status != wire.DatabaseAvailable || d.Operation != nil {
 				return fmt.Sprintf("%s (%s) is %s %s, operation %+v", d.Name, d.ID, d.Status, deref(d.StatusReason), d.Operation)
@@ -109,7 +109,7 @@ func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 }
 
 func (c *chaos) awaitBuckets(ctx context.Context, api *client.Client) {
-	listed := collect(c, api.Buckets(ctx), func(b wire.Bucket) string { return b.ID })
+	listed := collect(c, api.Buckets(ctx, client.BucketOptions{}), func(b wire.Bucket) string { return b.ID })
 	for _, b := range slices.Clone(c.buckets) {
 		_, there := listed[b.id]
 		if !there {
@@ -204,7 +204,7 @@ func (c *chaos) checkBackups(ctx context.Context, api *client.Client, db *chaosD
 	completed := map[string]bool{}
 	c.within("quiet among the backups of "+db.String(), func() string {
 		clear(completed)
-		for id, b := range collect(c, api.Backups(ctx, db.id), func(b wire.Backup) string { return b.ID }) {
+		for id, b := range collect(c, api.Backups(ctx, db.id, client.BackupOptions{}), func(b wire.Backup) string { return b.ID }) {
 			switch b.Status {
 			case wire.BackupCompleted:
 				completed[id] = true
@@ -315,13 +315,13 @@ func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 	c.within("a usage that is the recount", func() string {
 		var want, got [4]int64
 		var exports int64
-		for _, d := range collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID }) {
+		for _, d := range collect(c, api.Databases(ctx, client.DatabaseOptions{}), func(d wire.Database) string { return d.ID }) {
 			want[0]++
 			if x, err := api.GetExport(ctx, d.ID); err == nil && x.SizeBytes != nil {
 				exports += *x.SizeBytes + 2*diskBlock // its checksums, and the rest of its last block
 			}
 		}
-		for _, b := range collect(c, api.Buckets(ctx), func(b wire.Bucket) string { return b.ID }) {
+		for _, b := range collect(c, api.Buckets(ctx, client.BucketOptions{}), func(b wire.Bucket) string { return b.ID }) {
 			want[1]++
 			want[2] += b.ObjectCount
 			want[3] += b.SizeBytes

@@ -176,7 +176,7 @@ func (c *chaos) decide(ctx context.Context, verdict, code string) bool {
 // checkKeys checks that each key has its privileges, and is listed.
 func (c *chaos) checkKeys(ctx context.Context) {
 	listed := map[string]wire.Key{}
-	for k, err := range c.clients[0].Keys(ctx) {
+	for k, err := range c.clients[0].Keys(ctx, client.KeyOptions{}) {
 		if err != nil {
 			c.t.Errorf("list keys: %v", err)
 			return

@@ -17,7 +17,7 @@ import (
 
 // checkLeftovers checks for orphaned processes, ports and files.
 func (c *chaos) checkLeftovers(ctx context.Context, api *client.Client) {
-	listed := collect(c, api.Databases(ctx), func(d wire.Database) string { return d.ID })
+	listed := collect(c, api.Databases(ctx, client.DatabaseOptions{}), func(d wire.Database) string { return d.ID })
 	for what, left := range map[string]func() string{
 		"only known processes":   func() string { return c.leftProcesses(listed) },
 		"only known ports":       func() string { return c.leftPorts(listed) },
@@ -174,7 +174,7 @@ func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[st
 	}
 	for id := range listed {
 		completed := 0
-		for _, b := range collect(c, api.Backups(ctx, id), func(b wire.Backup) string { return b.ID }) {
+		for _, b := range collect(c, api.Backups(ctx, id, client.BackupOptions{}), func(b wire.Backup) string { return b.ID }) {
 			if b.Status == wire.BackupCompleted {
 				completed++
 			}

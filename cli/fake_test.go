@@ -65,7 +65,11 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST /v1/imports":
 		f.startImport(w, r)
 	case "GET /v1/imports":
-		f.answer(w, []any{f.importRecord("copying")})
+		var found []any
+		if name := r.URL.Query().Get("name"); name == "" || name == "shop" {
+			found = append(found, f.importRecord("copying"))
+		}
+		f.answer(w, found)
 	case "GET /v1/imports/imp_01k6zv7r9pxa3c5n8m2q4t6w8y":
 		f.answer(w, f.importRecord(f.next()))
 	default:

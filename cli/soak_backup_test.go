@@ -63,7 +63,7 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 	}
 	kept := 0
 	s.ask("delete backups", func(ctx context.Context) error {
-		for b, err := range api.Backups(ctx, database) {
+		for b, err := range api.Backups(ctx, database, client.BackupOptions{}) {
 			if err != nil {
 				return err
 			}

@@ -76,7 +76,7 @@ func (c *soakClient) getDatabase(ctx context.Context) error {
 }
 
 func (c *soakClient) listDatabases(ctx context.Context) error {
-	page, err := c.api.ListDatabases(ctx, client.ListOptions{Limit: 100})
+	page, err := c.api.ListDatabases(ctx, client.DatabaseOptions{ListOptions: client.ListOptions{Limit: 100}})
 	if err == nil && len(page.Items) < len(c.databases) {
 		err = fmt.Errorf("%d databases are listed of %d", len(page.Items), len(c.databases))
 	}
@@ -102,7 +102,7 @@ func (c *soakClient) recovery(ctx context.Context) error {
 }
 
 func (c *soakClient) advice(ctx context.Context) error {
-	_, err := c.api.ListRecommendations(ctx, client.ListOptions{})
+	_, err := c.api.ListRecommendations(ctx, client.RecommendationOptions{})
 	return err
 }
 

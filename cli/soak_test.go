@@ -276,7 +276,7 @@ func (s *soak) checkLeftovers() {
 	defer cancel()
 	api, hangUp := s.newAPI(0)
 	defer hangUp()
-	listed := collect(s.chaos, api.Databases(ctx), func(d wire.Database) string { return d.ID })
+	listed := collect(s.chaos, api.Databases(ctx, client.DatabaseOptions{}), func(d wire.Database) string { return d.ID })
 	if len(listed) != len(s.databases) {
 		s.t.Errorf("%d databases are listed of %d", len(listed), len(s.databases))
 	}

@@ -185,7 +185,7 @@ func TestExpiryAndPins(t *testing.T) {
 	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, pinned.ID); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("deleting a pinned backup: %v", err)
 	}
-	list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, core.Page{})
+	list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, recovery.BackupFilter{}, core.Page{})
 	if err != nil || len(list.Items) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}

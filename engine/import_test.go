@@ -157,7 +157,7 @@ func TestImport(t *testing.T) {
 	if status, reason := a.status(t, record.Database); status != model.DatabaseAvailable {
 		t.Errorf("the database is %s: %s", status, reason)
 	}
-	list, err := a.Imports.List(a.call(model.ActionImportList), core.Page{})
+	list, err := a.Imports.List(a.call(model.ActionImportList), imports.Filter{}, core.Page{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].ID != record.ID {
 		t.Errorf("the list: %+v, %v", list, err)
 	}
@@ -234,7 +234,7 @@ func TestImportRefusesAtOnce(t *testing.T) {
 	if _, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("a name that is taken: %v", err)
 	}
-	if list, err := a.Imports.List(a.call(model.ActionImportList), core.Page{}); err != nil || len(list.Items) != 0 {
+	if list, err := a.Imports.List(a.call(model.ActionImportList), imports.Filter{}, core.Page{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("imports are left: %+v, %v", list, err)
 	}
 	a.checkTidy(t)

@@ -5,19 +5,28 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/access"
 	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // otherReads are requests that do not concern objects.
 func (a *appliance) otherReads() map[string]func() error {
 	return map[string]func() error{
-		"databases": func() error { _, err := a.Databases.List(a.call(model.ActionDatabaseList), core.Page{}); return err },
-		"keys":      func() error { _, err := a.Access.KeyList(a.call(model.ActionKeyList), core.Page{}); return err },
-		"projects":  func() error { _, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{}); return err },
-		"people":    func() error { _, err := a.Access.UserList(a.call(model.ActionUserList), core.Page{}); return err },
-		"trash":     func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
+		"databases": func() error {
+			_, err := a.Databases.List(a.call(model.ActionDatabaseList), databases.Filter{}, core.Page{})
+			return err
+		},
+		"keys": func() error {
+			_, err := a.Access.KeyList(a.call(model.ActionKeyList), access.KeyFilter{}, core.Page{})
+			return err
+		},
+		"projects": func() error { _, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{}); return err },
+		"people":   func() error { _, err := a.Access.UserList(a.call(model.ActionUserList), core.Page{}); return err },
+		"trash":    func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
 		"readiness": func() error {
 			if err := a.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err
@@ -96,7 +105,7 @@ func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 			return b.ObjectCount, err
 		},
 		"objects of the buckets": func() (n int64, err error) {
-			list, err := a.Objects.BucketList(a.call(model.ActionBucketList), core.Page{})
+			list, err := a.Objects.BucketList(a.call(model.ActionBucketList), objects.BucketFilter{}, core.Page{})
 			for _, b := range list.Items {
 				n += b.ObjectCount
 			}

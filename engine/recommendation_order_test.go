@@ -8,6 +8,7 @@ import (
 
 	"holdfast/engine/access"
 	"holdfast/engine/core"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 )
 
@@ -20,7 +21,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 	a := openEngine(t, cfg)
 	list := func(page core.Page) core.List[model.Recommendation] {
 		t.Helper()
-		got, err := a.Insight.RecommendationList(a.call(model.ActionRecommendationList), page)
+		got, err := a.Insight.RecommendationList(a.call(model.ActionRecommendationList), insight.RecommendationFilter{}, page)
 		if err != nil {
 			t.Fatal(err)
 		}

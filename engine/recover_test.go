@@ -18,6 +18,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/recovery"
 	"holdfast/internal/testenv"
 )
 
@@ -424,7 +425,7 @@ func crashes() []crash {
 			},
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				before(t, a, db, c)
-				list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, core.Page{})
+				list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, recovery.BackupFilter{}, core.Page{})
 				if err != nil || len(list.Items) != 1 {
 					t.Fatalf("backups: %+v, %v", list, err)
 				}

@@ -31,7 +31,7 @@ func TestUnshownKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := e.Access.KeyList(&model.Call{Organization: orgOf(t, e)}, core.Page{Limit: 100})
+		keys, err := e.Access.KeyList(&model.Call{Organization: orgOf(t, e)}, access.KeyFilter{}, core.Page{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

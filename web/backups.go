@@ -19,7 +19,7 @@ type backupsData struct {
 }
 
 func (req *request) backups(db databaseData, cause error) (answer, error) {
-	list, err := req.engine.Recovery.BackupList(req.call, db.ID, req.page())
+	list, err := req.engine.Recovery.BackupList(req.call, db.ID, recovery.BackupFilter{}, req.page())
 	if err != nil {
 		return answer{}, err
 	}

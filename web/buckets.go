@@ -24,7 +24,7 @@ type bucketsData struct {
 func (req *request) buckets(cause error) (answer, error) {
 	data := bucketsData{Project: req.form("project"), Name: req.form("name"), Public: req.checked("public")}
 	var err error
-	if data.List, err = req.engine.Objects.BucketList(req.call, req.page()); err != nil {
+	if data.List, err = req.engine.Objects.BucketList(req.call, objects.BucketFilter{}, req.page()); err != nil {
 		return answer{}, err
 	}
 	if data.Projects, err = req.engine.Access.Projects(req.call); err != nil {

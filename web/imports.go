@@ -10,7 +10,7 @@ import (
 )
 
 func (req *request) imports() (answer, error) {
-	list, err := req.engine.Imports.List(req.call, req.page())
+	list, err := req.engine.Imports.List(req.call, imports.Filter{}, req.page())
 	live := false
 	for _, i := range list.Items {
 		live = live || !i.Status.Final()

@@ -17,7 +17,7 @@ type keysData struct {
 }
 
 func (req *request) keys() (answer, error) {
-	list, err := req.engine.Access.KeyList(req.call, req.page())
+	list, err := req.engine.Access.KeyList(req.call, access.KeyFilter{}, req.page())
 	return answer{page: "keys.html", title: "API keys", data: keysData{list, time.Now()}}, err
 }
 

@@ -36,13 +36,24 @@ func (c *Client) GetOffsite(ctx context.Context) (wire.Offsite, error) {
 	return one[wire.Offsite](ctx, c, "GET", "/account/offsite", nil)
 }
 
-// ListKeys returns a page of the API keys.
-func (c *Client) ListKeys(ctx context.Context, o ListOptions) (Page[wire.Key], error) {
-	return list[wire.Key](ctx, c, "/account/api-keys", o.query())
+// KeyOptions select API keys; an empty field selects all. Keys have no project.
+type KeyOptions struct {
+	ListOptions
+	Filter
+	Preset wire.KeyPreset
+	Source wire.KeySource
 }
 
-// Keys iterates over all API keys.
-func (c *Client) Keys(ctx context.Context) iter.Seq2[wire.Key, error] { return All(ctx, c.ListKeys) }
+// ListKeys returns a page of the API keys.
+func (c *Client) ListKeys(ctx context.Context, o KeyOptions) (Page[wire.Key], error) {
+	query := setTexts(o.add(o.query()), map[string]string{"preset": string(o.Preset), "source": string(o.Source)})
+	return list[wire.Key](ctx, c, "/account/api-keys", query)
+}
+
+// Keys iterates over the API keys that o selects.
+func (c *Client) Keys(ctx context.Context, o KeyOptions) iter.Seq2[wire.Key, error] {
+	return all(ctx, o, func(o *KeyOptions) *ListOptions { return &o.ListOptions }, c.ListKeys)
+}
 
 // GetStorageCredentials returns the key in use as an access key for the S3 endpoint.
 func (c *Client) GetStorageCredentials(ctx context.Context) (wire.StorageCredentials, error) {
@@ -64,19 +75,8 @@ type AuditOptions struct {
 func (o AuditOptions) query() url.Values {
 	query := ListOptions{Limit: o.Limit}.query()
 	query.Set("page", strconv.Itoa(max(o.Page, 1)))
-	for name, value := range map[string]string{
-		"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	for name, at := range map[string]time.Time{"since": o.Since, "until": o.Until} {
-		if !at.IsZero() {
-			query.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	return query
+	setTexts(query, map[string]string{"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome})
+	return setTimes(query, map[string]time.Time{"since": o.Since, "until": o.Until})
 }
 
 // ListAuditLogs returns a page of the audit log.

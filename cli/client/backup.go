@@ -7,16 +7,27 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// ListBackups returns a page of a database's backups.
-func (c *Client) ListBackups(ctx context.Context, database string, o ListOptions) (Page[wire.Backup], error) {
-	return list[wire.Backup](ctx, c, path("databases", database, "backups"), o.query())
+// BackupOptions select backups; an empty field selects all. Backups have no
+// project and no name.
+type BackupOptions struct {
+	ListOptions
+	Filter
+	Type   wire.BackupType
+	Status wire.BackupStatus
 }
 
-// Backups iterates over all backups of a database.
-func (c *Client) Backups(ctx context.Context, database string) iter.Seq2[wire.Backup, error] {
-	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Backup], error) {
-		return c.ListBackups(ctx, database, o)
-	})
+// ListBackups returns a page of a database's backups.
+func (c *Client) ListBackups(ctx context.Context, database string, o BackupOptions) (Page[wire.Backup], error) {
+	query := setTexts(o.add(o.query()), map[string]string{"type": string(o.Type), "status": string(o.Status)})
+	return list[wire.Backup](ctx, c, path("databases", database, "backups"), query)
+}
+
+// Backups iterates over the backups of a database that o selects.
+func (c *Client) Backups(ctx context.Context, database string, o BackupOptions) iter.Seq2[wire.Backup, error] {
+	return all(ctx, o, func(o *BackupOptions) *ListOptions { return &o.ListOptions },
+		func(ctx context.Context, o BackupOptions) (Page[wire.Backup], error) {
+			return c.ListBackups(ctx, database, o)
+		})
 }
 
 // CreateBackup starts a backup.

@@ -4,18 +4,30 @@ import (
 	"context"
 	"iter"
 	"net/url"
+	"strconv"
 
 	"holdfast/server/api/wire"
 )
 
-// ListBuckets returns a page of the buckets.
-func (c *Client) ListBuckets(ctx context.Context, o ListOptions) (Page[wire.Bucket], error) {
-	return list[wire.Bucket](ctx, c, "/buckets", o.query())
+// BucketOptions select buckets; an empty field selects all.
+type BucketOptions struct {
+	ListOptions
+	Filter
+	Public *bool
 }
 
-// Buckets iterates over all buckets.
-func (c *Client) Buckets(ctx context.Context) iter.Seq2[wire.Bucket, error] {
-	return All(ctx, c.ListBuckets)
+// ListBuckets returns a page of the buckets.
+func (c *Client) ListBuckets(ctx context.Context, o BucketOptions) (Page[wire.Bucket], error) {
+	query := o.add(o.query())
+	if o.Public != nil {
+		query.Set("public", strconv.FormatBool(*o.Public))
+	}
+	return list[wire.Bucket](ctx, c, "/buckets", query)
+}
+
+// Buckets iterates over the buckets that o selects.
+func (c *Client) Buckets(ctx context.Context, o BucketOptions) iter.Seq2[wire.Bucket, error] {
+	return all(ctx, o, func(o *BucketOptions) *ListOptions { return &o.ListOptions }, c.ListBuckets)
 }
 
 // CreateBucket creates a bucket.

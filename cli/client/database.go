@@ -15,14 +15,22 @@ type ConnectionOptions struct {
 	CAFile string
 }
 
-// ListDatabases returns a page of the databases.
-func (c *Client) ListDatabases(ctx context.Context, o ListOptions) (Page[wire.Database], error) {
-	return list[wire.Database](ctx, c, "/databases", o.query())
+// DatabaseOptions select databases; an empty field selects all.
+type DatabaseOptions struct {
+	ListOptions
+	Filter
+	Status wire.DatabaseStatus
 }
 
-// Databases iterates over all databases.
-func (c *Client) Databases(ctx context.Context) iter.Seq2[wire.Database, error] {
-	return All(ctx, c.ListDatabases)
+// ListDatabases returns a page of the databases.
+func (c *Client) ListDatabases(ctx context.Context, o DatabaseOptions) (Page[wire.Database], error) {
+	query := setTexts(o.add(o.query()), map[string]wire.DatabaseStatus{"status": o.Status})
+	return list[wire.Database](ctx, c, "/databases", query)
+}
+
+// Databases iterates over the databases that o selects.
+func (c *Client) Databases(ctx context.Context, o DatabaseOptions) iter.Seq2[wire.Database, error] {
+	return all(ctx, o, func(o *DatabaseOptions) *ListOptions { return &o.ListOptions }, c.ListDatabases)
 }
 
 // CreateDatabase creates a database and returns when it accepts connections.

@@ -171,13 +171,18 @@ func withoutNull(schema *openapi3.Schema) (*openapi3.Schema, bool) {
 func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	const id, other = "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "bkp_01k6zv7r9pxa3c5n8m2q4t6w8y"
 	page, yes, now := client.ListOptions{Limit: 7, Cursor: "c"}, true, time.Now().UTC()
+	made := client.Filter{Name: "n", CreatedAfter: now.Add(-time.Hour), CreatedBefore: now}
+	filter := made
+	filter.Project = "p"
 	err := func(_ any, err error) error { return err }
 	return map[string]func() error{
 		"authorizeDevice": func() error {
 			return err(c.AuthorizeDevice(ctx, wire.AuthorizeDevice{ClientName: new("n"), ScopePreset: new(wire.PresetDeveloper)}))
 		},
 		"getDeviceToken": func() error { return err(c.GetDeviceToken(ctx, "code")) },
-		"listDatabases":  func() error { return err(c.ListDatabases(ctx, page)) },
+		"listDatabases": func() error {
+			return err(c.ListDatabases(ctx, client.DatabaseOptions{ListOptions: page, Filter: filter, Status: wire.DatabaseAvailable}))
+		},
 		"createDatabase": func() error {
 			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password")}))
 		},
@@ -199,7 +204,11 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"setDatabaseRLS": func() error {
 			return err(c.SetDatabaseRLS(ctx, id, wire.SetRLS{Table: "t", Schema: new("s"), Enabled: true, Force: &yes}))
 		},
-		"listBackups":  func() error { return err(c.ListBackups(ctx, id, page)) },
+		"listBackups": func() error {
+			return err(c.ListBackups(ctx, id, client.BackupOptions{
+				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Type: wire.BackupManual, Status: wire.BackupCompleted,
+			}))
+		},
 		"createBackup": func() error { return err(c.CreateBackup(ctx, id)) },
 		"getBackup":    func() error { return err(c.GetBackup(ctx, id, other)) },
 		"deleteBackup": func() error { return err(c.DeleteBackup(ctx, id, other)) },
@@ -217,14 +226,18 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
 		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
-		"listImports": func() error { return err(c.ListImports(ctx, page)) },
+		"listImports": func() error {
+			return err(c.ListImports(ctx, client.ImportOptions{ListOptions: page, Filter: filter, DatabaseID: id, Status: wire.ImportFailed}))
+		},
 		"createImport": func() error {
 			same := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: new(true)}
 			own := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Username: new("u"), Password: new("a long password")}
 			return errors.Join(err(c.CreateImport(ctx, same)), err(c.CreateImport(ctx, own)))
 		},
-		"getImport":   func() error { return err(c.GetImport(ctx, "imp_1")) },
-		"listBuckets": func() error { return err(c.ListBuckets(ctx, page)) },
+		"getImport": func() error { return err(c.GetImport(ctx, "imp_1")) },
+		"listBuckets": func() error {
+			return err(c.ListBuckets(ctx, client.BucketOptions{ListOptions: page, Filter: filter, Public: &yes}))
+		},
 		"createBucket": func() error {
 			return err(c.CreateBucket(ctx, wire.CreateBucket{Project: "p", Name: "files", Public: new(true)}))
 		},
@@ -251,15 +264,21 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getLimits":             func() error { return err(c.GetLimits(ctx)) },
 		"getBilling":            func() error { return err(c.GetBilling(ctx)) },
 		"getStorageCredentials": func() error { return err(c.GetStorageCredentials(ctx)) },
-		"listKeys":              func() error { return err(c.ListKeys(ctx, page)) },
-		"getOffsite":            func() error { return err(c.GetOffsite(ctx)) },
+		"listKeys": func() error {
+			return err(c.ListKeys(ctx, client.KeyOptions{ListOptions: page, Filter: made, Preset: wire.KeyPresetCustom, Source: wire.KeySourceDevice}))
+		},
+		"getOffsite": func() error { return err(c.GetOffsite(ctx)) },
 		"listAuditLogs": func() error {
 			return err(c.ListAuditLogs(ctx, client.AuditOptions{
 				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", Since: now, Until: now,
 			}))
 		},
-		"getAgentStatus":      func() error { return err(c.GetAgentStatus(ctx)) },
-		"listRecommendations": func() error { return err(c.ListRecommendations(ctx, page)) },
+		"getAgentStatus": func() error { return err(c.GetAgentStatus(ctx)) },
+		"listRecommendations": func() error {
+			return err(c.ListRecommendations(ctx, client.RecommendationOptions{
+				ListOptions: page, Severity: wire.SeverityInfo, Category: wire.CategoryBackup, Code: "c",
+			}))
+		},
 	}
 }
 
@@ -348,7 +367,7 @@ func TestCutOffAnswer(t *testing.T) {
 	c := newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte(`{"data":[{"id":"db`)))}
 	}))
-	if page, err := c.ListDatabases(t.Context(), client.ListOptions{}); err == nil {
+	if page, err := c.ListDatabases(t.Context(), client.DatabaseOptions{}); err == nil {
 		t.Errorf("%+v", page)
 	}
 }

@@ -3,7 +3,7 @@
 // which does the same.
 //
 //	c, err := client.New(client.Config{URL: "http://127.0.0.1:8432", Key: os.Getenv("HOLDFAST_API_KEY")})
-//	for db, err := range c.Databases(ctx) { … }
+//	for db, err := range c.Databases(ctx, client.DatabaseOptions{}) { … }
 //
 // Every operation of the OpenAPI document is a method of the same name:
 // listDatabases is Client.ListDatabases. The package adds iterators over whole

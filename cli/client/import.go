@@ -7,14 +7,23 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// ListImports returns a page of the imports.
-func (c *Client) ListImports(ctx context.Context, o ListOptions) (Page[wire.Import], error) {
-	return list[wire.Import](ctx, c, "/imports", o.query())
+// ImportOptions select imports; an empty field selects all.
+type ImportOptions struct {
+	ListOptions
+	Filter
+	DatabaseID string
+	Status     wire.ImportStatus
 }
 
-// Imports iterates over all imports.
-func (c *Client) Imports(ctx context.Context) iter.Seq2[wire.Import, error] {
-	return All(ctx, c.ListImports)
+// ListImports returns a page of the imports.
+func (c *Client) ListImports(ctx context.Context, o ImportOptions) (Page[wire.Import], error) {
+	query := setTexts(o.add(o.query()), map[string]string{"database_id": o.DatabaseID, "status": string(o.Status)})
+	return list[wire.Import](ctx, c, "/imports", query)
+}
+
+// Imports iterates over the imports that o selects.
+func (c *Client) Imports(ctx context.Context, o ImportOptions) iter.Seq2[wire.Import, error] {
+	return all(ctx, o, func(o *ImportOptions) *ListOptions { return &o.ListOptions }, c.ListImports)
 }
 
 // CreateImport starts an import.

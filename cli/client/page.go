@@ -5,6 +5,7 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // ListOptions select a page of a list.
@@ -20,6 +21,39 @@ func (o ListOptions) query() url.Values {
 	}
 	if o.Cursor != "" {
 		q.Set("cursor", o.Cursor)
+	}
+	return q
+}
+
+// Filter selects records of a list by what most of them have. An empty field
+// selects all.
+type Filter struct {
+	Project                     string // id
+	Name                        string
+	CreatedAfter, CreatedBefore time.Time
+}
+
+func (f Filter) add(q url.Values) url.Values {
+	setTexts(q, map[string]string{"project": f.Project, "name": f.Name})
+	return setTimes(q, map[string]time.Time{"created_after": f.CreatedAfter, "created_before": f.CreatedBefore})
+}
+
+// setTexts sets the parameters that have a value.
+func setTexts[T ~string](q url.Values, texts map[string]T) url.Values {
+	for name, value := range texts {
+		if value != "" {
+			q.Set(name, string(value))
+		}
+	}
+	return q
+}
+
+// setTimes is setTexts for times.
+func setTimes(q url.Values, times map[string]time.Time) url.Values {
+	for name, at := range times {
+		if !at.IsZero() {
+			q.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	return q
 }
@@ -46,6 +80,14 @@ func pageOf[T any](items []T, m meta) Page[T] {
 
 // maxLimit is the largest page size.
 const maxLimit = 100
+
+// all iterates over the records that options select, page by page.
+func all[O, T any](ctx context.Context, o O, page func(*O) *ListOptions, list func(context.Context, O) (Page[T], error)) iter.Seq2[T, error] {
+	return All(ctx, func(ctx context.Context, at ListOptions) (Page[T], error) {
+		*page(&o) = at
+		return list(ctx, o)
+	})
+}
 
 // All iterates over a list page by page. An error ends the iteration.
 func All[T any](ctx context.Context, list func(context.Context, ListOptions) (Page[T], error)) iter.Seq2[T, error] {

@@ -79,7 +79,7 @@ func newBilling(s *session) *cobra.Command {
 
 func newKeys(s *session) *cobra.Command {
 	return s.command("keys", "Show the API keys", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.Keys(t.ctx), "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"},
+		return list(t, t.api.Keys(t.ctx, client.KeyOptions{}), "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"},
 			func(k wire.Key) []string {
 				return []string{k.ID, k.Name, k.Preview, string(k.Preset), yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)}
 			})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -43,7 +44,7 @@ func statusDetails(w io.Writer, s wire.Status) {
 func newRecommendations(s *session) *cobra.Command {
 	return s.command("recommendations", "Show what should be done", cobra.NoArgs, func(t *task, _ []string) error {
 		all := []wire.Recommendation{}
-		for r, err := range t.api.Recommendations(t.ctx) {
+		for r, err := range t.api.Recommendations(t.ctx, client.RecommendationOptions{}) {
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -31,15 +32,20 @@ func (s *session) aboutBackup(use, short string, do func(*task, wire.Database, w
 }
 
 func newBackupList(s *session) *cobra.Command {
-	return s.aboutDatabase("list DATABASE", "Show the backups of a database", cobra.ExactArgs(1),
+	var status, kind string
+	cmd := s.aboutDatabase("list DATABASE", "Show the backups of a database", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			return list(t, t.api.Backups(t.ctx, db.ID), "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
+			o := client.BackupOptions{Status: wire.BackupStatus(status), Type: wire.BackupType(kind)}
+			return list(t, t.api.Backups(t.ctx, db.ID, o), "there are no backups of "+db.Name+" yet; `holdfast backup create "+db.Name+"` makes one",
 				[]string{"ID", "TYPE", "STATUS", "VERIFICATION", "STORED", "PINNED", "STARTED"}, func(b wire.Backup) []string {
 					return []string{
 						b.ID, string(b.Type), backupStatus(b), string(b.Verification.Status), sizeOr(b.StoredBytes), yesNo(b.Pinned), Ago(&b.StartedAt),
 					}
 				})
 		})
+	cmd.Flags().StringVar(&status, "status", "", "only those with this status, such as completed or failed")
+	cmd.Flags().StringVar(&kind, "type", "", "only those of this type, manual or scheduled")
+	return cmd
 }
 
 func backupStatus(b wire.Backup) string {

@@ -16,7 +16,7 @@ func newBucket(s *session) *cobra.Command {
 
 func newBucketList(s *session) *cobra.Command {
 	return s.command("list", "Show the buckets", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, inProject(t, t.api.Buckets(t.ctx), namedBucket), "there are no buckets; `holdfast bucket create NAME` makes one",
+		return list(t, selected(t, client.Filter{}, t.buckets), "there are no buckets; `holdfast bucket create NAME` makes one",
 			[]string{"NAME", "ID", "OBJECTS", "SIZE", "PUBLIC", "CREATED"}, func(b wire.Bucket) []string {
 				return []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), Ago(&b.CreatedAt)}
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -84,15 +85,15 @@ func each[T any](all iter.Seq2[T, error], look func(T) named) iter.Seq2[named, e
 }
 
 func databaseNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Databases(t.ctx), namedDatabase)
+	return each(t.api.Databases(t.ctx, client.DatabaseOptions{}), namedDatabase)
 }
 
 func bucketNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Buckets(t.ctx), namedBucket)
+	return each(t.api.Buckets(t.ctx, client.BucketOptions{}), namedBucket)
 }
 
 func importNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
-	return each(t.api.Imports(t.ctx), namedImport)
+	return each(t.api.Imports(t.ctx, client.ImportOptions{}), namedImport)
 }
 
 // backupNames yields the backups of the database argument. A backup has no
@@ -103,7 +104,7 @@ func backupNames(t *task, args []string, _ string) iter.Seq2[named, error] {
 		if err != nil || !yield(named{name: latest, note: "the newest completed backup"}, nil) {
 			return
 		}
-		for b, err := range t.api.Backups(t.ctx, db.ID) {
+		for b, err := range t.api.Backups(t.ctx, db.ID, client.BackupOptions{}) {
 			if !yield(named{id: b.ID, note: string(b.Type) + ", " + string(b.Status) + ", " + Ago(&b.StartedAt)}, err) {
 				return
 			}
@@ -126,7 +127,7 @@ func projectNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
 func objectNames(t *task, _ []string, typed string) iter.Seq2[named, error] {
 	name, prefix, inside := strings.Cut(typed, "/")
 	if !inside {
-		return each(t.api.Buckets(t.ctx), func(b wire.Bucket) named { return named{id: b.ID + "/", name: b.Name + "/"} })
+		return each(t.api.Buckets(t.ctx, client.BucketOptions{}), func(b wire.Bucket) named { return named{id: b.ID + "/", name: b.Name + "/"} })
 	}
 	return func(yield func(named, error) bool) {
 		bucket, err := t.bucket(name)

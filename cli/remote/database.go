@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -29,12 +30,15 @@ func (s *session) aboutDatabase(use, short string, n cobra.PositionalArgs, do fu
 }
 
 func newDatabaseList(s *session) *cobra.Command {
-	return s.command("list", "Show the databases", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, inProject(t, t.api.Databases(t.ctx), namedDatabase), "there are no databases; `holdfast db create NAME` makes one",
+	var status string
+	cmd := s.command("list", "Show the databases", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, selected(t, client.Filter{}, t.databases(status)), "there are no databases; `holdfast db create NAME` makes one",
 			[]string{"NAME", "ID", "STATUS", "SIZE", "LAST BACKUP", "CREATED"}, func(db wire.Database) []string {
 				return []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)}
 			})
 	})
+	cmd.Flags().StringVar(&status, "status", "", "only those with this status, such as available or failed")
+	return cmd
 }
 
 // doing returns a database's status and its operation's progress.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -122,12 +123,15 @@ func SourceURL(field, from string, ask func(*url.URL) (string, error)) (string, 
 }
 
 func newImportList(s *session) *cobra.Command {
-	return s.command("list", "Show the imports", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.Imports(t.ctx), "there were no imports; `holdfast import start` begins one",
+	var status string
+	cmd := s.command("list", "Show the imports", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, selected(t, client.Filter{}, t.imports(status)), "there were no imports; `holdfast import start` begins one",
 			[]string{"NAME", "ID", "STATUS", "FROM", "STARTED"}, func(i wire.Import) []string {
 				return []string{i.Name, i.ID, importStatus(i), i.Source.Host + "/" + i.Source.Database, Ago(&i.StartedAt)}
 			})
 	})
+	cmd.Flags().StringVar(&status, "status", "", "only those with this status, such as completed or failed")
+	return cmd
 }
 
 func importStatus(i wire.Import) string {

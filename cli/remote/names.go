@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -31,33 +32,33 @@ type named struct {
 }
 
 // find returns the one item of a kind ("database") with the given name, in the
-// project that --project names or in any.
-func find[T any](t *task, all iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
-	var found []T
-	var names []string
-	for item, err := range inProject(t, all, look) {
-		if err != nil {
-			return item, err
-		}
-		known := look(item)
-		if names = append(names, known.name); known.name == name {
-			found = append(found, item)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
+// project that --project names or in any. list returns the items that match a filter.
+func find[T any](t *task, list func(client.Filter) iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
+	found, err := collect(selected(t, client.Filter{Name: name}, list))
+	switch {
+	case err != nil:
 		var zero T
-		return zero, unknownName(kind, name, names)
-	default:
+		return zero, err
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
 		return found[0], ambiguous(kind, name, found, look)
 	}
+	others, err := collect(selected(t, client.Filter{}, list))
+	var names []string
+	for _, item := range others {
+		names = append(names, look(item).name)
+	}
+	var zero T
+	if err != nil {
+		return zero, err
+	}
+	return zero, unknownName(kind, name, names)
 }
 
-// inProject filters a list by the project that --project names; without the
-// flag it yields all.
-func inProject[T any](t *task, all iter.Seq2[T, error], look func(T) named) iter.Seq2[T, error] {
+// selected lists the items that match a filter in the project that --project names;
+// without the flag, in all projects.
+func selected[T any](t *task, filter client.Filter, list func(client.Filter) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		project, err := t.projectFilter()
 		if err != nil {
@@ -65,11 +66,37 @@ func inProject[T any](t *task, all iter.Seq2[T, error], look func(T) named) iter
 			yield(zero, err)
 			return
 		}
-		for item, err := range all {
-			if (err != nil || project == "" || look(item).project == project) && !yield(item, err) {
-				return
-			}
+		filter.Project = project
+		list(filter)(yield)
+	}
+}
+
+func collect[T any](all iter.Seq2[T, error]) (items []T, err error) {
+	for item, err := range all {
+		if err != nil {
+			return nil, err
 		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// databases lists the databases that match a filter, with any status if it is "".
+func (t *task) databases(status string) func(client.Filter) iter.Seq2[wire.Database, error] {
+	return func(f client.Filter) iter.Seq2[wire.Database, error] {
+		return t.api.Databases(t.ctx, client.DatabaseOptions{Filter: f, Status: wire.DatabaseStatus(status)})
+	}
+}
+
+// buckets lists the buckets that match a filter.
+func (t *task) buckets(f client.Filter) iter.Seq2[wire.Bucket, error] {
+	return t.api.Buckets(t.ctx, client.BucketOptions{Filter: f})
+}
+
+// imports lists the imports that match a filter, with any status if it is "".
+func (t *task) imports(status string) func(client.Filter) iter.Seq2[wire.Import, error] {
+	return func(f client.Filter) iter.Seq2[wire.Import, error] {
+		return t.api.Imports(t.ctx, client.ImportOptions{Filter: f, Status: wire.ImportStatus(status)})
 	}
 }
 
@@ -111,7 +138,7 @@ func (t *task) database(name string) (wire.Database, error) {
 	if isID(name, idDatabase) {
 		return t.api.GetDatabase(t.ctx, name)
 	}
-	return find(t, t.api.Databases(t.ctx), "database", name, namedDatabase)
+	return find(t, t.databases(""), "database", name, namedDatabase)
 }
 
 // bucket returns the id of the bucket with the given id or name.
@@ -119,7 +146,7 @@ func (t *task) bucket(name string) (string, error) {
 	if isID(name, idBucket) {
 		return name, nil
 	}
-	b, err := find(t, t.api.Buckets(t.ctx), "bucket", name, namedBucket)
+	b, err := find(t, t.buckets, "bucket", name, namedBucket)
 	return b.ID, err
 }
 
@@ -134,10 +161,8 @@ func (t *task) backup(db wire.Database, name string) (wire.Backup, error) {
 	if name != latest {
 		return wire.Backup{}, usagef("%q is neither the id of a backup nor %q; `holdfast backup list %s` shows them", name, latest, db.Name)
 	}
-	for b, err := range t.api.Backups(t.ctx, db.ID) {
-		if err != nil || b.Status == wire.BackupCompleted {
-			return b, err
-		}
+	for b, err := range t.api.Backups(t.ctx, db.ID, client.BackupOptions{Status: wire.BackupCompleted}) {
+		return b, err
 	}
 	return wire.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
 }
@@ -147,7 +172,7 @@ func (t *task) importID(name string) (string, error) {
 	if isID(name, idImport) {
 		return name, nil
 	}
-	i, err := find(t, t.api.Imports(t.ctx), "import", name, namedImport)
+	i, err := find(t, t.imports(""), "import", name, namedImport)
 	return i.ID, err
 }
 

@@ -84,7 +84,7 @@ func TestDeviceKeyIsDeliveredOnce(t *testing.T) {
 			t.Errorf("a poll that came too late: %v", err)
 		}
 	}
-	keys, err := c.KeyList(c.operator(model.ActionKeyList), core.Page{})
+	keys, err := c.KeyList(c.operator(model.ActionKeyList), KeyFilter{}, core.Page{})
 	if err != nil || delivered != 1 || len(keys.Items) != 1 {
 		t.Errorf("delivered %d times, %d keys, %v", delivered, len(keys.Items), err)
 	}

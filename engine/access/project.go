@@ -26,7 +26,7 @@ func (s *Service) ProjectCreate(call *model.Call, name string) (model.Project, e
 // ProjectList returns the projects of the call's organization.
 func (s *Service) ProjectList(call *model.Call, page core.Page) (core.List[model.Project], error) {
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionProjectList, (*meta.Tx).Projects, page,
-		func(p model.Project) string { return p.ID })
+		core.Selection[model.Project]{})
 }
 
 // Projects returns every project of the call's organization, newest first.

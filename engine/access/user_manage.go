@@ -13,7 +13,7 @@ import (
 func (s *Service) UserList(call *model.Call, page core.Page) (core.List[model.User], error) {
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionUserList, (*meta.Tx).Users, page,
-		func(u model.User) string { return u.ID })
+		core.Selection[model.User]{})
 }
 
 // UserInvite creates the account of a person without a password, and the link with which

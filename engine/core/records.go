@@ -19,30 +19,6 @@ func AllBy[T any](table meta.Table[T], index string, key []byte) ([]T, error) {
 	return records, err
 }
 
-// ListRecords returns a page of a table's records that belong to the call's
-// organization, read with View or ViewFlushed.
-func ListRecords[T any](
-	c *Core, view func(func(*meta.Tx) error) error, call *model.Call, list model.Action, table func(*meta.Tx) meta.Table[T], page Page, id func(T) string,
-) (List[T], error) {
-	w, err := c.Walk(call, list, page)
-	if err != nil {
-		return List[T]{}, err
-	}
-	return WalkRecords(view, w, table, meta.ByOrganization, call.Organization, id)
-}
-
-// WalkRecords returns a page of a table's records with one key in an index.
-func WalkRecords[T any](
-	view func(func(*meta.Tx) error) error, w Walk, table func(*meta.Tx) meta.Table[T], index, key string, id func(T) string,
-) (list List[T], err error) {
-	err = view(func(tx *meta.Tx) error {
-		records, more, err := table(tx).Newest(index, meta.Key(key), w.After, w.Limit)
-		list = NewList(w, records, more, id)
-		return err
-	})
-	return list, err
-}
-
 // NameTaken turns ErrExists for a name into an error for the client.
 func NameTaken(err error, t model.ResourceType, name string) error {
 	if errors.Is(err, meta.ErrExists) {

@@ -24,10 +24,15 @@ type View struct {
 	ConnectionMode connstring.SSLMode
 }
 
-// List returns the databases of the call's organization.
-func (s *Service) List(call *model.Call, page core.Page) (core.List[View], error) {
-	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
-		func(d model.Database) string { return d.ID })
+// Filter selects databases. An empty field selects all.
+type Filter struct {
+	core.Filter
+	Status model.DatabaseStatus // as clients see it
+}
+
+// List returns the databases of the call's organization that match the filter.
+func (s *Service) List(call *model.Call, filter Filter, page core.Page) (core.List[View], error) {
+	list, err := s.list(call, filter, page)
 	if err != nil {
 		return core.List[View]{}, err
 	}
@@ -40,6 +45,21 @@ func (s *Service) List(call *model.Call, page core.Page) (core.List[View], error
 		views.Items = append(views.Items, view)
 	}
 	return views, nil
+}
+
+func (s *Service) list(call *model.Call, filter Filter, page core.Page) (core.List[model.Database], error) {
+	selection := core.Select(filter, func(db model.Database) bool {
+		if !filter.Admits(db.Project, db.Name, db.CreatedAt) {
+			return false
+		}
+		status, _ := s.LiveStatus(db)
+		return core.Equals(filter.Status, status)
+	})
+	if filter.Name != "" {
+		return core.ListNamed(s.core, s.core.Meta.View, call, model.ActionDatabaseList, (*meta.Tx).Databases, page,
+			filter.Name, func(d model.Database) string { return d.ID }, selection)
+	}
+	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionDatabaseList, (*meta.Tx).Databases, page, selection)
 }
 
 // Get returns one database.

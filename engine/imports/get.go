@@ -9,10 +9,21 @@ import (
 	"holdfast/engine/model"
 )
 
-// List returns the imports of the call's organization.
-func (s *Service) List(call *model.Call, page core.Page) (core.List[model.Import], error) {
+// Filter selects imports. An empty field selects all.
+type Filter struct {
+	core.Filter
+	Database string // id
+	Status   model.ImportStatus
+}
+
+func (f Filter) admits(i model.Import) bool {
+	return f.Admits(i.Project, i.Name, i.StartedAt) && core.Equals(f.Database, i.Database) && core.Equals(f.Status, i.Status)
+}
+
+// List returns the imports of the call's organization that match the filter.
+func (s *Service) List(call *model.Call, filter Filter, page core.Page) (core.List[model.Import], error) {
 	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionImportList, (*meta.Tx).Imports, page,
-		func(i model.Import) string { return i.ID })
+		core.Select(filter, func(i model.Import) bool { return filter.admits(s.current(i)) }))
 	for i, record := range list.Items {
 		list.Items[i] = s.current(record)
 	}

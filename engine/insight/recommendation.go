@@ -255,10 +255,21 @@ func (s *Service) recommendations(call *model.Call, databases []model.Database, 
 	return found, nil
 }
 
-// RecommendationList returns a page of recommendations. A page continues after
-// the last one shown even when that no longer exists.
-func (s *Service) RecommendationList(call *model.Call, page core.Page) (core.List[model.Recommendation], error) {
-	w, err := s.core.Walk(call, model.ActionRecommendationList, page)
+// RecommendationFilter selects recommendations. An empty field selects all.
+type RecommendationFilter struct {
+	Severity model.Severity
+	Category model.Category
+	Code     string
+}
+
+func (f RecommendationFilter) admits(r model.Recommendation) bool {
+	return core.Equals(f.Severity, r.Severity) && core.Equals(f.Category, r.Category) && core.Equals(f.Code, r.Code)
+}
+
+// RecommendationList returns a page of the recommendations that match the filter. A
+// page continues after the last one shown even when that no longer exists.
+func (s *Service) RecommendationList(call *model.Call, filter RecommendationFilter, page core.Page) (core.List[model.Recommendation], error) {
+	w, err := core.Select(filter, filter.admits).Walk(s.core, call, model.ActionRecommendationList, page)
 	if err != nil {
 		return core.List[model.Recommendation]{}, err
 	}
@@ -266,7 +277,9 @@ func (s *Service) RecommendationList(call *model.Call, page core.Page) (core.Lis
 	if err != nil {
 		return core.List[model.Recommendation]{}, err
 	}
-	all = slices.DeleteFunc(all, func(r model.Recommendation) bool { return recommendationOrder(r) <= w.After })
+	all = slices.DeleteFunc(all, func(r model.Recommendation) bool {
+		return recommendationOrder(r) <= w.After || !filter.admits(r)
+	})
 	shown := min(w.Limit, len(all))
 	return core.NewList(w, all[:shown], shown < len(all), recommendationOrder), nil
 }

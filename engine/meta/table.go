@@ -260,6 +260,35 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 	return records, false, nil
 }
 
+// SearchBound is the maximum number of records that one search examines.
+const SearchBound = 1000
+
+// Search is Newest for the records that match. It examines at most SearchBound
+// records. next is the id after which another search continues, "" at the end;
+// records may be fewer than limit, or none, and next still be set.
+func (t Table[T]) Search(indexName string, key []byte, after string, limit int, matches func(T) bool) (records []T, next string, err error) {
+	prefix := append(bytes.Clone(key), separator)
+	cursor := t.indexBucket(indexName).Cursor()
+	examined, last := 0, ""
+	for k, id := seekBefore(cursor, prefix, []byte(after)); bytes.HasPrefix(k, prefix); k, id = cursor.Prev() {
+		if examined++; examined > SearchBound {
+			return records, last, nil
+		}
+		record, err := t.indexed(indexName, id)
+		if err != nil {
+			return nil, "", err
+		}
+		if matches(record) {
+			if len(records) == limit {
+				return records, last, nil
+			}
+			records = append(records, record)
+		}
+		last = string(id)
+	}
+	return records, "", nil
+}
+
 // all returns every record with key in the index, newest first.
 func (t Table[T]) all(indexName string, key []byte) ([]T, error) {
 	records, _, err := t.Newest(indexName, key, "", math.MaxInt)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +263,52 @@ func TestNewestPages(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestSearch reads matching records page by page. A search that matches nothing ends early and says where to continue.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	const all = 2*SearchBound + 500
+	id := func(n int) string { return fmt.Sprintf("proj_%05d", n) }
+	update(t, db, func(tx *Tx) error {
+		for n := range all {
+			if err := tx.Projects().Insert(project(id(n), "org_1", fmt.Sprint(n))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, every := range []int{1, 3, 700, all + 1} {
+		var got, want []string
+		for n := all - 1; n >= 0; n-- {
+			if (n+1)%every == 0 {
+				want = append(want, id(n))
+			}
+		}
+		pages := 0
+		for after, more := "", true; more; pages++ {
+			view(t, db, func(tx *Tx) error {
+				examined := 0
+				page, next, err := tx.Projects().Search(ByOrganization, Key("org_1"), after, 50, func(p model.Project) bool {
+					examined++
+					n, _ := strconv.Atoi(p.Name)
+					return (n+1)%every == 0
+				})
+				for _, p := range page {
+					got = append(got, p.ID)
+				}
+				if len(page) > 50 || examined > SearchBound || next != "" && examined < SearchBound && len(page) < 50 {
+					t.Errorf("every %d: a page has %d of %d, and continues after %q", every, len(page), examined, next)
+				}
+				after, more = next, next != ""
+				return err
+			})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("every %d: %d records in %d pages, want %d", every, len(got), pages, len(want))
+		}
+	}
 }
 
 func TestNewestEdges(t *testing.T) {

@@ -8,10 +8,22 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketList returns the buckets of the call's organization.
-func (s *Service) BucketList(call *model.Call, page core.Page) (core.List[model.Bucket], error) {
-	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionBucketList, (*meta.Tx).Buckets, page,
-		func(b model.Bucket) string { return b.ID })
+// BucketFilter selects buckets.
+type BucketFilter struct {
+	core.Filter
+	Public *bool
+}
+
+// BucketList returns the buckets of the call's organization that match the filter.
+func (s *Service) BucketList(call *model.Call, filter BucketFilter, page core.Page) (core.List[model.Bucket], error) {
+	selection := core.Select([]any{filter.Filter, filter.Public == nil, filter.Public != nil && *filter.Public}, func(b model.Bucket) bool {
+		return filter.Admits(b.Project, b.Name, b.CreatedAt) && (filter.Public == nil || *filter.Public == b.Public)
+	})
+	if filter.Name != "" {
+		return core.ListNamed(s.core, s.core.Meta.ViewFlushed, call, model.ActionBucketList, (*meta.Tx).Buckets, page,
+			filter.Name, func(b model.Bucket) string { return b.ID }, selection)
+	}
+	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionBucketList, (*meta.Tx).Buckets, page, selection)
 }
 
 // BucketNamed returns the bucket of the call's organization with that name, and makes it the call's resource. Its

@@ -14,7 +14,7 @@ import (
 // can still be restored, newest first.
 func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[model.TrashedBucket], error) {
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
-		func(b model.TrashedBucket) string { return b.ID })
+		core.Selection[model.TrashedBucket]{})
 }
 
 // TrashBucketRestore restores a deleted bucket with its objects.

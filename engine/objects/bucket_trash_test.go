@@ -94,7 +94,7 @@ func TestBucketTrash(t *testing.T) {
 	}
 	s.close(t)
 	s.open(t)
-	list, err := s.BucketList(s.call(model.ActionBucketList), core.Page{})
+	list, err := s.BucketList(s.call(model.ActionBucketList), BucketFilter{}, core.Page{})
 	if err != nil || len(list.Items) != 0 {
 		t.Errorf("listed: %+v, %v", list, err)
 	}

@@ -14,7 +14,7 @@ import (
 // can still be restored, newest versions first.
 func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[model.TrashedObject], error) {
 	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
-		func(o model.TrashedObject) string { return o.Version })
+		core.Selection[model.TrashedObject]{})
 }
 
 // TrashObjectRestore restores the deleted object with that version.

@@ -65,7 +65,7 @@ func openBucketStore(t testing.TB, dir string, fetch func(context.Context, blobs
 	if err != nil {
 		t.Fatal(err)
 	}
-	buckets, err := s.BucketList(s.call(model.ActionBucketList), core.Page{})
+	buckets, err := s.BucketList(s.call(model.ActionBucketList), objects.BucketFilter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

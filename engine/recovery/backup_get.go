@@ -2,23 +2,36 @@ package recovery
 
 import (
 	"errors"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
-// BackupList returns the backups of a database.
-func (s *Service) BackupList(call *model.Call, database string, page core.Page) (core.List[model.Backup], error) {
-	w, err := s.core.Walk(call, model.ActionBackupList, page, database)
+// BackupFilter selects backups. An empty field selects all.
+type BackupFilter struct {
+	CreatedAfter, CreatedBefore time.Time // both exclusive
+	Type                        model.BackupType
+	Status                      model.BackupStatus
+}
+
+func (f BackupFilter) admits(b model.Backup) bool {
+	created := core.Filter{CreatedAfter: f.CreatedAfter, CreatedBefore: f.CreatedBefore}
+	return created.Admits("", "", b.StartedAt) && core.Equals(f.Type, b.Type) && core.Equals(f.Status, b.Status)
+}
+
+// BackupList returns the backups of a database that match the filter.
+func (s *Service) BackupList(call *model.Call, database string, filter BackupFilter, page core.Page) (core.List[model.Backup], error) {
+	selection := core.Select(filter, filter.admits)
+	w, err := selection.Walk(s.core, call, model.ActionBackupList, page, database)
 	if err != nil {
 		return core.List[model.Backup]{}, err
 	}
 	if _, err := s.databases.Database(call, database); err != nil {
 		return core.List[model.Backup]{}, err
 	}
-	list, err := core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Backups, meta.ByDatabase, database,
-		func(b model.Backup) string { return b.ID })
+	list, err := core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Backups, meta.ByDatabase, database, selection)
 	if err != nil {
 		return list, err
 	}

@@ -5,16 +5,22 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 	"holdfast/server/api/wire"
 )
 
 type backupListInput struct {
 	DatabaseInput
 	PageInput
+	CreatedInput
+	Type   wire.BackupType   `query:"type" doc:"Only those of this type."`
+	Status wire.BackupStatus `query:"status" doc:"Only those with this status."`
 }
 
 func (h *handlers) backupList(_ context.Context, call *model.Call, in *backupListInput) (core.List[wire.Backup], error) {
-	page, err := h.engine.Recovery.BackupList(call, in.ID, in.page())
+	page, err := h.engine.Recovery.BackupList(call, in.ID, recovery.BackupFilter{
+		CreatedAfter: in.CreatedAfter, CreatedBefore: in.CreatedBefore, Type: model.BackupType(in.Type), Status: model.BackupStatus(in.Status),
+	}, in.page())
 	return convertList(page, NewBackup), err
 }
 

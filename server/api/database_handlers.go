@@ -13,8 +13,15 @@ import (
 	"holdfast/server/api/wire"
 )
 
-func (h *handlers) databaseList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Database], error) {
-	page, err := h.engine.Databases.List(call, in.page())
+type databaseListInput struct {
+	PageInput
+	FilterInput
+	Status wire.DatabaseStatus `query:"status" doc:"Only those with this status."`
+}
+
+func (h *handlers) databaseList(_ context.Context, call *model.Call, in *databaseListInput) (core.List[wire.Database], error) {
+	filter := databases.Filter{Filter: in.filter(), Status: model.DatabaseStatus(in.Status)}
+	page, err := h.engine.Databases.List(call, filter, in.page())
 	return convertList(page, NewDatabase), err
 }
 

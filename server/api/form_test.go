@@ -165,7 +165,7 @@ func TestQueries(t *testing.T) {
 		{"/buckets?limit=", 422, "limit: must not be empty"},
 		{"/buckets?limit", 422, "limit: must not be empty"},
 		{"/buckets?limit=1&limit=2", 422, "limit: is given twice"},
-		{"/buckets?Limit=1", 422, "Limit: is not a parameter here; the parameters are limit, cursor"},
+		{"/buckets?Limit=1", 422, "Limit: is not a parameter here; the parameters are limit, cursor, project, name"},
 		{"/buckets?limit=1;x=2", 422, "query: is not well-formed"},
 		{"/buckets?limit=%zz", 422, "query: is not well-formed"},
 		{"/buckets?page=1", 422, "page: is not a parameter here"},

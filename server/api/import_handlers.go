@@ -9,8 +9,16 @@ import (
 	"holdfast/server/api/wire"
 )
 
-func (h *handlers) importList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Import], error) {
-	page, err := h.engine.Imports.List(call, in.page())
+type importListInput struct {
+	PageInput
+	FilterInput
+	DatabaseID string            `query:"database_id" minLength:"1" maxLength:"64" doc:"Only the one that made the database with this id."`
+	Status     wire.ImportStatus `query:"status" doc:"Only those with this status."`
+}
+
+func (h *handlers) importList(_ context.Context, call *model.Call, in *importListInput) (core.List[wire.Import], error) {
+	filter := imports.Filter{Filter: in.filter(), Database: in.DatabaseID, Status: model.ImportStatus(in.Status)}
+	page, err := h.engine.Imports.List(call, filter, in.page())
 	return convertList(page, NewImport), err
 }
 

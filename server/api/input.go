@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/core"
+	"holdfast/engine/model"
 )
 
 // PageInput is the query of lists. (It and similar types are exported because huma ignores embedded types that are
@@ -16,6 +17,43 @@ type PageInput struct {
 }
 
 func (p PageInput) page() core.Page { return core.Page{Limit: p.Limit, Cursor: p.Cursor} }
+
+// CreatedInput selects records of a list by when they were made.
+type CreatedInput struct {
+	CreatedAfter  time.Time `query:"created_after" doc:"Only what was made after this time."`
+	CreatedBefore time.Time `query:"created_before" doc:"Only what was made before this time."`
+}
+
+// Resolve implements huma.Resolver. It rejects an end that is not after the beginning, so a given end is never the
+// zero time, which means no end.
+func (in *CreatedInput) Resolve(ctx huma.Context) []error {
+	if ctx.Query("created_before") != "" && !in.CreatedBefore.After(in.CreatedAfter) {
+		return []error{model.Invalid("created_before", "must be after created_after")}
+	}
+	return nil
+}
+
+// FilterInput selects records of a list by what most of them have.
+type FilterInput struct {
+	Project string `query:"project" minLength:"1" maxLength:"64" doc:"Only those of the project with this id."`
+	NameInput
+}
+
+// NameInput is FilterInput for records without a project.
+type NameInput struct {
+	Name string `query:"name" minLength:"1" maxLength:"256" doc:"Only those with exactly this name."`
+	CreatedInput
+}
+
+func (in NameInput) filter() core.Filter {
+	return core.Filter{Name: in.Name, CreatedAfter: in.CreatedAfter, CreatedBefore: in.CreatedBefore}
+}
+
+func (in FilterInput) filter() core.Filter {
+	f := in.NameInput.filter()
+	f.Project = in.Project
+	return f
+}
 
 // nothingInput is a request with nothing but its path and method.
 type nothingInput struct{}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
@@ -32,7 +33,15 @@ func (h *handlers) storageCredentials(_ context.Context, call *model.Call, _ *no
 	return NewStorageCredentials(call.Key.ID, h.engine.Access.OwnS3Secret(call), h.s3URL), nil
 }
 
-func (h *handlers) keyList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Key], error) {
-	page, err := h.engine.Access.KeyList(call, in.page())
+type keyListInput struct {
+	PageInput
+	NameInput
+	Preset wire.KeyPreset `query:"preset" doc:"Only those made with this set of scopes."`
+	Source wire.KeySource `query:"source" doc:"Only those made this way."`
+}
+
+func (h *handlers) keyList(_ context.Context, call *model.Call, in *keyListInput) (core.List[wire.Key], error) {
+	filter := access.KeyFilter{Filter: in.filter(), Preset: model.Preset(in.Preset), Source: string(in.Source)}
+	page, err := h.engine.Access.KeyList(call, filter, in.page())
 	return convertList(page, NewKey), err
 }

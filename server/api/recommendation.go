@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"holdfast/engine/core"
+	"holdfast/engine/insight"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
@@ -37,7 +38,15 @@ func newEvidence(figures map[string]any) map[string]any {
 	return view
 }
 
-func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Recommendation], error) {
-	list, err := h.engine.Insight.RecommendationList(call, in.page())
+type recommendationListInput struct {
+	PageInput
+	Severity wire.RecommendationSeverity `query:"severity" doc:"Only those of this severity."`
+	Category wire.RecommendationCategory `query:"category" doc:"Only those of this category."`
+	Code     string                      `query:"code" minLength:"1" maxLength:"64" doc:"Only those with this code."`
+}
+
+func (h *handlers) recommendationList(_ context.Context, call *model.Call, in *recommendationListInput) (core.List[wire.Recommendation], error) {
+	filter := insight.RecommendationFilter{Severity: model.Severity(in.Severity), Category: model.Category(in.Category), Code: in.Code}
+	list, err := h.engine.Insight.RecommendationList(call, filter, in.page())
 	return convertList(list, NewRecommendation), err
 }

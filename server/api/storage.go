@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"maps"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
@@ -47,8 +49,26 @@ func (h *handlers) newObject(o objects.ObjectView) wire.Object {
 	return view
 }
 
-func (h *handlers) bucketList(_ context.Context, call *model.Call, in *PageInput) (core.List[wire.Bucket], error) {
-	page, err := h.engine.Objects.BucketList(call, in.page())
+type bucketListInput struct {
+	PageInput
+	FilterInput
+	Public bool `query:"public" doc:"Only those that are public, or only those that are not."`
+
+	hasPublic bool
+}
+
+// Resolve implements huma.Resolver.
+func (in *bucketListInput) Resolve(ctx huma.Context) []error {
+	in.hasPublic = ctx.Query("public") != ""
+	return in.CreatedInput.Resolve(ctx)
+}
+
+func (h *handlers) bucketList(_ context.Context, call *model.Call, in *bucketListInput) (core.List[wire.Bucket], error) {
+	filter := objects.BucketFilter{Filter: in.filter()}
+	if in.hasPublic {
+		filter.Public = &in.Public
+	}
+	page, err := h.engine.Objects.BucketList(call, filter, in.page())
 	return convertList(page, h.newBucket), err
 }
 

@@ -91,7 +91,9 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 }
 
 func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, a.Access.KeyList, api.NewKey)
+	return everything(call, func(call *model.Call, page core.Page) (core.List[model.Key], error) {
+		return a.Access.KeyList(call, access.KeyFilter{}, page)
+	}, api.NewKey)
 }
 
 func keyUpdate(_ context.Context, a Appliance, call *model.Call, in KeyUpdate) (any, error) {

@@ -109,7 +109,7 @@ func (a *appliance) take(t *testing.T) *sandbox.Lease {
 // databases returns all database records.
 func (a *appliance) databases(t *testing.T) []databases.View {
 	t.Helper()
-	list, err := a.Databases.List(a.call(t, model.ActionDatabaseList), core.Page{Limit: 10})
+	list, err := a.Databases.List(a.call(t, model.ActionDatabaseList), databases.Filter{}, core.Page{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
