@@ -27,6 +27,8 @@ func goroutines() map[string]string {
 		"holdfast/engine/postgres.dump":                "waits before it returns",
 		"holdfast/engine/postgres.follow":              "leave waits for what keeps an instance up; what reaps a server ends with it, which may outlive the appliance",
 		"holdfast/engine/postgres/postgrestest.Launch": "ends with the server, which the test's cleanup stops and waits for",
+		"holdfast/internal/objectstore.interrupt":      "a call of the file system cannot be cancelled; it ends once the disk answers",
+		"holdfast/internal/objectstore.List":           "ends with its context; a call of the file system once the disk answers",
 		"holdfast/server/operator.serveSandbox":        "ends with the request, whose body net/http closes",
 		"holdfast/server.Serve":                        "waits before it returns",
 		"holdfast/server/webhook.Open":                 "Close waits",

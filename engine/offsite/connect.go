@@ -25,11 +25,13 @@ type Location struct {
 type Keys struct {
 	passphrases []model.Secret
 	identities  []age.Identity
+	unwrapped   *sealed.Unwrapped // by any of them
 }
 
 // ParsePassphrases reads the text of a passphrase file: the passphrase in the first
 // line, earlier ones in the lines after it.
 func ParsePassphrases(text string) (k Keys, err error) {
+	k.unwrapped = &sealed.Unwrapped{}
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			k.passphrases = append(k.passphrases, model.NewSecret(line))
@@ -43,6 +45,7 @@ func ParsePassphrases(text string) (k Keys, err error) {
 
 // ParseIdentities reads the text of an age identity file.
 func ParseIdentities(text string) (k Keys, err error) {
+	k.unwrapped = &sealed.Unwrapped{}
 	k.identities, err = sealed.ParseIdentities(text)
 	return k, err
 }
@@ -73,7 +76,7 @@ type connection struct {
 
 // connect opens the repository at a location. The caller closes it.
 func connect(ctx context.Context, at Location, o objectstore.Options) (*connection, error) {
-	store, err := objectstore.Open(at.URL, o)
+	store, err := objectstore.Open(ctx, at.URL, o)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +121,9 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 	if err != nil {
 		return err
 	}
-	c.keys, err = stream.LoadKeys(ctx, c.store, identities...)
+	c.keys, err = stream.LoadKeys(ctx, c.store, func(wrapped []byte, number uint32) (sealed.Key, error) {
+		return at.Keys.unwrapped.Unwrap(wrapped, number, identities...)
+	})
 	if errors.Is(err, sealed.ErrLocked) {
 		return model.Errorf(model.CodeForbidden, "neither the passphrase nor an identity opens the master key in %s: the recovery sheet says which one does", at.URL)
 	}

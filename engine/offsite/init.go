@@ -33,7 +33,7 @@ type Capabilities struct {
 // Probe finds out what the store at a URL can do. It writes a few bytes, and refuses
 // a store that cannot be used.
 func Probe(ctx context.Context, url string) (Capabilities, error) {
-	store, err := objectstore.Open(url, objectstore.Options{})
+	store, err := objectstore.Open(ctx, url, objectstore.Options{})
 	if err != nil {
 		return Capabilities{}, err
 	}
@@ -61,7 +61,7 @@ type Initialized struct {
 // Initialize prepares an empty prefix for copies. The recipients, or the first
 // passphrase of the location, open the master key.
 func Initialize(ctx context.Context, at Location, recipients []age.Recipient, now time.Time) (made Initialized, err error) {
-	store, err := objectstore.Open(at.URL, objectstore.Options{})
+	store, err := objectstore.Open(ctx, at.URL, objectstore.Options{})
 	if err != nil {
 		return made, err
 	}
@@ -78,7 +78,7 @@ func Initialize(ctx context.Context, at Location, recipients []age.Recipient, no
 
 // IsInitialized reports whether the store at a URL has a copy, or is prepared for one.
 func IsInitialized(ctx context.Context, url string) (is bool, err error) {
-	store, err := objectstore.Open(url, objectstore.Options{})
+	store, err := objectstore.Open(ctx, url, objectstore.Options{})
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,7 @@ import (
 // directoryRepository returns an empty repository in a directory.
 func directoryRepository(t testing.TB) *stream.Repository {
 	t.Helper()
-	store, err := objectstore.Open("file://"+t.TempDir(), objectstore.Options{})
+	store, err := objectstore.Open(t.Context(), "file://"+t.TempDir(), objectstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

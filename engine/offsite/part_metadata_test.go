@@ -35,7 +35,7 @@ func (s *gatedStore) Create(ctx context.Context, key string, body objectstore.Bo
 
 func gatedRepository(t testing.TB) (*stream.Repository, *gatedStore) {
 	t.Helper()
-	store, err := objectstore.Open("file://"+t.TempDir(), objectstore.Options{})
+	store, err := objectstore.Open(t.Context(), "file://"+t.TempDir(), objectstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func TestOpenRefuses(t *testing.T) {
 		"s3://id:" + secretOfTests + "@bucket/p", "s3://id:" + secretOfTests + "%zz@bucket/p", "file://relative/path", "file:relative", "file:///no/such/directory", "file:///etc/passwd",
 		"s3://B_/p",
 	} {
-		_, err := Open(location, Options{Getenv: getenv})
+		_, err := Open(t.Context(), location, Options{Getenv: getenv})
 		if location == "s3://B_/p" {
 			continue // a bucket's name is the library's business
 		}
@@ -144,11 +144,11 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open(%q): %v", location, err)
 		}
 	}
-	if _, err := Open("file:///no/such/directory", Options{}); !errors.Is(err, ErrNoStore) {
+	if _, err := Open(t.Context(), "file:///no/such/directory", Options{}); !errors.Is(err, ErrNoStore) {
 		t.Errorf("a directory that is missing: %v, want %v", err, ErrNoStore)
 	}
 	for _, endpoint := range []string{"host:9000", "http://host/path", "ftp://host", "http://user:" + secretOfTests + "@host", "http://host?x=" + secretOfTests} {
-		_, err := Open("s3://bucket", Options{Getenv: func(name string) string { return map[string]string{"AWS_ENDPOINT_URL": endpoint}[name] }})
+		_, err := Open(t.Context(), "s3://bucket", Options{Getenv: func(name string) string { return map[string]string{"AWS_ENDPOINT_URL": endpoint}[name] }})
 		if err == nil || strings.Contains(err.Error(), secretOfTests) {
 			t.Errorf("with the endpoint %q: %v", endpoint, err)
 		}
@@ -158,7 +158,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{bundle, bundle + ".missing"} {
-		_, err := Open("s3://bucket", Options{Getenv: func(name string) string { return map[string]string{"AWS_CA_BUNDLE": path}[name] }})
+		_, err := Open(t.Context(), "s3://bucket", Options{Getenv: func(name string) string { return map[string]string{"AWS_CA_BUNDLE": path}[name] }})
 		if err == nil || !strings.Contains(err.Error(), "AWS_CA_BUNDLE") {
 			t.Errorf("with the CA bundle %s: %v", path, err)
 		}
@@ -184,7 +184,7 @@ func TestEndpoints(t *testing.T) {
 // TestNoCredentials: without any, no metadata service is asked, and the text says
 // what to set.
 func TestNoCredentials(t *testing.T) {
-	s, err := Open("s3://bucket/p", Options{Patience: time.Second, Getenv: func(name string) string {
+	s, err := Open(t.Context(), "s3://bucket/p", Options{Patience: time.Second, Getenv: func(name string) string {
 		return map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}[name]
 	}})
 	if err != nil {

@@ -77,7 +77,7 @@ func newBench(b *testing.B, server *Server, size int) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if n.store, err = objectstore.Open("s3://"+n.bucket, objectstore.Options{Getenv: server.Environment("").Getenv}); err != nil {
+	if n.store, err = objectstore.Open(b.Context(), "s3://"+n.bucket, objectstore.Options{Getenv: server.Environment("").Getenv}); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { n.store.Close() })

@@ -38,7 +38,7 @@ func TestS3(t *testing.T) {
 
 func open(t *testing.T, location string, o objectstore.Options) objectstore.Store {
 	t.Helper()
-	s, err := objectstore.Open(location, o)
+	s, err := objectstore.Open(t.Context(), location, o)
 	if err != nil {
 		t.Fatal(err)
 	}

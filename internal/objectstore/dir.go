@@ -27,7 +27,7 @@ const (
 	abandoned = 24 * time.Hour
 )
 
-// directory is a Store in a directory. A key is a path; nothing else is stored with
+// directory does what a Store in a directory does, see interruptible. A key is a path; nothing else is stored with
 // an object.
 type directory struct {
 	root     string
@@ -37,26 +37,22 @@ type directory struct {
 	known    sync.Map // directories whose names are durable
 }
 
-// openDirectory opens a directory that exists: one that does not may be a disk that
+// open opens a directory that exists: one that does not may be a disk that
 // is not mounted, and to create it would fill the disk below.
-func openDirectory(root string, o Options) (Store, error) {
-	d := &directory{root: root, fs: o.FS, limiter: o.Limiter}
-	info, err := os.Stat(root)
+func (d *directory) open() error {
+	info, err := os.Stat(d.root)
 	if err == nil && !info.IsDir() {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {
-		return nil, d.fail("open", "", missingRoot(err))
+		return missingRoot(err)
 	}
 	d.identity = info
-	staging := filepath.Join(root, incoming)
+	staging := filepath.Join(d.root, incoming)
 	if err := d.fs.Mkdir(staging); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, d.fail("open", "", err)
+		return err
 	}
-	if err := removeAbandoned(staging); err != nil {
-		return nil, d.fail("open", "", err)
-	}
-	return d, nil
+	return removeAbandoned(staging)
 }
 
 // missingRoot tells a directory that is missing from an object that is.
@@ -110,7 +106,7 @@ func (d *directory) checkRoot() error {
 
 func (d *directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// Create implements Store.
+// Create is Store's.
 func (d *directory) Create(ctx context.Context, key string, body Body, opts CreateOptions) error {
 	err := d.check(ctx, key)
 	if err == nil {
@@ -175,16 +171,16 @@ func (d *directory) ensureDir(dir string) error {
 	return nil
 }
 
-// Get implements Store.
+// Get is Store's.
 func (d *directory) Get(ctx context.Context, key string, r Range) (*Object, error) {
 	if err := d.check(ctx, key); err != nil {
 		return nil, d.fail("read", key, err)
 	}
-	o, err := d.open(ctx, key, r)
+	o, err := d.read(ctx, key, r)
 	return o, d.fail("read", key, err)
 }
 
-func (d *directory) open(ctx context.Context, key string, r Range) (*Object, error) {
+func (d *directory) read(ctx context.Context, key string, r Range) (*Object, error) {
 	f, err := d.fs.Open(d.path(key))
 	if err != nil {
 		return nil, err
@@ -231,7 +227,7 @@ func describe(key string, info os.FileInfo) Info {
 	return Info{Key: key, Size: info.Size(), Modified: info.ModTime()}
 }
 
-// Stat implements Store.
+// Stat is Store's.
 func (d *directory) Stat(ctx context.Context, key string) (Info, error) {
 	if err := d.check(ctx, key); err != nil {
 		return Info{}, d.fail("stat", key, err)
@@ -246,7 +242,7 @@ func (d *directory) Stat(ctx context.Context, key string) (Info, error) {
 	return describe(key, info), nil
 }
 
-// Delete implements Store. It leaves directories, which hold nothing.
+// Delete is Store's. It leaves directories, which hold nothing.
 func (d *directory) Delete(ctx context.Context, key string) error {
 	err := d.check(ctx, key)
 	if err == nil {
@@ -265,7 +261,7 @@ func (d *directory) remove(path string) error {
 	return durable.SyncDir(d.fs, filepath.Dir(path))
 }
 
-// Retain implements Store.
+// Retain is Store's.
 func (d *directory) Retain(ctx context.Context, key string, _ Retention) error {
 	err := d.check(ctx, key)
 	if err == nil {
@@ -274,8 +270,5 @@ func (d *directory) Retain(ctx context.Context, key string, _ Retention) error {
 	return d.fail("retain", key, err)
 }
 
-// String implements Store.
+// String returns the URL.
 func (d *directory) String() string { return "file://" + d.root }
-
-// Close implements Store.
-func (d *directory) Close() error { return nil }

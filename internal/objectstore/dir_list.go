@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// List implements Store. It holds the names of one directory of each level.
+// List is Store's. It holds the names of one directory of each level.
 func (d *directory) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		err := d.checkRoot()

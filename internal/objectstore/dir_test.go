@@ -16,7 +16,7 @@ import (
 func openDir(t *testing.T, o Options) (string, Store) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := Open("file://"+dir, o)
+	s, err := Open(t.Context(), "file://"+dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestAbandonedFiles(t *testing.T) {
 	if err := errors.Join(os.WriteFile(old, nil, 0o600), os.WriteFile(young, nil, 0o600), os.Chtimes(old, before, before)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open("file://"+dir, Options{}); err != nil {
+	if _, err := Open(t.Context(), "file://"+dir, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, incoming))

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -55,13 +56,13 @@ func (o Options) withDefaults() Options {
 }
 
 // Open returns the store at location: s3://bucket/prefix or file:///path. It does not
-// talk to an S3 store yet; a directory must exist.
+// talk to an S3 store yet; a directory must exist. It ends with ctx, which the store does not keep.
 //
 // For S3, credentials, region and endpoint are found as the AWS SDKs find them: in
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and AWS_CA_BUNDLE, else in the profile
 // AWS_PROFILE of the shared config and credentials files.
-func Open(location string, o Options) (Store, error) {
+func Open(ctx context.Context, location string, o Options) (Store, error) {
 	o = o.withDefaults()
 	u, err := url.Parse(location)
 	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
@@ -73,7 +74,7 @@ func Open(location string, o Options) (Store, error) {
 		if u.Host != "" || !filepath.IsAbs(u.Path) {
 			return nil, fmt.Errorf("open %s: the URL of a directory has three slashes: file:///path", location)
 		}
-		return openDirectory(filepath.Clean(u.Path), o)
+		return openInterruptible(ctx, filepath.Clean(u.Path), o)
 	case "s3":
 		prefix := strings.Trim(u.Path, "/")
 		if err := checkPrefix(prefix); err != nil || u.Host == "" || u.Port() != "" {

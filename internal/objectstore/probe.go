@@ -14,22 +14,22 @@ import (
 func probeKey() string { return "probe/" + strings.ToLower(rand.Text()) }
 
 // Probe implements Store.
-func (d *directory) Probe(ctx context.Context) (Capabilities, error) {
+func (i *interruptible) Probe(ctx context.Context) (Capabilities, error) {
 	key, c := probeKey(), Capabilities{}
 	began := time.Now()
-	if err := d.Create(ctx, key, Bytes("probe"), CreateOptions{}); err != nil {
+	if err := i.Create(ctx, key, Bytes("probe"), CreateOptions{}); err != nil {
 		return c, err
 	}
-	info, err := d.Stat(ctx, key)
+	info, err := i.Stat(ctx, key)
 	if err != nil {
 		return c, err
 	}
 	c.ClockSkew = skew(info.Modified, began)
-	c.Conditional = errors.Is(d.Create(ctx, key, Bytes("again"), CreateOptions{}), ErrExists)
-	if c.ListsWrites, err = lists(ctx, d, key); err != nil {
+	c.Conditional = errors.Is(i.Create(ctx, key, Bytes("again"), CreateOptions{}), ErrExists)
+	if c.ListsWrites, err = lists(ctx, i, key); err != nil {
 		return c, err
 	}
-	c.MayDelete = d.Delete(ctx, key) == nil
+	c.MayDelete = i.Delete(ctx, key) == nil
 	return c, nil
 }
 

@@ -18,7 +18,7 @@ func TestServers(t *testing.T) {
 	for _, server := range objectstoretest.Servers(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			proxy := objectstoretest.NewProxy(t, server.URL)
-			store, err := objectstore.Open("s3://"+server.Bucket(t, false)+"/pre/fix", objectstore.Options{
+			store, err := objectstore.Open(t.Context(), "s3://"+server.Bucket(t, false)+"/pre/fix", objectstore.Options{
 				Getenv: server.Environment(proxy.URL).Getenv, Patience: time.Second, HeaderTimeout: 5 * time.Second, StallTimeout: 5 * time.Second,
 			})
 			if err != nil {
@@ -77,7 +77,7 @@ func TestServers(t *testing.T) {
 func TestLocks(t *testing.T) {
 	for _, server := range objectstoretest.Servers(t) {
 		t.Run(server.Name, func(t *testing.T) {
-			store, err := objectstore.Open("s3://"+server.Bucket(t, true), objectstore.Options{Getenv: server.Environment("").Getenv})
+			store, err := objectstore.Open(t.Context(), "s3://"+server.Bucket(t, true), objectstore.Options{Getenv: server.Environment("").Getenv})
 			if err != nil {
 				t.Fatal(err)
 			}

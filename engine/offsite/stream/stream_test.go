@@ -20,7 +20,7 @@ import (
 // directory returns an empty store and keys.
 func directory(t testing.TB) objectstore.Store {
 	t.Helper()
-	s, err := objectstore.Open("file://"+t.TempDir(), objectstore.Options{})
+	s, err := objectstore.Open(t.Context(), "file://"+t.TempDir(), objectstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
