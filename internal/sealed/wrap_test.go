@@ -176,3 +176,36 @@ func newIdentity(t *testing.T) *age.X25519Identity {
 	}
 	return i
 }
+
+// TestUnwrapped: a key is unwrapped once, and only by an identity that fits.
+func TestUnwrapped(t *testing.T) {
+	t.Parallel()
+	own, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := NewKey(3)
+	wrapped, err := Wrap(key, own.Recipient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u Unwrapped
+	if _, err := u.Unwrap(wrapped, 3, other); !errors.Is(err, ErrLocked) {
+		t.Errorf("with another identity: %v", err)
+	}
+	for range 2 {
+		if got, err := u.Unwrap(wrapped, 3, own); err != nil || got != key {
+			t.Error(err)
+		}
+	}
+	if got, err := u.Unwrap(wrapped, 3); err != nil || got != key {
+		t.Errorf("it is not kept: %v", err)
+	}
+	if _, err := u.Unwrap(wrapped, 4, own); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("below another number: %v", err)
+	}
+}

@@ -13,7 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"filippo.io/age"
+
 	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
 )
 
 // stored is a repository in a directory whose files a test changes.
@@ -348,6 +351,12 @@ func TestBrokenSource(t *testing.T) {
 	})
 }
 
+func unwrapWith(identity age.Identity) func([]byte, uint32) (sealed.Key, error) {
+	return func(wrapped []byte, number uint32) (sealed.Key, error) {
+		return sealed.Unwrap(wrapped, number, identity)
+	}
+}
+
 func TestInit(t *testing.T) {
 	store := directory(t)
 	if _, err := ReadMarker(t.Context(), store); !errors.Is(err, objectstore.ErrNotFound) {
@@ -364,7 +373,7 @@ func TestInit(t *testing.T) {
 	if _, _, err := Init(t.Context(), store, time.Now(), recipient); !errors.Is(err, objectstore.ErrExists) {
 		t.Errorf("a second Init: %v", err)
 	}
-	keys, err := LoadKeys(t.Context(), store, identity)
+	keys, err := LoadKeys(t.Context(), store, unwrapWith(identity))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,11 +384,11 @@ func TestInit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys, err = LoadKeys(t.Context(), store, identity); err != nil || len(keys.Numbers()) != 2 {
+	if keys, err = LoadKeys(t.Context(), store, unwrapWith(identity)); err != nil || len(keys.Numbers()) != 2 {
 		t.Errorf("after a rotation: %v, %v", keys, err)
 	}
 	_, other := identities(t)
-	if _, err := LoadKeys(t.Context(), store, other); err == nil {
+	if _, err := LoadKeys(t.Context(), store, unwrapWith(other)); err == nil {
 		t.Error("another identity opens the keys")
 	}
 	for _, text := range []string{"", "x", markerTitle, markerTitle + "00\n{}"} {

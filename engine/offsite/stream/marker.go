@@ -145,10 +145,10 @@ func AddKey(ctx context.Context, store objectstore.Store, key sealed.Key, recipi
 	return store.Create(ctx, sealed.KeyName(key.Number()), objectstore.Bytes(b), objectstore.CreateOptions{})
 }
 
-// LoadKeys returns all master keys that the identities unwrap. It returns
-// sealed.ErrLocked when they unwrap none. Damaged key files are left out when another
+// LoadKeys returns all master keys that unwrap opens, as sealed.Unwrap does. It returns
+// sealed.ErrLocked when it opens none. Damaged key files are left out when another
 // one opens; what they sealed then cannot be read.
-func LoadKeys(ctx context.Context, store objectstore.Store, identities ...age.Identity) (*sealed.Ring, error) {
+func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped []byte, number uint32) (sealed.Key, error)) (*sealed.Ring, error) {
 	numbers, err := keyNumbers(ctx, store)
 	if err != nil {
 		return nil, fmt.Errorf("list the master keys: %w", err)
@@ -156,7 +156,7 @@ func LoadKeys(ctx context.Context, store objectstore.Store, identities ...age.Id
 	var keys []sealed.Key
 	failed := fmt.Errorf("%w: the store holds no key", sealed.ErrNoKey)
 	for _, n := range numbers {
-		key, err := loadKey(ctx, store, n, identities)
+		key, err := loadKey(ctx, store, n, unwrap)
 		switch {
 		case err == nil:
 			keys = append(keys, key)
@@ -172,12 +172,12 @@ func LoadKeys(ctx context.Context, store objectstore.Store, identities ...age.Id
 	return sealed.NewRing(keys...)
 }
 
-func loadKey(ctx context.Context, store objectstore.Store, number uint32, identities []age.Identity) (sealed.Key, error) {
+func loadKey(ctx context.Context, store objectstore.Store, number uint32, unwrap func([]byte, uint32) (sealed.Key, error)) (sealed.Key, error) {
 	b, err := getPlain(ctx, store, sealed.KeyName(number))
 	if err != nil {
 		return sealed.Key{}, fmt.Errorf("read master key %d: %w", number, err)
 	}
-	return sealed.Unwrap(b, number, identities...)
+	return unwrap(b, number)
 }
 
 // keyNumbers returns the numbers of the stored keys in ascending order.
