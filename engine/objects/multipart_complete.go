@@ -27,8 +27,11 @@ type Completion struct {
 	Parts                  []CompletedPart
 	IfAbsent               bool
 	IfMatch                string
-	// Whole reads the whole content and returns the checksum to store with the object; nil if it has none.
-	Whole func(content io.Reader, parts []model.MultipartPart) (io.Reader, func() (string, error))
+	// Size is the size that the object must have, -1 for any.
+	Size int64
+	// Whole reads the whole content and returns the algorithm and, once it was read, the checksum to store with the
+	// object; nil if it has none.
+	Whole func(content io.Reader, parts []model.MultipartPart) (algorithm string, whole io.Reader, sum func() (string, error))
 }
 
 // ErrParts means that the parts that a client names are not those of the upload.
@@ -39,6 +42,9 @@ var ErrPartOrder = errors.New("parts out of order")
 
 // ErrPartSize means that a part other than the last is too small.
 var ErrPartSize = errors.New("part too small")
+
+// ErrSize means that the object would have another size than the client says.
+var ErrSize = errors.New("another size")
 
 // MultipartComplete joins the parts to the object, even if the client has disconnected. Completing an upload again, as
 // after a lost response, returns the object.
@@ -61,6 +67,9 @@ func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Co
 	parts, size, err := chooseParts(all, in.Parts)
 	if err != nil {
 		return model.Object{}, err
+	}
+	if in.Size >= 0 && in.Size != size {
+		return model.Object{}, partsError(ErrSize, "The provided 'x-amz-mp-object-size' header value %d does not match what was computed: %d", in.Size, size)
 	}
 	return s.joinParts(ctx, call, m, in, parts, size)
 }
@@ -104,6 +113,9 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 		attributes = *m.Attributes
 	}
 	attributes.Parts, attributes.Upload = len(parts), m.ID
+	for _, p := range parts {
+		attributes.PartSizes = append(attributes.PartSizes, p.SizeBytes)
+	}
 	joined := s.join(parts)
 	defer joined.Close()
 	upload := Upload{
@@ -115,7 +127,7 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	}
 	sum := func() (string, error) { return "", nil }
 	if in.Whole != nil {
-		upload.Body, sum = in.Whole(joined, parts)
+		attributes.ChecksumAlgorithm, upload.Body, sum = in.Whole(joined, parts)
 	}
 	w, err := s.core.Blobs.Create(ctx)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestAttacks(t *testing.T) {
 		"another key's path":         {full, "GET", "/vault/other", "", func(r *http.Request) { r.URL.Path = "/vault/secret" }, nil, 403, "SignatureDoesNotMatch"},
 		"another body":               {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Content-Sha256", strings.Repeat("0", 64)}, 400, "XAmzContentSHA256Mismatch"},
 		"another checksum":           {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Checksum-Crc32c", "AAAAAA=="}, 400, "BadDigest"},
-		"an unknown checksum":        {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Checksum-Md6", "AAAAAA=="}, 501, "NotImplemented"},
+		"an unknown checksum":        {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Checksum-Md6", "AAAAAA=="}, 400, "InvalidRequest"},
 		"an added header":            {full, "PUT", "/vault/secret", "forged", func(r *http.Request) { r.Header.Set("X-Amz-Copy-Source", "/vault/secret") }, nil, 403, "AccessDenied"},
 		"a public ACL":               {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Acl", "public-read"}, 501, "NotImplemented"},
 		"a customer's key":           {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256"}, 501, "NotImplemented"},

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +16,8 @@ const (
 	// maxMetadata is the maximum size of the user's metadata in bytes, maxHeader that of another stored header.
 	maxMetadata = 2 << 10
 	maxHeader   = 1 << 10
+	// redirectHeader is stored, and shown again; there are no websites that it would redirect from.
+	redirectHeader = "X-Amz-Website-Redirect-Location"
 	// defaultContentType is the type of objects without one.
 	defaultContentType = "binary/octet-stream"
 )
@@ -26,6 +29,9 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 		if *to = h.Get(name); !isStorable(*to, maxHeader) {
 			return "", nil, fail("InvalidArgument", "The header %s cannot be stored: it must be text of at most %d bytes", name, maxHeader)
 		}
+	}
+	if to := a.WebsiteRedirect; to != "" && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+		return "", nil, fail("InvalidRedirectLocation", "The website redirect location must have a prefix of 'http://' or 'https://' or '/'.")
 	}
 	a.ContentEncoding = withoutChunked(a.ContentEncoding)
 	size := 0
@@ -45,7 +51,8 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 		size += len(name) + len(value)
 	}
 	if size > maxMetadata {
-		return "", nil, fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size of %d bytes", maxMetadata)
+		return "", nil, fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size").
+			with("Size", strconv.Itoa(size)).with("MaxSizeAllowed", strconv.Itoa(maxMetadata))
 	}
 	contentType = h.Get("Content-Type")
 	if !isStorable(contentType, maxHeader) {
@@ -61,7 +68,7 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 func storedHeaders(a *model.Attributes) map[string]*string {
 	return map[string]*string{
 		"Cache-Control": &a.CacheControl, "Content-Disposition": &a.ContentDisposition, "Content-Encoding": &a.ContentEncoding,
-		"Content-Language": &a.ContentLanguage, "Expires": &a.Expires,
+		"Content-Language": &a.ContentLanguage, "Expires": &a.Expires, redirectHeader: &a.WebsiteRedirect,
 	}
 }
 
@@ -84,6 +91,7 @@ func withoutChunked(encoding string) string {
 func describe(h http.Header, o model.Object, withChecksum bool) {
 	h.Set("Content-Type", o.ContentType)
 	h.Set("Etag", quoted(o.EntityTag()))
+	h.Set("X-Amz-Storage-Class", "STANDARD")
 	// Content that a browser could execute has no rights in this origin.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	a := o.Attributes

@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/engine/model"
@@ -26,25 +28,56 @@ func (q *request) owner() *owner { return &owner{q.Call.Organization, q.Call.Org
 
 type listedBucket struct {
 	Name         string
+	BucketRegion string
 	CreationDate string
 }
 
 func (q *request) listBuckets() error {
+	limit, err := q.bucketLimit()
+	if err != nil {
+		return err
+	}
 	all, err := q.engine.Objects.Buckets(q.Call)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b model.Bucket) int { return cmp.Compare(a.Name, b.Name) })
+	prefix, after := q.query.Get("prefix"), q.query.Get("continuation-token")
 	answer := struct {
-		XMLName xml.Name `xml:"ListAllMyBucketsResult"`
-		Xmlns   string   `xml:"xmlns,attr"`
-		Owner   *owner
-		Buckets []listedBucket `xml:"Buckets>Bucket"`
-	}{Xmlns: namespace, Owner: q.owner(), Buckets: []listedBucket{}}
+		XMLName           xml.Name `xml:"ListAllMyBucketsResult"`
+		Xmlns             string   `xml:"xmlns,attr"`
+		Owner             *owner
+		Buckets           []listedBucket `xml:"Buckets>Bucket"`
+		ContinuationToken string         `xml:",omitempty"`
+		Prefix            string         `xml:",omitempty"`
+	}{Xmlns: namespace, Owner: q.owner(), Buckets: []listedBucket{}, Prefix: prefix}
 	for _, b := range all {
-		answer.Buckets = append(answer.Buckets, listedBucket{b.Name, timestamp(b.CreatedAt)})
+		if !strings.HasPrefix(b.Name, prefix) || b.Name <= after {
+			continue
+		}
+		if len(answer.Buckets) == limit {
+			answer.ContinuationToken = answer.Buckets[limit-1].Name
+			break
+		}
+		answer.Buckets = append(answer.Buckets, listedBucket{b.Name, model.S3Region, timestamp(b.CreatedAt)})
 	}
 	return writeXML(q.Exchange, answer)
+}
+
+// maxBuckets is the maximum number of buckets in a page of the list.
+const maxBuckets = 10_000
+
+// bucketLimit returns the number of buckets that the client wants.
+func (q *request) bucketLimit() (int, error) {
+	text := q.query.Get("max-buckets")
+	if text == "" {
+		return maxBuckets, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxBuckets {
+		return 0, invalidArgument("max-buckets", text, "Argument max-buckets must be an integer between 1 and %d.", maxBuckets)
+	}
+	return n, nil
 }
 
 func (q *request) createBucket() error {
@@ -56,7 +89,7 @@ func (q *request) createBucket() error {
 		return err
 	}
 	if in.LocationConstraint != "" && in.LocationConstraint != model.S3Region {
-		return fail("InvalidLocationConstraint", "The specified location-constraint is not valid: the only region is %s", model.S3Region)
+		return fail("InvalidLocationConstraint", "The specified location-constraint is not valid").with("LocationConstraint", in.LocationConstraint)
 	}
 	if in.Tags != nil {
 		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: Tags")

@@ -5,8 +5,13 @@ type checksums struct {
 	ChecksumCRC32     string `xml:",omitempty"`
 	ChecksumCRC32C    string `xml:",omitempty"`
 	ChecksumCRC64NVME string `xml:",omitempty"`
+	ChecksumMD5       string `xml:",omitempty"`
 	ChecksumSHA1      string `xml:",omitempty"`
 	ChecksumSHA256    string `xml:",omitempty"`
+	ChecksumSHA512    string `xml:",omitempty"`
+	ChecksumXXHASH128 string `xml:",omitempty"`
+	ChecksumXXHASH3   string `xml:",omitempty"`
+	ChecksumXXHASH64  string `xml:",omitempty"`
 }
 
 // of returns the element of an algorithm, nil if there is none.
@@ -18,10 +23,20 @@ func (c *checksums) of(algorithm string) *string {
 		return &c.ChecksumCRC32C
 	case "CRC64NVME":
 		return &c.ChecksumCRC64NVME
+	case "MD5":
+		return &c.ChecksumMD5
 	case "SHA1":
 		return &c.ChecksumSHA1
 	case "SHA256":
 		return &c.ChecksumSHA256
+	case "SHA512":
+		return &c.ChecksumSHA512
+	case "XXHASH128":
+		return &c.ChecksumXXHASH128
+	case "XXHASH3":
+		return &c.ChecksumXXHASH3
+	case "XXHASH64":
+		return &c.ChecksumXXHASH64
 	}
 	return nil
 }

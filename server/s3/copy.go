@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
-	"hash"
 	"io"
 	"net/http"
 	"net/url"
@@ -23,12 +22,11 @@ func (q *request) copySource() (objects.Download, error) {
 	text := q.Request.Header.Get("X-Amz-Copy-Source")
 	path, version, versioned := strings.Cut(text, "?versionId=")
 	if versioned && version != "null" {
-		return objects.Download{}, fail("NotImplemented", "A header you provided implies functionality that is not implemented: a version in x-amz-copy-source")
+		return objects.Download{}, notImplemented("X-Amz-Copy-Source", "There are no versions")
 	}
-	path, err := url.PathUnescape(path)
-	name, key, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if err != nil || !ok || key == "" {
-		return objects.Download{}, fail("InvalidArgument", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	name, key, err := copyName(text, path)
+	if err != nil {
+		return objects.Download{}, err
 	}
 	b, err := q.engine.Objects.BucketNamed(q.Call, name)
 	if err != nil {
@@ -43,6 +41,32 @@ func (q *request) copySource() (objects.Download, error) {
 		return source, failedCondition()
 	}
 	return source, nil
+}
+
+// copyName returns the bucket and the key that an x-amz-copy-source names.
+func copyName(text, path string) (bucket, key string, err error) {
+	const name = "x-amz-copy-source"
+	path, err = url.PathUnescape(path)
+	if err != nil {
+		return "", "", invalidArgument(name, text, "Invalid copy source encoding")
+	}
+	bucket, key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if model.ValidateBucketName("name", bucket) != nil {
+		return "", "", invalidArgument(name, text, "Invalid copy source bucket name")
+	}
+	if model.ValidateObjectKey("key", key) != nil {
+		return "", "", invalidArgument(name, key, "Invalid copy source object key")
+	}
+	return bucket, key, nil
+}
+
+// copyAlgorithm returns the checksum that a copy gets, "" if it gets that of its source.
+func (q *request) copyAlgorithm() (string, error) {
+	algorithm := strings.ToUpper(q.Request.Header.Get("X-Amz-Checksum-Algorithm"))
+	if algorithm != "" && sigv4.NewHash(algorithm) == nil {
+		return "", unknownAlgorithm()
+	}
+	return algorithm, nil
 }
 
 // copyConditions evaluates the conditions on the source of a copy. Those on the ETag take precedence over those on the
@@ -80,6 +104,10 @@ func (q *request) copyObject() error {
 	if err := checkKey(q.key); err != nil {
 		return err
 	}
+	algorithm, err := q.copyAlgorithm()
+	if err != nil {
+		return err
+	}
 	source, err := q.copySource()
 	if err != nil {
 		return err
@@ -93,13 +121,13 @@ func (q *request) copyObject() error {
 	if err != nil {
 		return err
 	}
-	digest, sum := md5.New(), hash.Hash(nil)
+	digest := md5.New()
 	in.Body = io.TeeReader(source.Content, digest)
-	algorithm := strings.ToUpper(q.Request.Header.Get("X-Amz-Checksum-Algorithm"))
-	if algorithm != "" {
-		if sum = sigv4.NewHash(algorithm); sum == nil {
-			return fail("InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [%s]", strings.Join(sigv4.Algorithms(), ", "))
-		}
+	if algorithm == "" && attributes.Checksum == "" {
+		algorithm = sigv4.DefaultAlgorithm
+	}
+	sum := sigv4.NewHash(algorithm)
+	if sum != nil {
 		in.Body = io.TeeReader(in.Body, sum)
 	}
 	in.Describe = func(o *model.Object) {
@@ -141,7 +169,10 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 	switch directive := q.Request.Header.Get("X-Amz-Metadata-Directive"); directive {
 	case "", "COPY":
 		if source.Bucket == in.Bucket && source.Key == in.Key {
-			return nil, fail("InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.")
+			return nil, fail("InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
+		}
+		if _, _, err := attributesOf(q.Request.Header); err != nil {
+			return nil, err
 		}
 		in.ContentType = source.ContentType
 	case "REPLACE":
@@ -150,10 +181,10 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 			return nil, err
 		}
 	default:
-		return nil, fail("InvalidArgument", "Unknown metadata directive.")
+		return nil, invalidArgument("x-amz-metadata-directive", directive, "Unknown metadata directive.")
 	}
 	attributes.ChecksumAlgorithm, attributes.Checksum = sum.Algorithm, sum.Value
-	attributes.Parts, attributes.Upload = 0, ""
+	attributes.Parts, attributes.Upload, attributes.PartSizes = 0, "", nil
 	return attributes, nil
 }
 
@@ -168,10 +199,10 @@ func (q *request) copyRange(source objects.Download) (io.Reader, int64, error) {
 	from, err1 := strconv.ParseInt(first, 10, 64)
 	to, err2 := strconv.ParseInt(last, 10, 64)
 	if !ok || !dashed || err1 != nil || err2 != nil || from < 0 || from > to {
-		return nil, 0, fail("InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
+		return nil, 0, invalidArgument("x-amz-copy-source-range", text, "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the zero-based offsets of the first and last bytes to copy")
 	}
 	if to >= source.SizeBytes {
-		return nil, 0, fail("InvalidArgument", "Range specified is not valid for source object of size: %d", source.SizeBytes)
+		return nil, 0, invalidArgument("x-amz-copy-source-range", text, "Range specified is not valid for source object of size: %d", source.SizeBytes)
 	}
 	return io.NewSectionReader(source.Content, from, to-from+1), to - from + 1, nil
 }

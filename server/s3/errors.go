@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
@@ -15,9 +16,9 @@ import (
 
 // failure is an error with a code of S3.
 type failure struct {
-	code   string
-	public *model.Error
-	region string // the right one, if the client has used another
+	code    string
+	public  *model.Error
+	details []sigv4.Detail // further elements of the response
 }
 
 // Error implements error.
@@ -27,8 +28,28 @@ func (f *failure) Error() string { return f.public.Error() }
 func (f *failure) Unwrap() error { return f.public }
 
 // fail returns an error with a code of S3.
-func fail(code, format string, args ...any) error {
+func fail(code, format string, args ...any) *failure {
 	return &failure{code: code, public: model.Errorf(kindOf(code), format, args...)}
+}
+
+// with adds an element to the response.
+func (f *failure) with(name, value string) *failure {
+	f.details = append(f.details, sigv4.Detail{Name: name, Value: value})
+	return f
+}
+
+// notImplemented refuses a header whose neglect would betray the client.
+func notImplemented(header, reason string) error {
+	f := fail("NotImplemented", "A header you provided implies functionality that is not implemented.").with("Header", header)
+	if reason != "" {
+		f.with("additionalMessage", reason)
+	}
+	return f
+}
+
+// invalidArgument refuses the value of a header, a parameter or an element.
+func invalidArgument(name, value, format string, args ...any) error {
+	return fail("InvalidArgument", format, args...).with("ArgumentName", name).with("ArgumentValue", value)
 }
 
 // kindOf returns the engine's code for one of S3.
@@ -47,9 +68,11 @@ func kindOf(code string) model.Code {
 // statusOf returns the HTTP status of a code of S3.
 func statusOf(code string) int {
 	switch code {
-	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed":
+	case "AccessDenied", "AccessForbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed":
 		return http.StatusForbidden
-	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload":
+	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchBucketPolicy", "NoSuchCORSConfiguration", "NoSuchLifecycleConfiguration",
+		"NoSuchPublicAccessBlockConfiguration", "NoSuchWebsiteConfiguration", "OwnershipControlsNotFoundError",
+		"ReplicationConfigurationNotFoundError", "ServerSideEncryptionConfigurationNotFoundError":
 		return http.StatusNotFound
 	case "MethodNotAllowed":
 		return http.StatusMethodNotAllowed
@@ -59,7 +82,7 @@ func statusOf(code string) int {
 		return http.StatusLengthRequired
 	case "PreconditionFailed":
 		return http.StatusPreconditionFailed
-	case "InvalidRange":
+	case "InvalidRange", "InvalidPartNumber":
 		return http.StatusRequestedRangeNotSatisfiable
 	case "NotImplemented":
 		return http.StatusNotImplemented
@@ -81,6 +104,8 @@ func codeOf(err error, resource model.ResourceType) string {
 		return "EntityTooLarge"
 	case errors.Is(err, objects.ErrParts):
 		return "InvalidPart"
+	case errors.Is(err, objects.ErrSize):
+		return "InvalidRequest"
 	case errors.Is(err, objects.ErrPartOrder):
 		return "InvalidPartOrder"
 	case errors.Is(err, objects.ErrPartSize):
@@ -119,7 +144,7 @@ func missing(resource model.ResourceType) string {
 // refused turns a refusal of package sigv4 into a failure, and returns other errors unchanged.
 func refused(err error) error {
 	if r, ok := errors.AsType[*sigv4.Error](err); ok {
-		return &failure{r.Code, model.Errorf(kindOf(r.Code), "%s", r.Message), r.Region}
+		return &failure{r.Code, model.Errorf(kindOf(r.Code), "%s", r.Message), r.Details}
 	}
 	return err
 }
@@ -129,10 +154,57 @@ type errorBody struct {
 	XMLName   xml.Name `xml:"Error"`
 	Code      string
 	Message   string
-	Region    string `xml:",omitempty"` // the right one, which s3cmd asks for by using a wrong one
+	Details   []detail
 	Resource  string
 	RequestID string `xml:"RequestId"`
 	HostID    string `xml:"HostId"`
+}
+
+// detail is an element with a name of its own.
+type detail struct {
+	XMLName xml.Name
+	Value   string `xml:",chardata"`
+}
+
+// regionDetail names the right region, which s3cmd asks for by using a wrong one.
+const regionDetail = "Region"
+
+// detailsOf returns the elements that the response to an error has beside those of all errors.
+func (q *request) detailsOf(code string) (all []detail) {
+	add := func(name, value string) { all = append(all, detail{xml.Name{Local: name}, value}) }
+	switch code {
+	case "NoSuchBucket", "BucketNotEmpty", "BucketAlreadyOwnedByYou", "InvalidBucketName":
+		add("BucketName", q.bucket)
+	case "NoSuchKey":
+		add("Key", q.key)
+	case "NoSuchUpload":
+		add("UploadId", q.query.Get("uploadId"))
+	}
+	if f, ok := errors.AsType[*failure](q.Err()); ok {
+		for _, d := range f.details {
+			add(d.Name, d.Value)
+		}
+	}
+	return all
+}
+
+// messageOf returns the message of S3 for a code whose cause has words of its own.
+func messageOf(code, message string) string {
+	switch code {
+	case "NoSuchBucket":
+		return "The specified bucket does not exist."
+	case "NoSuchKey":
+		return "The specified key does not exist."
+	case "InvalidPart":
+		return "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."
+	case "InvalidPartOrder":
+		return "The list of parts was not in ascending order. Parts must be ordered by part number."
+	case "EntityTooSmall":
+		return "Your proposed upload is smaller than the minimum allowed size"
+	case "NoSuchUpload":
+		return "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed."
+	}
+	return message
 }
 
 // writeError writes the response to an error.
@@ -141,29 +213,22 @@ func writeError(x *gate.Exchange, public *model.Error) {
 	if public.Code == model.CodeInternal {
 		code = "InternalError"
 	}
-	message := public.Message
-	switch code {
-	case "NoSuchBucket":
-		message = "The specified bucket does not exist."
-	case "NoSuchKey":
-		message = "The specified key does not exist."
-	case "NoSuchUpload":
-		message = "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed."
-	}
+	message := messageOf(code, public.Message)
 	x.Header().Del("WWW-Authenticate")
 	x.Header().Set("Content-Type", "application/xml")
-	region := ""
-	if f, ok := errors.AsType[*failure](x.Err()); ok && f.region != "" {
-		region = f.region
-		x.Header().Set("X-Amz-Bucket-Region", region)
+	q := requestOf(x)
+	q.Exchange = x // an admission that fails has not set it
+	details := q.detailsOf(code)
+	if i := slices.IndexFunc(details, func(d detail) bool { return d.XMLName.Local == regionDetail }); i >= 0 {
+		x.Header().Set("X-Amz-Bucket-Region", details[i].Value)
 	}
 	x.WriteHeader(statusOf(code))
 	if x.Request.Method == http.MethodHead {
 		return
 	}
-	text, err := xml.Marshal(errorBody{Code: code, Message: message, Region: region, Resource: x.Request.URL.Path, RequestID: x.Call.RequestID, HostID: "holdfast"})
+	text, err := xml.Marshal(errorBody{Code: code, Message: message, Details: details, Resource: x.Request.URL.Path, RequestID: x.Call.RequestID, HostID: "holdfast"})
 	if err == nil {
-		_, _ = fmt.Fprintf(x, "%s%s", requestOf(x).prologue(), text)
+		_, _ = fmt.Fprintf(x, "%s%s", q.prologue(), text)
 	}
 }
 

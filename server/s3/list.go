@@ -120,9 +120,17 @@ func (q *request) limit(name string) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return 0, fail("InvalidArgument", "Argument %s must be an integer between 0 and 2147483647", name)
+		return 0, outOfRange(name, text)
 	}
 	return min(int(n), maxKeys), nil
+}
+
+// outOfRange refuses a number.
+func outOfRange(name, text string) error {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n < 0 {
+		return invalidArgument(name, text, "Argument %s must be an integer between 0 and 2147483647", text)
+	}
+	return invalidArgument(name, text, "Provided %s not an integer or within integer range", text)
 }
 
 // encoding returns the function that encodes keys in the response.
@@ -133,7 +141,7 @@ func (q *request) encoding() (func(string) string, error) {
 	case "url":
 		return urlEncode, nil
 	}
-	return nil, fail("InvalidArgument", "Invalid Encoding Method specified in Request")
+	return nil, invalidArgument("encoding-type", q.query.Get("encoding-type"), "Invalid Encoding Method specified in Request")
 }
 
 // urlEncode percent-encodes a key but for its slashes.
@@ -161,7 +169,7 @@ func (q *request) after(v2 bool) (string, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(q.query.Get("continuation-token"))
 	if err != nil || len(raw) == 0 {
-		return "", fail("InvalidArgument", "The continuation token provided is incorrect")
+		return "", invalidArgument("continuation-token", q.query.Get("continuation-token"), "The continuation token provided is incorrect")
 	}
 	return string(raw), nil
 }

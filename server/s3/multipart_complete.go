@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"net/url"
 	"sync"
 	"time"
 
@@ -18,8 +18,8 @@ import (
 type completion struct {
 	XMLName xml.Name `xml:"CompleteMultipartUpload"`
 	Parts   []struct {
-		PartNumber int
-		ETag       string
+		PartNumber *int
+		ETag       *string
 		checksums
 	} `xml:"Part"`
 }
@@ -43,23 +43,23 @@ func (q *request) completeMultipart() error {
 	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
 		return err
 	}
-	algorithm := ""
-	if m, err := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart); err == nil {
-		algorithm = m.Attributes.ChecksumAlgorithm
-		if algorithm != "" {
-			in.Whole = whole(m, q.Request.Header)
-		}
+	if in.Size, err = q.wholeSize(); err != nil {
+		return err
 	}
-	for _, p := range parts.Parts {
-		named := objects.CompletedPart{Number: p.PartNumber, MD5: strings.Trim(p.ETag, `"`)}
-		if sum := p.of(algorithm); sum != nil {
-			named.Checksum = *sum
+	if m, err := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart); err == nil {
+		if in.Whole, err = q.whole(m); err != nil {
+			return err
 		}
-		in.Parts = append(in.Parts, named)
+		if in.Parts, err = completedParts(m, parts); err != nil {
+			return err
+		}
 	}
 	o, err := q.whileWaiting(func() (model.Object, error) {
 		return q.engine.Objects.MultipartComplete(q.Request.Context(), q.Call, in)
 	})
+	if model.CodeOf(err) == model.CodeNotFound && in.IfMatch != "" && in.Parts != nil { // the upload exists
+		return fail("NoSuchKey", "The specified key does not exist.")
+	}
 	if err != nil {
 		return q.conditionError(objects.Upload{IfAbsent: in.IfAbsent, IfMatch: in.IfMatch}, err)
 	}
@@ -78,7 +78,7 @@ func (q *request) completeMultipart() error {
 		checksums
 		ChecksumType string `xml:",omitempty"`
 	}{
-		Xmlns: namespace, Location: "/" + q.bucket + "/" + q.key, Bucket: q.bucket, Key: q.key, ETag: quoted(o.EntityTag()),
+		Xmlns: namespace, Location: q.location(), Bucket: q.bucket, Key: q.key, ETag: quoted(o.EntityTag()),
 		checksums: checksumsOf(sum.Algorithm, sum.Value), ChecksumType: kind,
 	})
 }
@@ -120,16 +120,31 @@ func (q *request) prologue() string {
 	return xml.Header
 }
 
+// location returns the URL of the request's object.
+func (q *request) location() string {
+	scheme := "http"
+	if q.Request.TLS != nil {
+		scheme = "https"
+	}
+	return (&url.URL{Scheme: scheme, Host: q.Request.Host, Path: q.Request.URL.Path}).String()
+}
+
 // whole returns what computes and checks the checksum of a joined object.
-func whole(m model.Multipart, h http.Header) func(io.Reader, []model.MultipartPart) (io.Reader, func() (string, error)) {
+func (q *request) whole(m model.Multipart) (func(io.Reader, []model.MultipartPart) (string, io.Reader, func() (string, error)), error) {
 	algorithm := m.Attributes.ChecksumAlgorithm
-	want := h.Get(sigv4.HeaderOf(algorithm))
-	return func(content io.Reader, parts []model.MultipartPart) (io.Reader, func() (string, error)) {
+	want, err := q.wholeChecksum(m)
+	if err != nil {
+		return nil, err
+	}
+	if algorithm == "" {
+		algorithm, m.FullChecksum = sigv4.DefaultAlgorithm, true
+	}
+	return func(content io.Reader, parts []model.MultipartPart) (string, io.Reader, func() (string, error)) {
 		digest := sigv4.NewHash(algorithm)
 		if m.FullChecksum {
 			content = io.TeeReader(content, digest)
 		}
-		return content, func() (string, error) {
+		return algorithm, content, func() (string, error) {
 			suffix := ""
 			if !m.FullChecksum {
 				for _, p := range parts {
@@ -144,5 +159,5 @@ func whole(m model.Multipart, h http.Header) func(io.Reader, []model.MultipartPa
 			}
 			return got, nil
 		}
-	}
+	}, nil
 }

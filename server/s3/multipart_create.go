@@ -41,7 +41,10 @@ func (q *request) createMultipart() error {
 // multipartChecksum reads which checksum the object will have.
 func (q *request) multipartChecksum(in *objects.NewMultipart) error {
 	algorithm := strings.ToUpper(q.Request.Header.Get("X-Amz-Checksum-Algorithm"))
-	kind := q.Request.Header.Get("X-Amz-Checksum-Type")
+	kind := strings.ToUpper(q.Request.Header.Get("X-Amz-Checksum-Type"))
+	if kind != "" && kind != composite && kind != fullObject {
+		return fail("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
+	}
 	if algorithm == "" {
 		if kind != "" {
 			return fail("InvalidRequest", "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.")
@@ -49,7 +52,7 @@ func (q *request) multipartChecksum(in *objects.NewMultipart) error {
 		return nil
 	}
 	if sigv4.NewHash(algorithm) == nil {
-		return fail("InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [%s]", strings.Join(sigv4.Algorithms(), ", "))
+		return unknownAlgorithm()
 	}
 	crc := strings.HasPrefix(algorithm, "CRC")
 	if kind == "" {
@@ -58,14 +61,15 @@ func (q *request) multipartChecksum(in *objects.NewMultipart) error {
 			kind = fullObject
 		}
 	}
-	if kind != composite && kind != fullObject {
-		return fail("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
-	}
 	if kind == fullObject && !crc || kind == composite && algorithm == "CRC64NVME" {
 		return fail("InvalidRequest", "The %s checksum type cannot be used with the %s checksum algorithm.", kind, strings.ToLower(algorithm))
 	}
 	in.Attributes.ChecksumAlgorithm, in.FullChecksum = algorithm, kind == fullObject
 	return nil
+}
+
+func unknownAlgorithm() error {
+	return fail("InvalidRequest", "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [%s]", strings.Join(sigv4.Algorithms(), ", "))
 }
 
 func (q *request) describeMultipart(m model.Multipart) {

@@ -24,9 +24,11 @@ func (q *request) listParts() error {
 	}
 	after := 0
 	if text := q.query.Get("part-number-marker"); text != "" {
-		if after, err = strconv.Atoi(text); err != nil || after < 0 {
-			return fail("InvalidArgument", "Argument part-number-marker must be an integer between 0 and 2147483647")
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			return outOfRange("part-number-marker", text)
 		}
+		after = int(n)
 	}
 	m, parts, err := q.engine.Objects.MultipartParts(q.Call, b.ID, q.key, q.query.Get("uploadId"))
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"hash"
 	"io"
 	"strconv"
-	"strings"
 
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
@@ -24,7 +23,7 @@ func (q *request) partUpload() (in objects.PartUpload, err error) {
 	}
 	number, err := strconv.Atoi(q.query.Get("partNumber"))
 	if err != nil || number < 1 || number > objects.MaxParts {
-		return in, fail("InvalidArgument", "Part number must be an integer between 1 and %d, inclusive", objects.MaxParts)
+		return in, invalidArgument("partNumber", q.query.Get("partNumber"), "Part number must be an integer between 1 and %d, inclusive.", objects.MaxParts)
 	}
 	return objects.PartUpload{Bucket: b.ID, Key: q.key, Multipart: q.query.Get("uploadId"), Number: number}, nil
 }
@@ -43,6 +42,7 @@ func (q *request) uploadPart() error {
 	if err != nil {
 		return err
 	}
+	body.Compute(m.Attributes.ChecksumAlgorithm)
 	in.Describe = func(p *model.MultipartPart) {
 		if p.MD5 = body.MD5(); m.Attributes.ChecksumAlgorithm != "" {
 			p.Checksum = body.Checksum().Value
@@ -68,7 +68,7 @@ func (q *request) partAlgorithm(in objects.PartUpload, algorithm string) (model.
 	wanted := m.Attributes.ChecksumAlgorithm
 	if wanted != "" && algorithm != wanted && (algorithm != "" || !m.FullChecksum) {
 		return m, fail("InvalidRequest", "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s",
-			strings.ToLower(wanted), cmp.Or(strings.ToLower(algorithm), "null"))
+			wanted, cmp.Or(algorithm, "null"))
 	}
 	return m, nil
 }

@@ -20,6 +20,9 @@ func (q *request) getObject() error {
 	if err := checkKey(q.key); err != nil {
 		return err
 	}
+	if err := q.checkPartNumber(); err != nil {
+		return err
+	}
 	object, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, q.key)
 	if err != nil {
 		return err
@@ -40,6 +43,9 @@ func (q *request) headObject() error {
 	if err := checkKey(q.key); err != nil {
 		return err
 	}
+	if err := q.checkPartNumber(); err != nil {
+		return err
+	}
 	object, err := q.engine.Objects.ObjectGet(q.Call, b.ID, q.key)
 	if err != nil {
 		return err
@@ -52,14 +58,23 @@ var errStored = errors.New("stored bytes could not be read")
 
 // send serves an object with its headers, the request's conditions and range.
 func (q *request) send(o model.Object, stored content.Stored) error {
-	if part := q.query.Get("partNumber"); part != "" && (part != "1" || o.Attributes != nil && o.Attributes.Parts > 1) {
-		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: partNumber")
+	if q.query.Get("partNumber") != "" {
+		if err := q.selectPart(o); err != nil {
+			return err
+		}
 	}
 	r := q.Request
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if tag := r.Header.Get(name); tag != "" && tag != "*" && !strings.Contains(tag, `"`) {
+			r.Header.Set(name, quoted(tag)) // clients leave the quotes out
+		}
+	}
 	if wanted := r.Header.Get("Range"); !isOneRange(wanted) {
 		r.Header.Del("Range") // as in S3, which has no answers of several parts
+	} else if suffix := strings.HasPrefix(wanted, "bytes=-"); stored.Size() == 0 && !suffix || suffix && strings.Trim(wanted[len("bytes=-"):], "0") == "" {
+		return invalidRange(wanted, stored.Size())
 	} else if stored.Size() == 0 {
-		return fail("InvalidRange", "The requested range is not satisfiable")
+		r.Header.Del("Range")
 	}
 	if r.Method == http.MethodGet {
 		r = content.LimitRanges(r)
@@ -82,9 +97,14 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 	case w.refused == http.StatusPreconditionFailed:
 		return failedCondition()
 	case w.refused != 0:
-		return fail("InvalidRange", "The requested range is not satisfiable")
+		return invalidRange(r.Header.Get("Range"), stored.Size())
 	}
 	return nil
+}
+
+func invalidRange(wanted string, size int64) error {
+	return fail("InvalidRange", "The requested range is not satisfiable").with("RangeRequested", wanted).
+		with("ActualObjectSize", strconv.FormatInt(size, 10))
 }
 
 // isOneRange reports whether a Range is one that S3 serves; it ignores others.

@@ -29,6 +29,7 @@ func (q *request) putObject() error {
 	if err != nil {
 		return err
 	}
+	body.Compute(sigv4.DefaultAlgorithm)
 	in.Body, in.Length = body, body.Length
 	in.Describe = func(o *model.Object) { describeUpload(o, attributes, body.MD5(), body.Checksum()) }
 	stored, err := q.engine.Objects.ObjectUpload(q.Request.Context(), q.Call, in)
@@ -72,7 +73,7 @@ func (q *request) writeChecksum(o model.Object) {
 // checkKey gives keys that cannot be stored S3's errors.
 func checkKey(key string) error {
 	if len(key) > model.MaxObjectKey {
-		return fail("KeyTooLongError", "Your key is too long")
+		return fail("KeyTooLongError", "Your key is too long").with("Size", strconv.Itoa(len(key))).with("MaxSizeAllowed", strconv.Itoa(model.MaxObjectKey))
 	}
 	return model.ValidateObjectKey("key", key)
 }
@@ -85,11 +86,11 @@ func (q *request) writeConditions() (absent bool, match string, err error) {
 	case len(header["If-Match"]) > 0 && match == "": // no object has an empty tag
 		return false, "", failedCondition()
 	case none != "" && none != "*":
-		return false, "", fail("NotImplemented", "A header you provided implies functionality that is not implemented: If-None-Match other than * on a write")
+		return false, "", notImplemented("If-None-Match", "On a write it can only be *")
 	case none != "" && match != "" || match == "*":
-		return false, "", fail("NotImplemented", "A header you provided implies functionality that is not implemented: If-Match with * or together with If-None-Match on a write")
+		return false, "", notImplemented("If-Match", "On a write it cannot be * or stand beside If-None-Match")
 	case header.Get("If-Modified-Since") != "" || header.Get("If-Unmodified-Since") != "":
-		return false, "", fail("NotImplemented", "A header you provided implies functionality that is not implemented: conditions by time on a write")
+		return false, "", notImplemented("If-Modified-Since", "A write cannot have conditions by time")
 	default:
 		return none != "", match, nil
 	}

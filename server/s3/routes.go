@@ -3,6 +3,7 @@ package s3
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"holdfast/engine/model"
 )
@@ -102,14 +103,43 @@ func routeOf(r *http.Request, q *request) route {
 	if i >= 0 {
 		return all[i]
 	}
-	code := "NotImplemented"
-	if subresource == "" {
-		code = "MethodNotAllowed"
-	}
-	return route{operation: model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}, serve: func(*request) error {
-		if code == "MethodNotAllowed" {
-			return fail(code, "The specified method is not allowed against this resource.")
+	return route{operation: model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}, serve: func(q *request) error {
+		if subresource == "" {
+			return q.notAllowed(at)
 		}
-		return fail(code, "A parameter you provided implies functionality that is not implemented: %s", subresource)
+		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: %s", subresource)
 	}}
+}
+
+// notAllowed refuses the method of a request about a resource of a level.
+func (q *request) notAllowed(at level) error {
+	resource := []string{"SERVICE", "BUCKET", "OBJECT"}[at]
+	if q.query.Has("uploadId") {
+		resource = "UPLOAD"
+	}
+	return fail("MethodNotAllowed", "The specified method is not allowed against this resource.").
+		with("Method", q.method).with("ResourceType", resource)
+}
+
+// misrouted returns the error for a request that means no operation, whoever sends it, or nil.
+func (q *request) misrouted(copySource []string) error {
+	source := strings.Join(copySource, ",")
+	get, put := q.method == http.MethodGet, q.method == http.MethodPut
+	switch {
+	case q.bucket == "" && q.method == http.MethodPost:
+		return q.notAllowed(service)
+	case len(copySource) > 0 && !put && (q.method != http.MethodPost || q.query.Has("uploadId")):
+		return invalidArgument("x-amz-copy-source", source, "You can only specify a copy source header for copy requests.")
+	case q.key == "":
+		return nil
+	case put && q.query.Has("partNumber") && !q.query.Has("uploadId"):
+		return invalidArgument("partNumber", "partNumber", "This operation does not accept partNumber without uploadId")
+	case put && q.query.Has("uploadId") && !q.query.Has("partNumber"):
+		return q.notAllowed(object)
+	case get && q.query.Has("uploads"):
+		return fail("InvalidRequest", "Key is not expected for the GET method ?uploads subresource")
+	case get && q.query.Has("versions"):
+		return fail("InvalidRequest", "There is no such thing as the ?versions sub-resource for a key")
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +85,7 @@ func hostName(host string) string {
 type request struct {
 	*gate.Exchange
 	engine      *engine.Engine
+	method      string
 	bucket, key string
 	query       sigv4.Query
 	malformed   error          // why the query is incomplete
@@ -98,11 +100,19 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{engine: s.engine}
+	q := &request{engine: s.engine, method: r.Method}
 	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
 	q.bucket, q.key = s.target(r)
 	route := routeOf(r, q)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+	if err := q.misrouted(r.Header["X-Amz-Copy-Source"]); err != nil {
+		unknown := model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}
+		s.gate.Open(unknown, func(x *gate.Exchange) error {
+			q.Exchange = x
+			return err
+		}).ServeHTTP(w, r)
+		return
+	}
 	s.gate.Handler(route.operation, func(x *gate.Exchange) error {
 		q.Exchange = x
 		if err := refuseHeaders(x); err != nil {
@@ -137,20 +147,27 @@ func (s *Server) authenticate(x *gate.Exchange) error {
 		return refused(signature.Verify(secret, model.S3Region, s.engine.Core.Clock()))
 	})
 	if errors.Is(err, access.ErrNoAccessKey) {
-		return fail("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.")
+		return fail("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.").with("AWSAccessKeyId", signature.AccessKey)
 	}
 	q.signature = signature
 	return err
 }
 
+// maxHeaders is the maximum size of the headers x-amz-* of a request in bytes.
+const maxHeaders = 8 << 10
+
 // refuseHeaders refuses headers whose neglect would betray the client.
 func refuseHeaders(x *gate.Exchange) error {
+	size := 0
 	for name, values := range x.Request.Header {
 		value := values[0]
+		if strings.HasPrefix(name, "X-Amz-") {
+			size += len(name) + len(value)
+		}
 		switch {
 		case name == "X-Amz-Acl":
 			if !slices.Contains([]string{"private", "bucket-owner-full-control", "bucket-owner-read"}, value) {
-				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s: %s. Access is granted to keys, not by ACLs.", name, value)
+				return notImplemented(name, "Access is granted to keys, not by ACLs")
 			}
 		case name == "X-Amz-Storage-Class":
 			if value != "STANDARD" {
@@ -162,18 +179,20 @@ func refuseHeaders(x *gate.Exchange) error {
 			}
 		case strings.HasPrefix(name, "X-Amz-Grant-"), strings.HasPrefix(name, "X-Amz-Server-Side-Encryption"),
 			strings.HasPrefix(name, "X-Amz-Copy-Source-Server-Side-Encryption"), strings.HasPrefix(name, "X-Amz-Object-Lock-"),
-			name == "X-Amz-Tagging", name == "X-Amz-Website-Redirect-Location", name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes",
-			name == "X-Amz-If-Match-Initiated-Time", name == "X-Amz-Mp-Object-Size":
-			return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s", name)
+			name == "X-Amz-Tagging", name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes":
+			return notImplemented(name, "")
 		case name == "X-Amz-Object-Ownership":
 			if value != "BucketOwnerEnforced" {
-				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s: %s", name, value)
+				return notImplemented(name, value)
 			}
 		case name == "X-Amz-Bucket-Object-Lock-Enabled":
 			if value != "false" {
-				return fail("NotImplemented", "A header you provided implies functionality that is not implemented: %s", name)
+				return notImplemented(name, "")
 			}
 		}
+	}
+	if size > maxHeaders {
+		return fail("RequestHeaderSectionTooLarge", "Your request header section exceeds the maximum allowed size.").with("MaxSizeAllowed", strconv.Itoa(maxHeaders))
 	}
 	return nil
 }
@@ -213,6 +232,9 @@ func (p *payload) Read(b []byte) (int, error) {
 
 // readXML reads the body into a document. It returns false if the body is empty.
 func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
+	if q.signature.IsStreamed() {
+		return false, fail("InvalidRequest", "The value of x-amz-content-sha256 header is invalid.")
+	}
 	body, err := q.payload(false, of)
 	if err != nil {
 		return false, err
@@ -237,5 +259,5 @@ func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
 }
 
 func malformedXML() error {
-	return fail("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema")
+	return fail("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema.")
 }

@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"hash"
 	"io"
+	"slices"
 	"strconv"
-	"strings"
 )
 
 // Body is the payload of a request. It is verified as it is read.
@@ -25,7 +25,9 @@ type Body struct {
 	sum     hash.Hash // nil unless a checksum is expected
 	read    int64
 	value   string // the checksum, after the end
-	err     error  // what Read returns from now on
+	// computed means that the client has sent no checksum, but one is wanted.
+	computed bool
+	err      error // what Read returns from now on
 }
 
 // Of says what the checksums in the headers of a request are of.
@@ -50,21 +52,15 @@ func (q *Request) Body(source io.Reader, withMD5 bool, of Of) (*Body, error) {
 	}
 	var err error
 	b := &Body{Length: q.http.ContentLength, source: source, want: want}
-	switch q.payload {
-	case unsignedPayload:
-	case signedChunks, signedTrailer, unsignedTrailer:
+	switch {
+	case q.payload == unsignedPayload:
+	case q.IsStreamed():
 		if b.Length, err = decodedLength(q.http.Header.Get("X-Amz-Decoded-Content-Length")); err != nil {
 			return nil, err
 		}
-		b.chunks = q.newChunks(source)
+		b.chunks = q.newChunks(source, b.Length)
 		b.source = b.chunks
 	default:
-		if strings.HasPrefix(q.payload, "STREAMING-") {
-			return nil, refuse("NotImplemented", "The payload %s is not supported", q.payload)
-		}
-		if !isHash(q.payload) {
-			return nil, refuse("InvalidArgument", "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD or a valid sha256 value.")
-		}
 		b.payload, b.sha256 = q.payload, sha256.New()
 	}
 	trailer := q.http.Header.Get("X-Amz-Trailer") != ""
@@ -83,10 +79,19 @@ func (q *Request) Body(source io.Reader, withMD5 bool, of Of) (*Body, error) {
 	return b, nil
 }
 
+// IsStreamed reports whether the payload is sent in chunks.
+func (q *Request) IsStreamed() bool {
+	return slices.Contains([]string{signedChunks, signedTrailer, unsignedTrailer}, q.payload)
+}
+
+func wrongLength() error {
+	return refuse("IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header")
+}
+
 func decodedLength(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, refuse("MissingContentLength", "You must provide the x-amz-decoded-content-length HTTP header.")
+		return 0, refuse("MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
 	return n, nil
 }
@@ -115,15 +120,31 @@ func (b *Body) Read(p []byte) (int, error) {
 // verify checks the payload after its end.
 func (b *Body) verify() error {
 	if b.Length >= 0 && b.read != b.Length {
-		return refuse("IncompleteBody", "The request body terminated unexpectedly: it has %d bytes, not the announced %d", b.read, b.Length)
+		return wrongLength()
 	}
-	if b.sha256 != nil && !sameHash(hex.EncodeToString(b.sha256.Sum(nil)), b.payload) {
-		return refuse("XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.")
+	if b.sha256 != nil {
+		if got := hex.EncodeToString(b.sha256.Sum(nil)); !sameHash(got, b.payload) {
+			return refuse("XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.").
+				with("ClientComputedContentSHA256", b.payload).with("S3ComputedContentSHA256", got)
+		}
 	}
-	if b.want.md5 != "" && base64.StdEncoding.EncodeToString(b.md5.Sum(nil)) != b.want.md5 {
-		return refuse("BadDigest", "The Content-MD5 you specified did not match what we received.")
+	if err := b.verifyMD5(); err != nil {
+		return err
 	}
 	return b.verifySum()
+}
+
+func (b *Body) verifyMD5() error {
+	if b.want.md5 == "" {
+		return nil
+	}
+	got := base64.StdEncoding.EncodeToString(b.md5.Sum(nil))
+	if got == b.want.md5 {
+		return nil
+	}
+	want, _ := base64.StdEncoding.DecodeString(b.want.md5) // checked by expectedOf
+	return refuse("BadDigest", "The Content-MD5 you specified did not match what we received.").
+		with("CalculatedDigest", got).with("ExpectedDigest", hex.EncodeToString(want))
 }
 
 func (b *Body) verifySum() error {
@@ -131,6 +152,10 @@ func (b *Body) verifySum() error {
 		return nil
 	}
 	want := b.want.value
+	if b.computed {
+		b.value = base64.StdEncoding.EncodeToString(b.sum.Sum(nil))
+		return nil
+	}
 	if want == "" {
 		want = b.chunks.trailer[HeaderOf(b.want.algorithm)]
 		if want == "" {
@@ -150,8 +175,14 @@ func (b *Body) verifySum() error {
 // MD5 returns the MD5 of the payload in hexadecimal. It is valid after io.EOF.
 func (b *Body) MD5() string { return hex.EncodeToString(b.md5.Sum(nil)) }
 
-// Checksum returns the checksum that the client sent and that was verified, zero if it sent none. It is valid after
-// io.EOF.
+// Compute computes a checksum if the client sends none.
+func (b *Body) Compute(algorithm string) {
+	if b.want.algorithm == "" && algorithm != "" {
+		b.want.algorithm, b.sum, b.computed = algorithm, NewHash(algorithm), true
+	}
+}
+
+// Checksum returns the checksum that was verified or computed, zero if there is none. It is valid after io.EOF.
 func (b *Body) Checksum() Checksum { return Checksum{b.want.algorithm, b.value} }
 
 // Algorithm returns the algorithm of the checksum that the client sends, "" for none.

@@ -14,6 +14,8 @@ import (
 const (
 	// maxLine is the longest line between chunks, in bytes.
 	maxLine = 4 << 10
+	// minChunk is the smallest size of a chunk other than the last, in bytes.
+	minChunk = 8 << 10
 	// maxTrailers is the maximum number of trailing headers.
 	maxTrailers = 8
 	// emptyHash is the SHA-256 of nothing.
@@ -28,17 +30,20 @@ type chunks struct {
 	signed  bool
 	trails  bool   // there is a trailer
 	last    string // the signature before the current chunk's
+	want    int64  // the size of the payload that the client announced
+	total   int64  // the size of the chunks so far
 	left    int64  // bytes of the current chunk
 	open    bool   // the current chunk has not ended
+	small   bool   // it must be the last but for the empty one
 	chunk   string // its signature
 	digest  hash.Hash
 	ended   bool
 	trailer map[string]string // after the end
 }
 
-func (q *Request) newChunks(source io.Reader) *chunks {
+func (q *Request) newChunks(source io.Reader, length int64) *chunks {
 	return &chunks{
-		request: q, in: bufio.NewReaderSize(source, maxLine), signed: q.payload != unsignedTrailer,
+		request: q, want: length, in: bufio.NewReaderSize(source, maxLine), signed: q.payload != unsignedTrailer,
 		trails: q.payload != signedChunks, last: q.signature, digest: sha256.New(), trailer: map[string]string{},
 	}
 }
@@ -91,6 +96,9 @@ func (c *chunks) next() error {
 	if err := c.endChunk(); err != nil {
 		return err
 	}
+	if c.want >= 0 && c.total != c.want {
+		return wrongLength()
+	}
 	if err := c.readTrailer(); err != nil {
 		return err
 	}
@@ -105,13 +113,14 @@ func (c *chunks) next() error {
 	return err
 }
 
+// badChunk refuses a body that is not well-formed, with the error that S3 has for it.
 func badChunk() error {
-	return refuse("InvalidRequest", "The body is not well-formed aws-chunked")
+	return refuse("IncompleteBody", "The request body terminated unexpectedly")
 }
 
 // beginChunk reads the head of a chunk: SIZE, or SIZE;chunk-signature=SIGNATURE.
 func (c *chunks) beginChunk() error {
-	line, err := c.line()
+	line, err := c.strictLine()
 	if err != nil {
 		return err
 	}
@@ -120,6 +129,11 @@ func (c *chunks) beginChunk() error {
 	if err != nil || signed != c.signed || signed && !isHash(signature) || strings.HasPrefix(text, "+") {
 		return badChunk()
 	}
+	if size > 0 && c.small {
+		return refuse("InvalidChunkSizeError", "Only the last chunk is allowed to have a size less than %d bytes", minChunk)
+	}
+	c.small = size < minChunk
+	c.total += int64(size)
 	c.left, c.open, c.chunk = int64(size), true, signature
 	c.digest.Reset()
 	return nil
@@ -191,7 +205,7 @@ func (c *chunks) endTrailer(canonical, signature string) error {
 		}
 		return nil
 	}
-	if !isHash(signature) {
+	if !isHash(signature) || canonical == "" {
 		return badTrailer()
 	}
 	return c.verify(algorithm+"-TRAILER", hashOf(canonical), signature)
@@ -213,9 +227,25 @@ func (c *chunks) line() (string, error) {
 
 // expectLine reads the end of a chunk's bytes.
 func (c *chunks) expectLine() error {
-	line, err := c.line()
+	line, err := c.strictLine()
 	if err == nil && line != "" {
 		err = badChunk()
 	}
 	return err
+}
+
+// strictLine reads a line that ends with CRLF.
+func (c *chunks) strictLine() (string, error) {
+	text, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return "", badChunk()
+	}
+	if err != nil {
+		return "", cutOff(err)
+	}
+	line, ok := strings.CutSuffix(string(text), "\r\n")
+	if !ok {
+		return "", badChunk()
+	}
+	return line, nil
 }

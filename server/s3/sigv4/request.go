@@ -74,11 +74,12 @@ func Parse(r *http.Request, query Query) (*Request, error) {
 	if query.Has("AWSAccessKeyId") {
 		return nil, refuseVersion2()
 	}
-	return nil, refuse("AccessDenied", "This request is not signed. Anonymous access is not supported here.")
+	return nil, refuse("AccessDenied", "Access Denied.")
 }
 
 func refuseVersion2() error {
-	return refuse("InvalidRequest", "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256. With boto3, Config(signature_version='s3v4'); with s3cmd, signature_v2 = False.")
+	return refuse("InvalidRequest", "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256.").
+		with("Hint", "With boto3, Config(signature_version='s3v4'); with s3cmd, signature_v2 = False.")
 }
 
 func (q *Request) parseHeader(text string) error {
@@ -87,9 +88,9 @@ func (q *Request) parseHeader(text string) error {
 	case kind == "AWS":
 		return refuseVersion2()
 	case !ok:
-		return refuse("InvalidArgument", "Authorization header is invalid -- one and only one ' ' (space) required.")
+		return invalidArgument("Authorization", text, "Authorization header is invalid -- one and only one ' ' (space) required.")
 	case kind != algorithm:
-		return refuse("InvalidArgument", "Unsupported Authorization Type")
+		return invalidArgument("Authorization", kind, "Unsupported Authorization Type")
 	}
 	parts := map[string]string{}
 	for field := range strings.SplitSeq(fields, ",") {
@@ -114,10 +115,28 @@ func (q *Request) parseHeader(text string) error {
 	if q.payload == "" {
 		return refuse("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
 	}
+	if err := q.checkPayload(); err != nil {
+		return err
+	}
 	return q.parseHeaderTime()
 }
 
-func malformed(format string, args ...any) error {
+// checkPayload checks the form of x-amz-content-sha256.
+func (q *Request) checkPayload() error {
+	switch {
+	case slices.Contains([]string{unsignedPayload, signedChunks, signedTrailer, unsignedTrailer}, q.payload), isHash(q.payload):
+		return nil
+	case strings.HasPrefix(q.payload, "STREAMING-"):
+		return refuse("NotImplemented", "The payload %s is not supported", q.payload)
+	}
+	return invalidArgument("x-amz-content-sha256", q.payload, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a valid sha256 value.")
+}
+
+func invalidArgument(name, value, message string) error {
+	return refuse("InvalidArgument", "%s", message).with("ArgumentName", name).with("ArgumentValue", value)
+}
+
+func malformed(format string, args ...any) *Error {
 	return refuse("AuthorizationHeaderMalformed", "The authorization header is malformed; "+format, args...)
 }
 
@@ -165,7 +184,7 @@ func (q *Request) parseParts(credential, signed, signature string) error {
 }
 
 // badCredential refuses what is common to both kinds of authorization.
-func (q *Request) badCredential(format string, args ...any) error {
+func (q *Request) badCredential(format string, args ...any) *Error {
 	if q.Presigned {
 		return refuse("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter; "+format, args...)
 	}
@@ -174,8 +193,7 @@ func (q *Request) badCredential(format string, args ...any) error {
 
 // badRegion refuses a request that is signed for another region.
 func (q *Request) badRegion(region string) error {
-	err := q.badCredential("the region %q is wrong; expecting %q", q.region, region)
-	return &Error{err.(*Error).Code, err.Error(), region}
+	return q.badCredential("the region %q is wrong; expecting %q", q.region, region).with("Region", region)
 }
 
 func (q *Request) parsePresigned() error {
@@ -220,7 +238,7 @@ func (q *Request) parsePresigned() error {
 			q.payload = given
 		}
 	}
-	return nil
+	return q.checkPayload()
 }
 
 func isHash(text string) bool {

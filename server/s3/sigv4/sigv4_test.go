@@ -184,10 +184,10 @@ func TestSignedChunks(t *testing.T) {
 		"without the end":    {func(s string) string { return s[:len(s)-87] }, "IncompleteBody"},
 		"cut off in a chunk": {func(s string) string { return s[:5000] }, "IncompleteBody"},
 		"chunks exchanged":   {func(s string) string { i := strings.Index(s, "400;"); return s[i:len(s)-86] + s[:i] + s[len(s)-86:] }, "SignatureDoesNotMatch"},
-		"more after the end": {func(s string) string { return s + "x" }, "InvalidRequest"},
-		"unsigned chunk":     {func(s string) string { return strings.Replace(s, ";chunk-signature=", ";x=", 1) }, "InvalidRequest"},
-		"endless size":       {func(s string) string { return strings.Repeat("0", 10000) }, "InvalidRequest"},
-		"size with a sign":   {func(s string) string { return "+" + s }, "InvalidRequest"},
+		"more after the end": {func(s string) string { return s + "x" }, "IncompleteBody"},
+		"unsigned chunk":     {func(s string) string { return strings.Replace(s, ";chunk-signature=", ";x=", 1) }, "IncompleteBody"},
+		"endless size":       {func(s string) string { return strings.Repeat("0", 10000) }, "IncompleteBody"},
+		"size with a sign":   {func(s string) string { return "+" + s }, "IncompleteBody"},
 		"a trailer, unasked": {func(s string) string { return s[:len(s)-2] + "a:b\r\n\r\n" }, "MalformedTrailerError"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestSignedTrailer(t *testing.T) {
 		"another checksum":  {"sOO8/Q==", "sOO8/A==", "SignatureDoesNotMatch"},
 		"another signature": {"d81f82fc", "d81f82fd", "SignatureDoesNotMatch"},
 		"no signature":      {"x-amz-trailer-signature:d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435\r\n", "", "MalformedTrailerError"},
-		"no checksum":       {"x-amz-checksum-crc32c:sOO8/Q==\r\n", "", "SignatureDoesNotMatch"},
+		"no checksum":       {"x-amz-checksum-crc32c:sOO8/Q==\r\n", "", "MalformedTrailerError"},
 		"another trailer":   {"crc32c:", "crc32:", "MalformedTrailerError"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,12 +255,13 @@ func TestTrailers(t *testing.T) {
 		}
 		name := HeaderOf(algorithm)
 		head := map[string]string{"X-Amz-Trailer": name, "X-Amz-Decoded-Content-Length": "9", "Content-Encoding": "aws-chunked"}
-		good := "5\r\n12345\r\n4\r\n6789\r\n0\r\n" + name + ":" + sum + "\r\n\r\n"
+		good := "9\r\n123456789\r\n0\r\n" + name + ":" + sum + "\r\n\r\n"
 		if payload, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, good)); err != nil || string(payload) != "123456789" {
 			t.Errorf("%s: %q, %v", algorithm, payload, err)
 		}
 		for what, text := range map[string]string{
 			"BadDigest":             strings.Replace(good, "12345", "12346", 1),
+			"InvalidChunkSizeError": "5\r\n12345\r\n4\r\n6789\r\n0\r\n" + name + ":" + sum + "\r\n\r\n",
 			"IncompleteBody":        "5\r\n12345\r\n0\r\n" + name + ":" + sum + "\r\n\r\n",
 			"MalformedTrailerError": "9\r\n123456789\r\n0\r\n\r\n",
 		} {

@@ -22,7 +22,9 @@ func (q *Request) Verify(secret, region string, now time.Time) error {
 	}
 	q.key = signingKey(secret, q.date, q.region)
 	if !sameHash(q.sign(q.stringToSign()), q.signature) {
-		return refuse("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your key and signing method.")
+		return refuse("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your key and signing method.").
+			with("AWSAccessKeyId", q.AccessKey).with("StringToSign", q.stringToSign()).with("SignatureProvided", q.signature).
+			with("CanonicalRequest", q.canonical())
 	}
 	return nil
 }
@@ -32,7 +34,10 @@ func sameHash(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), [
 
 func (q *Request) checkScope(region string) error {
 	if q.date != q.at.Format(dateFormat) {
-		return q.badCredential("Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", q.date, q.at.Format(dateFormat))
+		if q.Presigned {
+			return refuse("AuthorizationQueryParametersError", "Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", q.date, q.at.Format(dateFormat))
+		}
+		return malformed("Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", q.date, q.at.Format(dateFormat))
 	}
 	if q.region != region {
 		return q.badRegion(region)
@@ -45,14 +50,19 @@ func (q *Request) checkHeaders() error {
 	if !slices.Contains(q.signed, "host") {
 		return refuse("AccessDenied", "The header host must be signed")
 	}
+	var unsigned []string
 	for name := range q.http.Header {
 		name = strings.ToLower(name)
 		if !strings.HasPrefix(name, "x-amz-") {
 			continue
 		}
 		if _, signed := slices.BinarySearch(q.signed, name); !signed {
-			return refuse("AccessDenied", "There were headers present in the request which were not signed")
+			unsigned = append(unsigned, name)
 		}
+	}
+	if len(unsigned) > 0 {
+		slices.Sort(unsigned)
+		return refuse("AccessDenied", "There were headers present in the request which were not signed").with("HeadersNotSigned", strings.Join(unsigned, ", "))
 	}
 	if q.query.Get("X-Amz-Security-Token") != "" || q.http.Header.Get("X-Amz-Security-Token") != "" {
 		return refuse("InvalidToken", "The provided token is malformed or otherwise invalid.")
@@ -63,15 +73,18 @@ func (q *Request) checkHeaders() error {
 func (q *Request) checkTime(now time.Time) error {
 	if q.Presigned {
 		if now.After(q.at.Add(q.life)) {
-			return refuse("AccessDenied", "Request has expired.")
+			return refuse("AccessDenied", "Request has expired.").with("X-Amz-Expires", strconv.Itoa(int(q.life.Seconds()))).
+				with("Expires", q.at.Add(q.life).Format(time.RFC3339)).with("ServerTime", now.UTC().Format(time.RFC3339))
 		}
 		if now.Before(q.at.Add(-MaxSkew)) {
-			return refuse("AccessDenied", "Request is not valid yet")
+			return refuse("AccessDenied", "Request is not valid yet.")
 		}
 		return nil
 	}
 	if now.Sub(q.at).Abs() > MaxSkew {
-		return refuse("RequestTimeTooSkewed", "The difference between the request time and the server's time is too large: the server's is %s", now.UTC().Format(time.RFC3339))
+		return refuse("RequestTimeTooSkewed", "The difference between the request time and the current time is too large.").
+			with("RequestTime", q.at.Format(timeFormat)).with("ServerTime", now.UTC().Format(time.RFC3339)).
+			with("MaxAllowedSkewMilliseconds", strconv.FormatInt(MaxSkew.Milliseconds(), 10))
 	}
 	return nil
 }
