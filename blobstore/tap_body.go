@@ -102,24 +102,40 @@ func (t *Tap) Take() (*Body, *Reader, error) {
 			return nil, nil, nil
 		}
 		b := t.bodies[0]
-		t.bodies = t.bodies[1:]
-		b.taken = true
-		t.taken = append(t.taken, b)
-		r := b.kept
-		b.kept = nil
 		t.mu.Unlock()
-		if r != nil {
+		r, err := t.store.openFile(b.Ref) // before it is taken: a removal keeps only what is not
+		r, mine := t.take(b, r)
+		switch {
+		case !mine: // another call was faster
+		case r != nil:
 			return b, r, nil
-		}
-		r, err := t.store.openFile(b.Ref)
-		if err == nil {
-			return b, r, nil
-		}
-		if !errors.Is(err, ErrNotFound) {
+		case !errors.Is(err, ErrNotFound):
 			return b, nil, err
+		default:
+			t.Done(b)
 		}
-		t.Done(b)
 	}
+}
+
+// take takes a file with its Reader, nil for none, or with the one that its removal kept. It closes the other. mine is false
+// if the file does not wait any more.
+func (t *Tap) take(b *Body, r *Reader) (taken *Reader, mine bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	mine = len(t.bodies) > 0 && t.bodies[0] == b
+	if r != nil && (!mine || b.kept != nil) {
+		_ = r.Close()
+	}
+	if !mine {
+		return nil, false
+	}
+	if b.kept != nil {
+		r = b.kept
+	}
+	t.bodies = t.bodies[1:]
+	t.taken = append(t.taken, b)
+	b.taken, b.kept = true, nil
+	return r, true
 }
 
 // Done ends the copying of a file, and reports whether it was removed since it was taken.
