@@ -10,17 +10,17 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
+	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"holdfast/internal/durable"
 )
 
-// The file "away" lists files that are not on this disk yet but can be fetched (Options.Fetch): a line, then records of one
-// size, sorted.
+// The directory "away" has lists of files that need not be on this disk, because they can be fetched (Options.Fetch). A
+// list is a line, then records of one size, sorted.
 //
 //	"holdfast away 1 <size of a location> <CRC-32C of the preceding text>"
 //
@@ -28,18 +28,19 @@ import (
 //	20  size of the content, 8 bytes
 //	28  length of the location, 1 byte, and the location, with zeros to the size
 //	    CRC-32C of the record, 4 bytes
+//	    0, or 1 once the blob was removed, 1 byte
 //
-// Numbers are big-endian. A file that is listed and was fetched is on the disk, so the list never changes.
+// Numbers are big-endian. A file that is listed and is on the disk is a copy that can be evicted at any time.
 const (
-	awayFile    = "away"
-	awayText    = "holdfast away 1 "
-	awayHead    = len(awayText) + 2 + 1 + 8 + 1
-	awayKey     = 4 + 16
-	awayFixed   = awayKey + 8 + 1 + 4
-	maxLocation = 255
+	awayDirectory = "away"
+	awayText      = "holdfast away 1 "
+	awayHead      = len(awayText) + 2 + 1 + 8 + 1
+	awayKey       = 4 + 16
+	awayFixed     = awayKey + 8 + 1 + 4 + 1
+	maxLocation   = 255
 )
 
-// Away is a file that is not on this disk yet. Location is what the caller of Options.Fetch needs to find it.
+// Away is a file that can be fetched. Location is what the caller of Options.Fetch needs to find it.
 type Away struct {
 	Ref      Ref
 	Size     int64 // of the content, in bytes
@@ -61,66 +62,98 @@ func awayKeyOf(ref Ref) (key [awayKey]byte, ok bool) {
 	return key, err == nil && idErr == nil
 }
 
+// valid returns ErrBadRef for what cannot be listed.
+func (a Away) valid() error {
+	if _, ok := awayKeyOf(a.Ref); !ok || len(a.Location) > maxLocation {
+		return fmt.Errorf("%w: %.80q", ErrBadRef, string(a.Ref))
+	}
+	return nil
+}
+
 // encode returns the record, with space for a location of that size.
 func (a Away) encode(location int) []byte {
 	key, _ := awayKeyOf(a.Ref)
 	b := binary.BigEndian.AppendUint64(key[:], uint64(a.Size))
 	b = append(append(b, byte(len(a.Location))), a.Location...)
 	b = append(b, make([]byte, location-len(a.Location))...)
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return append(binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), 0)
 }
 
-func decodeAway(b []byte) (Away, error) {
-	end := len(b) - 4
+// decodeAway decodes a record, and reports whether the blob was removed.
+func decodeAway(b []byte) (a Away, removed bool, err error) {
+	end := len(b) - 5
 	length := int(b[awayKey+8])
 	if binary.BigEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], castagnoli) || awayKey+9+length > end {
-		return Away{}, fmt.Errorf("list of blobs that are away: %w", ErrDamaged)
+		return a, false, fmt.Errorf("list of blobs that are away: %w", ErrDamaged)
 	}
 	return Away{
 		Ref:      makeRef(binary.BigEndian.Uint32(b), hex.EncodeToString(b[4:awayKey])),
 		Size:     int64(binary.BigEndian.Uint64(b[awayKey:])),
 		Location: bytes.Clone(b[awayKey+9 : awayKey+9+length]),
-	}, nil
-}
-
-// writeAway writes the list into the store in dir.
-func writeAway(fsys durable.FS, dir string, list []Away) error {
-	location := 0
-	for _, a := range list {
-		if _, ok := awayKeyOf(a.Ref); !ok || len(a.Location) > maxLocation {
-			return fmt.Errorf("list a blob that is away: %w: %.80q", ErrBadRef, string(a.Ref))
-		}
-		location = max(location, len(a.Location))
-	}
-	slices.SortFunc(list, func(a, b Away) int { return cmp.Compare(a.Ref, b.Ref) })
-	write := func(f durable.File) error {
-		w := bufio.NewWriterSize(f, 1<<20)
-		_, err := io.WriteString(w, awayLine(location))
-		for _, a := range list {
-			if err == nil {
-				_, err = w.Write(a.encode(location))
-			}
-		}
-		return errors.Join(err, w.Flush())
-	}
-	return durable.Publish(fsys, filepath.Join(dir, awayFile), 0o600, write)
+	}, b[end+4] != 0, nil
 }
 
 // awayList is an open list.
 type awayList struct {
+	path   string
 	file   *os.File
 	record int64 // size
 	count  int64
+	span   awaySpan
 }
 
-// openAway opens the list of the store in dir, nil if there is none.
-func openAway(dir string) (*awayList, error) {
-	f, err := os.Open(filepath.Join(dir, awayFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no list
+// awaySpan is which lists, by number, a list was merged from. It names the list's file.
+type awaySpan struct{ first, last uint32 }
+
+func (s awaySpan) name() string { return directoryName(s.first) + "-" + directoryName(s.last) }
+
+func parseAwaySpan(name string) (s awaySpan, ok bool) {
+	first, last, _ := strings.Cut(name, "-")
+	var okLast bool
+	s.first, ok = parseDirectoryName(first)
+	s.last, okLast = parseDirectoryName(last)
+	return s, ok && okLast && s.first <= s.last
+}
+
+// writeAway publishes a list of sorted records, whose locations have at most that size.
+func writeAway(fsys durable.FS, path string, location int, records iter.Seq2[Away, error]) error {
+	return durable.Publish(fsys, path, 0o600, func(f durable.File) error {
+		w := bufio.NewWriterSize(f, 1<<20)
+		_, err := io.WriteString(w, awayLine(location))
+		for a, readErr := range records {
+			if err = errors.Join(err, readErr); err != nil {
+				return err
+			}
+			_, err = w.Write(a.encode(location))
+		}
+		return errors.Join(err, w.Flush())
+	})
+}
+
+// sortAway sorts a list, and returns the size of the longest location.
+func sortAway(list []Away) (location int) {
+	slices.SortFunc(list, func(a, b Away) int { return cmp.Compare(a.Ref, b.Ref) })
+	for _, a := range list {
+		location = max(location, len(a.Location))
 	}
+	return location
+}
+
+// eachOf yields a slice.
+func eachOf(list []Away) iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		for _, a := range list {
+			if !yield(a, nil) {
+				return
+			}
+		}
+	}
+}
+
+func openAway(path string, span awaySpan) (*awayList, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the list of blobs that are away: %w", err)
+		return nil, fmt.Errorf("open a list of blobs that are away: %w", err)
 	}
 	head := make([]byte, awayHead)
 	_, err = io.ReadFull(f, head)
@@ -132,106 +165,62 @@ func openAway(dir string) (*awayList, error) {
 	if err != nil || string(head) != awayLine(int(location)) {
 		return nil, errors.Join(fmt.Errorf("list of blobs that are away: %w", ErrDamaged), err, f.Close())
 	}
-	l := &awayList{file: f, record: int64(awayFixed) + int64(location)}
+	l := &awayList{path: path, file: f, record: int64(awayFixed) + int64(location), span: span}
 	l.count = (info.Size() - int64(awayHead)) / l.record
 	return l, nil
 }
 
+// location returns the size that locations have at most.
+func (l *awayList) location() int { return int(l.record) - awayFixed }
+
 // at returns the record with that number.
-func (l *awayList) at(n int64) (Away, error) {
+func (l *awayList) at(n int64) (a Away, removed bool, err error) {
 	b := make([]byte, l.record)
 	if _, err := l.file.ReadAt(b, int64(awayHead)+n*l.record); err != nil {
-		return Away{}, fmt.Errorf("read the list of blobs that are away: %w", err)
+		return a, false, fmt.Errorf("read a list of blobs that are away: %w", err)
 	}
 	return decodeAway(b)
 }
 
-// find returns the record of a Ref, or ErrNotFound.
-func (l *awayList) find(ref Ref) (Away, error) {
+// all yields the records of blobs that were not removed.
+func (l *awayList) all() iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		from := bufio.NewReaderSize(io.NewSectionReader(l.file, int64(awayHead), l.count*l.record), 256<<10)
+		b := make([]byte, l.record)
+		for range l.count {
+			_, err := io.ReadFull(from, b)
+			var a Away
+			var removed bool
+			if err == nil {
+				a, removed, err = decodeAway(b)
+			}
+			if !removed && !yield(a, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// find returns the record of a Ref and its number, or ErrNotFound, also if the blob was removed.
+func (l *awayList) find(ref Ref) (found Away, number int64, err error) {
 	low, high := int64(0), l.count
 	for low < high {
 		middle := (low + high) / 2
-		a, err := l.at(middle)
+		a, removed, err := l.at(middle)
 		if err != nil {
-			return a, err
+			return a, 0, err
 		}
 		switch cmp.Compare(a.Ref, ref) {
 		case 0:
-			return a, nil
+			if removed {
+				return Away{}, 0, ErrNotFound
+			}
+			return a, middle, nil
 		case -1:
 			low = middle + 1
 		default:
 			high = middle
 		}
 	}
-	return Away{}, ErrNotFound
-}
-
-// findAway returns what is known of a file that is not on this disk, or ErrNotFound.
-func (s *Store) findAway(ref Ref) (Away, error) {
-	list := s.away.Load()
-	if list == nil {
-		return Away{}, ErrNotFound
-	}
-	return list.find(ref)
-}
-
-// IsAway reports whether a file is not on this disk but can be fetched.
-func (s *Store) IsAway(ref Ref) bool {
-	if s.away.Load() == nil || s.onDisk(ref) {
-		return false
-	}
-	_, err := s.findAway(ref)
-	return err == nil
-}
-
-func (s *Store) onDisk(ref Ref) bool {
-	path, err := ref.path(s.blobs)
-	if err != nil {
-		return false
-	}
-	_, err = os.Lstat(path)
-	return err == nil
-}
-
-// Has reports whether a blob is there or away. Of a blob in the journal it looks only at the size of the segment.
-func (s *Store) Has(ref Ref) bool {
-	if at, ok := ref.position(); ok {
-		info, err := os.Stat(s.journal.path(at.Segment()))
-		return err == nil && at.offset() < info.Size()
-	}
-	return s.onDisk(ref) || s.IsAway(ref)
-}
-
-// EachAway calls fn for each file that is away, until fn fails, and returns that error unchanged.
-func (s *Store) EachAway(fn func(Away) error) error {
-	list := s.away.Load()
-	if list == nil {
-		return nil
-	}
-	for n := int64(0); n < list.count; n++ {
-		a, err := list.at(n)
-		if err != nil {
-			return err
-		}
-		if s.onDisk(a.Ref) {
-			continue
-		}
-		if err := fn(a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// NoneAway removes the list once nothing on it is needed any more.
-func (s *Store) NoneAway() error {
-	if s.away.Swap(nil) == nil { // its file stays open for those who read it
-		return nil
-	}
-	err := s.fs.Remove(filepath.Join(filepath.Dir(s.blobs), awayFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the list of blobs that are away: %w", err)
-	}
-	return nil
+	return Away{}, 0, ErrNotFound
 }

@@ -31,8 +31,10 @@
 // is removed, and the files that are published. Nothing waits for it. The bytes of a removed segment or file that it has not
 // read are kept by an open file, up to a bound, so that a copy is complete at every moment and not only at the end.
 //
-// A Restorer makes a store of such a copy. It writes the journal and lists the files that are elsewhere: they are away, and
-// fetched when they are opened, or by Fetch. What is away is not lost: Has reports it, and Walk leaves it out.
+// A Restorer makes a store of such a copy. It writes the journal and lists the files that are elsewhere: they are away.
+// Evict makes a file away that the copy has: it lists the file durably, then removes it. What is away is not lost: Has
+// reports it, and Walk leaves it out. Reading one fetches it, whole if it is small, otherwise what is read; what was fetched
+// whole is kept on the disk if there is room, and stays listed, so that it can be evicted again at once.
 //
 // # On disk (format 1)
 //
@@ -41,7 +43,7 @@
 //	parts/<id>               blobs written over a longer time, see Part
 //	blobs/<directory>/<id>   committed files, about 4096 in a directory
 //	journal/<segment>        records, about 64 MiB in a segment
-//	away                     a list of files that can be fetched, only after a restore
+//	away/<first>-<last>      lists of files that can be fetched (away.go), each merged from the lists of those numbers
 //
 // <directory> and <segment> are 8 hexadecimal digits, <id> is 32. The Ref of a file is "<directory>-<id>", that of a
 // blob in the journal "j<segment>-<offset>", both of 8 digits. Directories are 0700, files 0600.

@@ -13,19 +13,25 @@ import (
 // ErrAway means that a file is not on this disk, and could not be fetched now.
 var ErrAway = errors.New("blob is not on this disk and could not be fetched")
 
+// errNotKept means that a file could be fetched, but not written to this disk.
+var errNotKept = errors.New("it cannot be kept on this disk")
+
 // fetchesAtOnce is the number of files that are fetched at the same time.
 const fetchesAtOnce = 4
 
 // fetches are the files that are being fetched.
 type fetches struct {
 	store *Store
-	from  func(context.Context, Away) (io.ReadCloser, error)
+	from  func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error)
+	room  func(size int64) error
+	whole int64 // Options.FetchWhole
 	slots chan struct{}
 	tasks sync.WaitGroup
 
-	mu     sync.Mutex
-	flying map[Ref]*fetch
-	closed bool
+	mu      sync.Mutex
+	flying  map[Ref]*fetch
+	keeping map[Ref]*fetch // files that readers of the whole write
+	closed  bool
 }
 
 // fetch is one file that is being fetched for one or more callers.
@@ -38,12 +44,12 @@ type fetch struct {
 }
 
 // Fetch brings a file that is away to this disk. Callers share one fetch, which ends when none is left. It returns
-// ErrNotFound for what is neither here nor away, and ErrAway with the cause after a failure.
+// ErrNotFound for what is neither here nor away, and ErrAway with the cause after a failure, as when there is no room.
 func (s *Store) Fetch(ctx context.Context, ref Ref) error {
 	if s.onDisk(ref) {
 		return nil
 	}
-	a, err := s.findAway(ref)
+	a, err := s.away.find(ref)
 	if err != nil {
 		return fmt.Errorf("fetch blob %s: %w", ref, err)
 	}
@@ -107,6 +113,9 @@ func (g *fetches) end(ref Ref, f *fetch) {
 func (g *fetches) remove(ref Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if f := g.keeping[ref]; f != nil {
+		f.removed = true
+	}
 	if f := g.flying[ref]; f != nil {
 		f.removed = true
 		g.end(ref, f)
@@ -138,12 +147,22 @@ func (g *fetches) run(ctx context.Context, f *fetch, a Away) {
 	}
 }
 
+// open opens a part of the content of a file that is away.
+func (g *fetches) open(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error) {
+	if g.from == nil {
+		return nil, errors.New("nothing is known of where it is")
+	}
+	return g.from(ctx, a, from, n)
+}
+
 // fetch writes the file as any other and gives it the name that it has.
 func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
-	if g.from == nil {
-		return errors.New("nothing is known of where it is")
+	if err := g.room(a.Size); err != nil {
+		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
-	body, err := g.from(ctx, a)
+	g.store.local.Add(fileSize(a.Size))
+	defer g.store.local.Add(-fileSize(a.Size))
+	body, err := g.open(ctx, a, 0, a.Size)
 	if err != nil {
 		return err
 	}
@@ -153,24 +172,36 @@ func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
 		return err
 	}
 	defer w.Abort()
-	if err := w.spill(); err != nil {
-		return w.abandon(err)
-	}
 	n, err := w.ReadFrom(io.LimitReader(body, a.Size+1))
+	if w.err != nil && ctx.Err() == nil { // of writing
+		return fmt.Errorf("%w: %w", errNotKept, err)
+	}
 	if err == nil && n != a.Size {
 		err = fmt.Errorf("it has not the %d bytes it had: %w", a.Size, ErrDamaged)
 	}
 	if err != nil {
 		return err
 	}
-	if err := g.store.enter(ctx); err != nil {
-		return err
+	err = g.finish(f, w, a.Ref)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: %w", errNotKept, err)
+	}
+	return err
+}
+
+// finish makes what was written durable and gives it the name that it has.
+func (g *fetches) finish(f *fetch, w *Writer, ref Ref) error {
+	if err := w.spill(); err != nil {
+		return w.abandon(err)
+	}
+	if err := g.store.enter(w.ctx); err != nil {
+		return w.abandon(err)
 	}
 	defer g.store.life.RUnlock()
 	if err := w.syncBytes(); err != nil {
 		return w.abandon(err)
 	}
-	return g.publish(f, w, a.Ref)
+	return g.publish(f, w, ref)
 }
 
 // publish durably gives a synced file its name, unless the blob was removed meanwhile.
@@ -187,10 +218,16 @@ func (g *fetches) publish(f *fetch, w *Writer, ref Ref) error {
 		return w.abandon(err)
 	}
 	g.mu.Lock()
-	if f.removed {
+	switch {
+	case f.removed:
 		err = ErrNotFound
-	} else {
-		err = g.store.fs.Rename(w.temp, path)
+	case g.store.onDisk(ref): // another reader was faster
+		g.mu.Unlock()
+		return w.abandon(nil)
+	default:
+		if err = g.store.fs.Rename(w.temp, path); err == nil {
+			g.store.local.Add(fileSize(w.size))
+		}
 	}
 	g.mu.Unlock()
 	if err != nil {

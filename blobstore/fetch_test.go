@@ -45,12 +45,12 @@ func restored(t testing.TB, n int) string {
 }
 
 // elsewhere is a fetch that returns the contents of awayRef.
-func elsewhere(calls *atomic.Int64) func(context.Context, Away) (io.ReadCloser, error) {
-	return func(_ context.Context, a Away) (io.ReadCloser, error) {
+func elsewhere(calls *atomic.Int64) func(context.Context, Away, int64, int64) (io.ReadCloser, error) {
+	return func(_ context.Context, a Away, from, n int64) (io.ReadCloser, error) {
 		calls.Add(1)
 		for i := range 100 {
 			if ref, content := awayRef(i); ref == a.Ref && bytes.Equal(a.Location, bytes.Repeat([]byte{byte(i)}, i%50)) {
-				return io.NopCloser(strings.NewReader(content)), nil
+				return io.NopCloser(strings.NewReader(content[from : from+n])), nil
 			}
 		}
 		return nil, errors.New("it is not there")
@@ -79,7 +79,12 @@ func TestFetch(t *testing.T) {
 		t.Errorf("an unknown file: %v", err)
 	}
 	left := 0
-	if err := s.EachAway(func(Away) error { left++; return nil }); err != nil || left > 0 {
+	if err := s.EachListed(func(_ Away, here bool) error {
+		if !here {
+			left++
+		}
+		return nil
+	}); err != nil || left > 0 {
 		t.Errorf("%d are away, %v", left, err)
 	}
 	if err := errors.Join(s.NoneAway(), s.NoneAway()); err != nil {
@@ -98,16 +103,16 @@ func TestFetch(t *testing.T) {
 // TestFetchFails: an error says that the blob is away, a later fetch tries again, and nothing is left over.
 func TestFetchFails(t *testing.T) {
 	ref, content := awayRef(3)
-	var fetch func(context.Context, Away) (io.ReadCloser, error)
+	var fetch func(context.Context, Away, int64, int64) (io.ReadCloser, error)
 	dir := restored(t, 10)
-	s := openStore(t, dir, Options{Fetch: func(ctx context.Context, a Away) (io.ReadCloser, error) { return fetch(ctx, a) }})
+	s := openStore(t, dir, Options{Fetch: func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error) { return fetch(ctx, a, from, n) }})
 	broken := errors.New("broken")
 	for name, body := range map[string]io.Reader{
 		"too short": strings.NewReader(content[1:]), "too long": strings.NewReader(content + "x"),
 		"cut off": io.MultiReader(strings.NewReader(content[:100]), &failing{broken}),
 	} {
-		fetch = func(context.Context, Away) (io.ReadCloser, error) { return io.NopCloser(body), nil }
-		if _, err := s.Open(t.Context(), ref); !errors.Is(err, ErrAway) || name != "cut off" && !errors.Is(err, ErrDamaged) {
+		fetch = func(context.Context, Away, int64, int64) (io.ReadCloser, error) { return io.NopCloser(body), nil }
+		if err := readAll(t.Context(), s, ref); !errors.Is(err, ErrAway) || name != "cut off" && !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left := filesUnder(t, filepath.Join(dir, "incoming")); len(left) > 0 || !s.IsAway(ref) {
@@ -116,13 +121,13 @@ func TestFetchFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	fetch = func(ctx context.Context, _ Away) (io.ReadCloser, error) {
+	fetch = func(ctx context.Context, _ Away, _, _ int64) (io.ReadCloser, error) {
 		cancel()
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil, ctx.Err()
 	}
-	if _, err := s.Open(ctx, ref); !errors.Is(err, context.Canceled) {
+	if err := readAll(ctx, s, ref); !errors.Is(err, context.Canceled) {
 		t.Errorf("the only caller has gone: %v", err)
 	}
 	if err := <-ended; err == nil {
@@ -130,6 +135,17 @@ func TestFetchFails(t *testing.T) {
 	}
 	fetch = elsewhere(new(atomic.Int64))
 	mustRead(t, s, ref, content, "failures")
+}
+
+// readAll reads a blob and returns why that failed.
+func readAll(ctx context.Context, s *Store, ref Ref) error {
+	r, err := s.Open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	return err
 }
 
 type failing struct{ err error }
@@ -140,7 +156,7 @@ func (f *failing) Read([]byte) (int, error) { return 0, f.err }
 func TestFetchOfRemoved(t *testing.T) {
 	ref, content := awayRef(3)
 	begun, proceed := make(chan bool), make(chan bool)
-	s := openStore(t, restored(t, 10), Options{Fetch: func(ctx context.Context, _ Away) (io.ReadCloser, error) {
+	s := openStore(t, restored(t, 10), Options{Fetch: func(ctx context.Context, _ Away, _, _ int64) (io.ReadCloser, error) {
 		begun <- true
 		select {
 		case <-proceed:
@@ -150,14 +166,7 @@ func TestFetchOfRemoved(t *testing.T) {
 		return io.NopCloser(strings.NewReader(content)), nil
 	}})
 	result := make(chan error)
-	open := func() {
-		r, err := s.Open(t.Context(), ref)
-		if err == nil {
-			r.Close()
-		}
-		result <- err
-	}
-	go open()
+	go func() { result <- readAll(t.Context(), s, ref) }()
 	<-begun
 	if err := s.Remove(ref); err != nil {
 		t.Fatal(err)
@@ -165,10 +174,11 @@ func TestFetchOfRemoved(t *testing.T) {
 	if err := <-result; !errors.Is(err, ErrAway) {
 		t.Errorf("a removed file: %v", err)
 	}
-	if s.onDisk(ref) {
+	if s.onDisk(ref) || s.Has(ref) {
 		t.Error("a removed file is there again")
 	}
-	go open()
+	other, _ := awayRef(4)
+	go func() { result <- readAll(t.Context(), s, other) }()
 	<-begun
 	s.Close()
 	if err := <-result; err == nil {
@@ -186,10 +196,7 @@ func TestFetchOnAFullDisk(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		r, err := s.Open(t.Context(), ref)
-		if err == nil {
-			r.Close()
-		}
+		mustRead(t, s, ref, content, "of "+fs.Fired())
 		s.Close()
 		s = openStore(t, dir, Options{Fetch: elsewhere(new(atomic.Int64))})
 		mustRead(t, s, ref, content, fs.Fired())
@@ -342,7 +349,7 @@ func TestDamagedAway(t *testing.T) {
 	ref, _ := awayRef(0)
 	for at := range awayHead + 3*40 {
 		dir := restored(t, 2)
-		path := filepath.Join(dir, awayFile)
+		path := filepath.Join(dir, awayDirectory, awaySpan{1, 1}.name())
 		b := mustReadFile(t, path)
 		if at >= len(b) {
 			return

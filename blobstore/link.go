@@ -43,9 +43,6 @@ func (s *Store) link(dir string) error {
 			return err
 		}
 	}
-	err = durable.LinkTree(filepath.Join(filepath.Dir(s.blobs), awayFile), filepath.Join(dir, awayFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
+	// A list changes in place, so the copy gets one of its own.
+	return s.away.copy(filepath.Join(dir, awayDirectory))
 }

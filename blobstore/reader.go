@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"holdfast/internal/durable"
@@ -25,6 +24,7 @@ type Reader struct {
 	whole   []byte        // the bytes that small reads
 	record  *[]byte       // the pooled buffer that contains whole
 	file    *os.File
+	remote  *remote // of a blob that is away
 
 	offset int64           // of the next Read
 	block  *durable.Buffer // the verified block that contains offset
@@ -36,20 +36,25 @@ var (
 	_ io.ReaderAt       = (*Reader)(nil)
 )
 
-// Open opens a blob. One that is away is fetched first, for as long as ctx lasts. It returns ErrNotFound, ErrAway,
-// ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose bytes differ from what was written.
+// Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose bytes
+// differ from what was written. The bytes of one that is away are fetched when they are read, for as long as ctx lasts;
+// reading returns ErrAway if they cannot be.
 func (s *Store) Open(ctx context.Context, ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
 	}
 	r, err := s.openFile(ref)
-	if !errors.Is(err, ErrNotFound) || s.away.Load() == nil {
+	if !errors.Is(err, ErrNotFound) {
 		return r, err
 	}
-	if err := s.Fetch(ctx, ref); err != nil {
-		return nil, err
+	a, awayErr := s.away.find(ref)
+	switch {
+	case errors.Is(awayErr, ErrNotFound):
+		return s.openFile(ref) // it may have come since
+	case awayErr != nil:
+		return nil, fmt.Errorf("open blob %s: %w", ref, awayErr)
 	}
-	return s.openFile(ref)
+	return &Reader{size: a.Size, remote: s.openRemote(ctx, a)}, nil
 }
 
 func (s *Store) openFile(ref Ref) (*Reader, error) {
@@ -57,7 +62,7 @@ func (s *Store) openFile(ref Ref) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(path, openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open blob %s: %w", ref, ErrNotFound)
 	}
@@ -125,6 +130,11 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
 	}
+	if r.remote != nil {
+		n, err := r.remote.read(p, r.offset)
+		r.offset += int64(n)
+		return n, err
+	}
 	if number := r.offset / blockSize; number != r.number {
 		if r.block == nil {
 			r.block = blocks.Get().(*durable.Buffer)
@@ -161,6 +171,9 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, errors.New("read blob: negative offset")
 	}
+	if r.remote != nil {
+		return r.remote.readAt(p, off)
+	}
 	err = r.eachBlock(off, int64(len(p)), func(number int64, block []byte) {
 		n += copy(p[n:], block[max(0, off-number*blockSize):])
 	})
@@ -170,10 +183,11 @@ func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Verify returns ErrDamaged if any of the n bytes starting at off differs from what was written.
+// Verify returns ErrDamaged if any of the n bytes starting at off differs from what was written. It does not read what is
+// away.
 func (r *Reader) Verify(off, n int64) error {
-	if r.small != nil {
-		return nil // Open verified it
+	if r.small != nil || r.remote != nil { // Open verified it, or reading it does
+		return nil
 	}
 	return r.eachBlock(off, n, func(int64, []byte) {})
 }
@@ -226,6 +240,9 @@ func (r *Reader) Close() error {
 			r.record = nil
 		}
 		return nil
+	}
+	if r.remote != nil {
+		return r.remote.close()
 	}
 	return r.file.Close()
 }

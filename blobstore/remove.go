@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 )
 
 // Remove removes blobs. It is idempotent, continues after a blob that it cannot remove, and returns all errors. The
@@ -31,11 +31,15 @@ func (s *Store) Quarantine(ref Ref, path string) error {
 	}
 	defer s.life.RUnlock()
 	from, err := ref.path(s.blobs)
-	if err == nil {
-		err = s.fs.Rename(from, path)
-	}
 	if err != nil {
 		return fmt.Errorf("quarantine blob: %w", err)
+	}
+	info, statErr := os.Lstat(from)
+	if err := s.fs.Rename(from, path); err != nil {
+		return fmt.Errorf("quarantine blob: %w", err)
+	}
+	if statErr == nil {
+		s.local.Add(-info.Size())
 	}
 	return nil
 }
@@ -44,18 +48,13 @@ func (s *Store) remove(ref Ref) error {
 	if _, small := ref.position(); small {
 		return nil
 	}
-	path, err := ref.path(s.blobs)
-	if err != nil {
-		return fmt.Errorf("remove blob: %w", err)
-	}
 	s.fetches.remove(ref)
 	t := s.tap.Load()
 	if t != nil {
 		t.removing(ref)
 	}
-	err = s.fs.Remove(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove blob: %w", err)
+	if err := errors.Join(s.away.remove(ref), s.unlink(ref)); err != nil {
+		return err
 	}
 	if t != nil {
 		t.removed(ref)

@@ -32,7 +32,7 @@ type Restorer struct {
 func NewRestorer(dir string) (*Restorer, error) {
 	r := &Restorer{dir: dir, fs: durable.OS{}, segments: map[uint32]bool{}, away: map[Ref]Away{}}
 	err := os.RemoveAll(dir)
-	for _, path := range []string{dir, filepath.Join(dir, "journal"), filepath.Join(dir, "incoming"), filepath.Join(dir, "blobs"), filepath.Join(dir, "parts")} {
+	for _, path := range []string{dir, filepath.Join(dir, "journal"), filepath.Join(dir, "incoming"), filepath.Join(dir, "blobs"), filepath.Join(dir, "parts"), filepath.Join(dir, awayDirectory)} {
 		if err == nil {
 			err = os.Mkdir(path, 0o700)
 		}
@@ -123,8 +123,8 @@ func (r *Restorer) Drop(number uint32) error {
 
 // Away lists a file that is elsewhere.
 func (r *Restorer) Away(a Away) error {
-	if _, ok := awayKeyOf(a.Ref); !ok || len(a.Location) > maxLocation {
-		return fmt.Errorf("restore blob: %w: %.80q", ErrBadRef, string(a.Ref))
+	if err := a.valid(); err != nil {
+		return fmt.Errorf("restore blob: %w", err)
 	}
 	r.away[a.Ref] = a
 	return nil
@@ -152,10 +152,13 @@ func (r *Restorer) finish() error {
 			return err
 		}
 	}
-	if err := writeAway(r.fs, r.dir, slices.Collect(maps.Values(r.away))); err != nil {
-		return err
+	if len(r.away) > 0 {
+		lists := awayLists{fs: r.fs, dir: filepath.Join(r.dir, awayDirectory)}
+		if err := errors.Join(lists.add(slices.Collect(maps.Values(r.away))), lists.close()); err != nil {
+			return err
+		}
 	}
-	for _, name := range []string{"journal", "incoming", "blobs", "parts", ""} {
+	for _, name := range []string{"journal", "incoming", "blobs", "parts", awayDirectory, ""} {
 		if err := durable.SyncDir(r.fs, filepath.Join(r.dir, name)); err != nil {
 			return err
 		}

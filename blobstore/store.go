@@ -49,9 +49,15 @@ type Options struct {
 	// After is the position of the last entry that the caller has made durable itself. Open delivers the later
 	// entries.
 	After Position
-	// Fetch opens the content of a file that is away, for Store.Fetch. An error that it returns is a reason to try later.
-	// It may be nil if nothing is away.
-	Fetch func(ctx context.Context, a Away) (io.ReadCloser, error)
+	// Fetch opens n bytes of the content of a file that is away, from an offset on. An error that it returns is a reason to
+	// try later. It may be nil if nothing is away.
+	Fetch func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error)
+	// Room returns an error if this disk should not take a file of that size that is away. It is then read without a copy
+	// here. nil means that there is always room.
+	Room func(size int64) error
+	// FetchWhole is the size of the largest file that is away and is fetched before it is read, in bytes; 0 means 8 MiB.
+	// Of larger ones, only what is read is fetched.
+	FetchWhole int64
 
 	fs durable.FS // nil means the operating system's
 }
@@ -66,7 +72,8 @@ type Store struct {
 	lock     *durable.DirLock
 	layout   *layout
 	journal  *journal
-	away     atomic.Pointer[awayList] // files that are not on this disk yet; nil if all are
+	away     *awayLists
+	local    atomic.Int64 // see Local
 	fetches  *fetches
 
 	life   sync.RWMutex // held shared during disk changes, so that Close waits
@@ -85,7 +92,10 @@ func Open(dir string, opts Options) (*Store, error) {
 		s.fs = durable.OS{}
 	}
 	opts = opts.orDefaults()
-	s.fetches = &fetches{store: s, from: opts.Fetch, slots: make(chan struct{}, fetchesAtOnce), flying: map[Ref]*fetch{}}
+	s.fetches = &fetches{
+		store: s, from: opts.Fetch, room: opts.Room, whole: opts.FetchWhole,
+		slots: make(chan struct{}, fetchesAtOnce), flying: map[Ref]*fetch{}, keeping: map[Ref]*fetch{},
+	}
 	s.inline = opts.Inline
 	if err := s.open(dir, opts); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -102,6 +112,12 @@ func (o Options) orDefaults() Options {
 	}
 	if o.SegmentSize <= 0 {
 		o.SegmentSize = 64 << 20
+	}
+	if o.Room == nil {
+		o.Room = func(int64) error { return nil }
+	}
+	if o.FetchWhole <= 0 {
+		o.FetchWhole = 8 << 20
 	}
 	if o.Deliver == nil {
 		o.Deliver = func([]Entry) {}
@@ -125,11 +141,9 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if s.layout, err = openLayout(s, opts.DirectorySize); err != nil {
 		return err
 	}
-	away, err := openAway(dir)
-	if err != nil {
+	if s.away, err = openAwayLists(s.fs, filepath.Join(dir, awayDirectory)); err != nil {
 		return err
 	}
-	s.away.Store(away)
 	s.journal, err = s.openJournal(filepath.Join(dir, "journal"), opts)
 	return err
 }
@@ -143,7 +157,7 @@ func (s *Store) prepare(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range []string{s.incoming, s.blobs, s.parts, filepath.Join(dir, "journal")} {
+	for _, path := range []string{s.incoming, s.blobs, s.parts, filepath.Join(dir, "journal"), filepath.Join(dir, awayDirectory)} {
 		if err := durable.EnsureDir(s.fs, path); err != nil {
 			return fmt.Errorf("make blob store directory: %w", err)
 		}
@@ -176,8 +190,8 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	var err error
-	if away := s.away.Swap(nil); away != nil {
-		err = away.file.Close()
+	if s.away != nil {
+		err = s.away.close()
 	}
 	if s.journal != nil {
 		s.journal.reads.forget()

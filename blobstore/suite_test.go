@@ -2,7 +2,9 @@ package blobstore_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,11 +46,23 @@ func TestStore(t *testing.T) {
 		"usual":         {},
 		"tiny":          {DirectorySize: 3, SegmentSize: 200},
 		"nothing small": {Inline: 1},
+		// Every file leaves the disk at once, and is fetched, whole or as it is read, kept or not.
+		"second tier":          {Inline: 1},
+		"second tier, kept":    {Inline: 1, FetchWhole: 1},
+		"second tier, no room": {Inline: 1, Room: func(int64) error { return errors.New("no room") }},
+		"broken second tier":   {Inline: 1, FetchWhole: 1, DirectorySize: 3},
 	} {
 		for name, test := range suite {
 			t.Run(options+"/"+name, func(t *testing.T) {
 				s, dir, opts := &session{t: t}, t.TempDir(), opts
 				opts.Deliver = s.deliver
+				if strings.Contains(options, "second tier") {
+					if strings.HasPrefix(name, "walk") {
+						t.Skip("Walk is about files on this disk")
+					}
+					s.remote = &remote{content: map[blobstore.Ref]string{}, broken: strings.HasPrefix(options, "broken")}
+					opts.Fetch = s.remote.fetch
+				}
 				s.reopen = func(after blobstore.Position) *blobstore.Store {
 					opts.After = after
 					store, err := blobstore.Open(dir, opts)
@@ -70,6 +84,7 @@ type session struct {
 	*blobstore.Store
 	t      *testing.T
 	reopen func(after blobstore.Position) *blobstore.Store
+	remote *remote // nil for a store of files only
 
 	mu        sync.Mutex
 	delivered []blobstore.Entry
@@ -104,6 +119,7 @@ func (s *session) publish(note, content string) blobstore.Ref {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.remote.evict(s, ref, content)
 	return ref
 }
 
@@ -126,6 +142,7 @@ func (s *session) put(content string) blobstore.Ref {
 	if err != nil || size != int64(len(content)) {
 		s.t.Fatalf("Commit answered size %d, error %v for %d bytes", size, err, len(content))
 	}
+	s.remote.evict(s, ref, content)
 	return ref
 }
 
@@ -142,7 +159,11 @@ func (s *session) get(ref blobstore.Ref) string {
 	s.t.Helper()
 	r := s.open(ref)
 	defer r.Close()
+	s.remote.breakDown()
 	content, err := io.ReadAll(r)
+	if errors.Is(err, blobstore.ErrAway) {
+		content, err = io.ReadAll(r) // the remote works again
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -169,6 +190,7 @@ func (s *session) all() map[blobstore.Ref]int64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.listAway(seen)
 	return seen
 }
 

@@ -19,6 +19,10 @@ const walkBatch = 512
 //
 // At start, before it creates any blob, the caller may remove blobs without a row.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
+	return s.walk(func(ref Ref, info fs.FileInfo) error { return fn(ref, contentSize(info.Size()), info.ModTime()) })
+}
+
+func (s *Store) walk(fn func(Ref, fs.FileInfo) error) error {
 	numbers, err := listNumbered(s.blobs)
 	if err != nil {
 		return err
@@ -31,7 +35,7 @@ func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) erro
 	return nil
 }
 
-func (s *Store) walkDirectory(n uint32, fn func(Ref, int64, time.Time) error) error {
+func (s *Store) walkDirectory(n uint32, fn func(Ref, fs.FileInfo) error) error {
 	d, err := os.Open(filepath.Join(s.blobs, directoryName(n)))
 	if err != nil {
 		return fmt.Errorf("list blobs: %w", err)
@@ -54,7 +58,7 @@ func (s *Store) walkDirectory(n uint32, fn func(Ref, int64, time.Time) error) er
 }
 
 // visit calls fn for an entry if it is a blob.
-func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error {
+func visit(n uint32, e fs.DirEntry, fn func(Ref, fs.FileInfo) error) error {
 	if !idForm.MatchString(e.Name()) || !e.Type().IsRegular() {
 		return nil
 	}
@@ -65,5 +69,5 @@ func visit(n uint32, e fs.DirEntry, fn func(Ref, int64, time.Time) error) error 
 	if err != nil {
 		return fmt.Errorf("list blobs: %w", err)
 	}
-	return fn(makeRef(n, e.Name()), contentSize(info.Size()), info.ModTime())
+	return fn(makeRef(n, e.Name()), info)
 }

@@ -237,6 +237,7 @@ func (w *Writer) publish() (Ref, error) {
 	if err := d.sync(); err != nil {
 		return "", errors.Join(err, s.fs.Remove(target))
 	}
+	s.local.Add(fileSize(w.size))
 	return makeRef(d.number, w.id), nil
 }
 

@@ -50,6 +50,7 @@ type config struct {
 	WebhookSecretFile string
 
 	OffsitePassphraseFile, OffsiteIdentityFile string
+	ObjectsLocalSize                           string
 
 	Budgets          []string
 	DefaultAllowlist []string

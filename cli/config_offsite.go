@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -20,9 +21,15 @@ func (c *config) registerOffsite(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
 	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
 	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock; 0 locks nothing")
+	flags.StringVar(&c.ObjectsLocalSize, "objects-local-size", "0", "how much of this disk large objects may take, in bytes or as a share such as 30%; those not read for longest are then in the store of --offsite only. 0 keeps all here")
+	flags.Int64Var(&c.LocalObjects.Above, "objects-offsite-above", 1<<20, "size of the smallest object that may leave this disk, in bytes")
+	flags.DurationVar(&c.LocalObjects.Unused, "objects-offsite-after", 0, "after how long without being read an object leaves this disk although there is room; 0 is never")
 }
 
 func (c *config) validateOffsite() error {
+	if err := c.validateLocalObjects(); err != nil {
+		return err
+	}
 	o := c.Offsite
 	if o.URL == "" {
 		if c.OffsitePassphraseFile != "" || c.OffsiteIdentityFile != "" {
@@ -43,6 +50,27 @@ func (c *config) validateOffsite() error {
 		return fmt.Errorf("offsite-bandwidth: must be at least %d bytes a second, or 0 for no bound", minBandwidth)
 	case o.Retention < 0:
 		return errors.New("offsite-retention: must not be negative")
+	}
+	return nil
+}
+
+func (c *config) validateLocalObjects() error {
+	l := &c.LocalObjects
+	bytes, err := strconv.ParseInt(c.ObjectsLocalSize, 10, 64)
+	if err != nil {
+		l.Share, err = parseShare(c.ObjectsLocalSize)
+	} else {
+		l.Bytes = bytes
+	}
+	switch {
+	case err != nil || bytes < 0:
+		return fmt.Errorf("objects-local-size: %q is neither a number of bytes nor a share of the disk such as 30%%", c.ObjectsLocalSize)
+	case l.Above < 0 || l.Unused < 0:
+		return errors.New("objects-offsite-above and objects-offsite-after: must not be negative")
+	case l.Bytes == 0 && l.Share == 0 && l.Unused > 0:
+		return errors.New("objects-offsite-after: objects leave this disk only with --objects-local-size, which says how much they may take")
+	case (l.Bytes > 0 || l.Share > 0) && c.Offsite.URL == "":
+		return errors.New("objects-local-size: objects leave this disk only for the store that --offsite names; name it")
 	}
 	return nil
 }

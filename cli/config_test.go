@@ -120,6 +120,11 @@ func TestConfigRefuses(t *testing.T) {
 		"budget forever":     {args: []string{"--budgets", "restore=3/-1m"}, says: "1s to 24h"},
 		"budget, too much":   {args: []string{"--budgets", "restore=10001/1m"}, says: "10000"},
 		"TLS twice":          {args: []string{"--tls", "--tls-cert", "x", "--tls-key", "y"}, says: "either"},
+		"local size":         {args: []string{"--objects-local-size", "30G"}, says: "share of the disk"},
+		"local share":        {args: []string{"--objects-local-size", "300%"}, says: "share of the disk"},
+		"local without copy": {args: []string{"--objects-local-size", "30%"}, says: "--offsite names"},
+		"after without size": {args: []string{"--objects-offsite-after", "1h"}, says: "--objects-local-size"},
+		"negative above":     {args: []string{"--objects-offsite-above", "-1"}, says: "must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := c.args

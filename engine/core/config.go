@@ -60,6 +60,8 @@ type Config struct {
 	Advice advice.Thresholds
 	// Offsite is the copy in a store elsewhere; its URL is empty for none.
 	Offsite Offsite
+	// LocalObjects says which large objects may leave this disk for the off-site copy.
+	LocalObjects LocalObjects
 	// Version is the appliance's version.
 	Version string
 
@@ -83,6 +85,17 @@ type Offsite struct {
 	Bandwidth int64
 	// Retention is for how long what is stored is locked, where the bucket has Object Lock.
 	Retention time.Duration
+}
+
+// LocalObjects bounds what large objects take on this disk: those that were not read for longest leave it for the off-site copy.
+type LocalObjects struct {
+	// Bytes or Share, of the disk, is the bound. All objects stay where both are 0.
+	Bytes int64
+	Share float64
+	// Above is the size of the smallest object that may leave, in bytes.
+	Above int64
+	// Unused is after how long without being read an object leaves although there is room; 0 is never.
+	Unused time.Duration
 }
 
 // Rate is a budget: at most Limit requests in any Window. Limit is at least 1.

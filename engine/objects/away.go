@@ -6,19 +6,18 @@ import (
 	"io"
 
 	"holdfast/blobstore"
-	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
-// ErrAway means that an object's bytes are not on this disk, as after a recovery from an off-site copy, and could not be
-// fetched.
+// ErrAway means that an object's bytes are in the off-site copy only, and could not be fetched.
 var ErrAway = blobstore.ErrAway
 
 // FetchWith sets where bytes come from that are not on this disk. fetch returns an error that wraps blobstore.ErrDamaged if
 // they are lost for good. It must be called before Open.
-func (s *Service) FetchWith(fetch func(context.Context, blobstore.Away) (io.ReadCloser, error)) {
-	s.fetchAway = fetch
-}
+func (s *Service) FetchWith(fetch Fetch) { s.fetchAway = fetch }
+
+// Fetch opens n bytes of a blob from an offset on.
+type Fetch func(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error)
 
 // CopyWith sets what tells whether the off-site copy is known to have the bytes of a blob that is a file. It must be called
 // before the first upload.
@@ -42,25 +41,19 @@ func (s *Service) replaced(object model.Object) *model.Object {
 	return &old
 }
 
-// fetch opens the bytes of a blob that is away.
-func (s *Service) fetch(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
-	if err := s.space.refuse(a.Size); err != nil {
-		return nil, err
-	}
+// fetch opens bytes of a blob that is away.
+func (s *Service) fetch(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
 	if s.fetchAway == nil {
 		return nil, errors.New("this appliance runs without an off-site copy")
 	}
-	return s.fetchAway(ctx, a)
+	return s.fetchAway(ctx, a, from, n)
 }
 
 // away returns the error for a client that requests an object whose bytes could not be fetched.
 func away(err error) error {
-	message := "the object's bytes are not on this machine yet, and the off-site copy cannot be read now: try again later; the operator can look at `holdfast offsite status`"
-	switch {
-	case errors.Is(err, blobstore.ErrDamaged):
-		message = "the object's bytes are not on this machine, and are damaged or missing in the off-site copy: upload it again, or have the operator recover an earlier point"
-	case core.IsDiskFull(err), model.CodeOf(err) == model.CodeForbidden:
-		message = "the object's bytes are not on this machine yet, and its disk has no space for them: delete what is not needed, or have the operator make room"
+	message := "the object's bytes are in the off-site copy only, which cannot be read now: try again later; the operator can look at `holdfast offsite status`"
+	if errors.Is(err, blobstore.ErrDamaged) {
+		message = "the object's bytes are in the off-site copy only, and are damaged or missing there: upload it again, or have the operator recover an earlier point"
 	}
 	return &model.Error{Code: model.CodeInternal, Message: message, Err: err}
 }

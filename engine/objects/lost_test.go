@@ -92,7 +92,7 @@ func TestDropLostBringsBack(t *testing.T) {
 	if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 3 || err != nil {
 		t.Errorf("%d were dropped, %v", n, err)
 	}
-	s.FetchWith(func(context.Context, blobstore.Away) (io.ReadCloser, error) {
+	s.FetchWith(func(context.Context, blobstore.Away, int64, int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(large("first"))), nil
 	})
 	for key, want := range map[string]string{"small first": "small", "large": large("first")} {

@@ -80,7 +80,7 @@ type Download struct {
 
 // ObjectDownload opens an object for a caller with its signed URL, or for any caller if its bucket is public. The
 // target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
-// Public is set. Bytes that are away are fetched first, for as long as ctx lasts.
+// Public is set. Bytes that are away are fetched when they are read, for as long as ctx lasts.
 func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, key, target string) (Download, error) {
 	public, err := s.admitDownload(call, bucket, key, target)
 	if err != nil {
@@ -157,6 +157,7 @@ func (s *Service) openObject(ctx context.Context, bucket, key string) (Download,
 		}
 		content, err := s.core.Blobs.Open(ctx, blobstore.Ref(object.Blob))
 		if err == nil {
+			s.used(object)
 			return Download{Object: object, Content: content}, nil
 		}
 		again, lookupErr := s.object(bucket, key)
@@ -177,6 +178,10 @@ func (s *Service) Unreadable(object model.Object, err error) error {
 	if errors.Is(err, ErrAway) {
 		s.core.Log.Warn("an object cannot be fetched", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
 		return away(err)
+	}
+	if isObjectDamage(err) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
+		s.core.Log.Warn("the copy of an object on this disk was damaged and is fetched again", "bucket", object.Bucket, "key", object.Key, "error", err)
+		return away(fmt.Errorf("%w: %w", ErrAway, errors.New("its copy on this disk was damaged")))
 	}
 	s.reportDamage(object, err)
 	if isObjectDamage(err) {

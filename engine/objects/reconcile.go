@@ -24,6 +24,14 @@ func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older b
 		}
 		return s.discardBlob(ref, size, older)
 	})
+	if err == nil && !older {
+		err = s.core.Blobs.EachListed(func(a blobstore.Away, _ bool) error {
+			if ctx.Err() != nil || s.blobKnown(a.Ref) {
+				return ctx.Err()
+			}
+			return s.core.Blobs.Remove(a.Ref)
+		})
+	}
 	if err != nil && ctx.Err() == nil {
 		s.core.Log.Error("reconcile blobs", "error", err)
 	}

@@ -7,9 +7,7 @@
 package objects
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync/atomic"
 
@@ -27,8 +25,8 @@ type Service struct {
 	unlinks  chan struct{} // signals that a removal of discarded blobs is about to begin
 	opened   atomic.Bool   // the journal was replayed
 
-	copied    func(blobstore.Ref) bool                                     // nil without an off-site copy
-	fetchAway func(context.Context, blobstore.Away) (io.ReadCloser, error) // nil without an off-site copy
+	copied    func(blobstore.Ref) bool // nil without an off-site copy
+	fetchAway Fetch                    // nil without an off-site copy
 }
 
 // New returns the service. Open opens its store.
@@ -53,7 +51,7 @@ func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir,
 func (s *Service) Open() (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
 		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.noteDamaged,
-		Fetch: s.fetch,
+		Fetch: s.fetch, Room: s.room,
 	})
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)

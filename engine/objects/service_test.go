@@ -144,7 +144,10 @@ func (s *store) get(bucket, key string) (string, error) {
 	}
 	defer d.Content.Close()
 	content, err := io.ReadAll(d.Content)
-	return string(content), err
+	if err != nil {
+		return "", s.Unreadable(d.Object, err)
+	}
+	return string(content), nil
 }
 
 // content returns every object's content, by key, as lists show it.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/core"
@@ -20,20 +21,24 @@ import (
 // downloads.
 const backgroundFetches = 2
 
-// fetchBody opens a body that is not on this machine yet. It uses a connection of its own, because the writer may have none.
-func (s *Service) fetchBody(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
+// readPatience bounds how long a download waits for a store that fails.
+const readPatience = 10 * time.Second
+
+// fetchBody opens n bytes of a body that is away, from an offset on. It uses a connection of its own, because the writer may
+// have none.
+func (s *Service) fetchBody(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
 	if !s.Enabled() {
 		return nil, errors.New("the appliance was started without --offsite")
-	}
-	ref, err := decodeLocation(a)
-	if err != nil {
-		return nil, err
 	}
 	c, err := s.reader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.repository.Open(ctx, ref, 0, -1)
+	ref, err := locate(c.marker.Repository, a)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.repository.Open(ctx, ref, from, n)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +64,7 @@ func (s *Service) reader(ctx context.Context) (*connection, error) {
 	if s.readFrom != nil {
 		return s.readFrom, nil
 	}
-	c, err := connect(ctx, s.location, objectstore.Options{})
+	c, err := connect(ctx, s.location, objectstore.Options{Patience: readPatience})
 	if err != nil {
 		return nil, err
 	}
@@ -83,13 +88,16 @@ func (s *Service) closeReader() {
 	s.readFrom = nil
 }
 
-// fetchBodies brings all bodies of objects to this machine that are away, and returns how many are damaged in the store:
-// those stay away. It can be repeated after an error.
-func fetchBodies(ctx context.Context, c *core.Core) (damaged int, err error) {
+// fetchBodies brings the bodies of objects to this machine that are away and must not be, and returns how many are damaged in
+// the store: those stay away. It can be repeated after an error.
+func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bool) (damaged int, err error) {
 	bodies, err := awayBodies(c)
 	if err != nil {
 		return 0, err
 	}
+	all := len(bodies)
+	bodies = slices.DeleteFunc(bodies, func(a blobstore.Away) bool { return mayLeave(a.Size) })
+	stay := len(bodies) < all
 	var lost atomic.Int64
 	err = parallel.Do(ctx, backgroundFetches, slices.Values(bodies), func(ctx context.Context, bodies <-chan blobstore.Away) error {
 		for a := range bodies {
@@ -105,7 +113,7 @@ func fetchBodies(ctx context.Context, c *core.Core) (damaged int, err error) {
 		return nil
 	})
 	damaged = int(lost.Load())
-	if err != nil || damaged > 0 {
+	if err != nil || damaged > 0 || stay {
 		return damaged, err
 	}
 	return 0, c.Blobs.NoneAway()
@@ -113,8 +121,16 @@ func fetchBodies(ctx context.Context, c *core.Core) (damaged int, err error) {
 
 // awayBodies returns the bodies that are away and belong to an object.
 func awayBodies(c *core.Core) (bodies []blobstore.Away, err error) {
-	if err := c.Blobs.EachAway(func(a blobstore.Away) error {
-		bodies = append(bodies, a)
+	return listedBodies(c, func(here bool) bool { return !here })
+}
+
+// listedBodies returns the bodies that are listed as away and belong to an object; only which of them, by whether they are on
+// this disk too.
+func listedBodies(c *core.Core, which func(here bool) bool) (bodies []blobstore.Away, err error) {
+	if err := c.Blobs.EachListed(func(a blobstore.Away, here bool) error {
+		if which(here) {
+			bodies = append(bodies, a)
+		}
 		return nil
 	}); err != nil || len(bodies) == 0 {
 		return nil, err

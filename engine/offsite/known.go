@@ -17,6 +17,8 @@ import (
 // log after it applied. The parts keep it true when they store and drop. It is safe
 // for concurrent use.
 type known struct {
+	repository string // its id
+
 	mu     sync.RWMutex
 	owners map[string]map[item]stored
 	until  time.Time // of the newest frame, or of the checkpoint

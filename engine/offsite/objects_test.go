@@ -34,7 +34,7 @@ type bucketStore struct {
 }
 
 // openBucketStore opens the objects of a data directory, and makes the bucket in an empty one.
-func openBucketStore(t testing.TB, dir string, fetch func(context.Context, blobstore.Away) (io.ReadCloser, error)) *bucketStore {
+func openBucketStore(t testing.TB, dir string, fetch objects.Fetch) *bucketStore {
 	t.Helper()
 	db, err := meta.Open(filepath.Join(dir, core.MetadataFile))
 	if err != nil {
@@ -186,7 +186,7 @@ func restoreObjects(t testing.TB, r *stream.Repository, dir string) *bucketStore
 	if err != nil && !errors.Is(err, stream.ErrNoPoint) {
 		t.Fatal(err)
 	}
-	restorer, err := newObjectsRestorer(r, dir)
+	restorer, err := newObjectsRestorer(r, "", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,12 +211,12 @@ func restoreObjects(t testing.TB, r *stream.Repository, dir string) *bucketStore
 	if err := restorer.finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return openBucketStore(t, dir, func(ctx context.Context, a blobstore.Away) (io.ReadCloser, error) {
-		ref, err := decodeLocation(a)
+	return openBucketStore(t, dir, func(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
+		ref, err := locate("", a)
 		if err != nil {
 			return nil, err
 		}
-		return r.Open(ctx, ref, 0, -1)
+		return r.Open(ctx, ref, from, n)
 	})
 }
 
@@ -335,10 +335,10 @@ func TestObjectsStoredOnce(t *testing.T) {
 		s.close(t)
 		s = restoreObjects(t, r, to) // the next run is of a machine on which the bodies are away
 		if round == 3 {
-			if n, err := fetchBodies(t.Context(), s.core); n != 0 || err != nil {
+			if n, err := fetchBodies(t.Context(), s.core, s.MayLeave); n != 0 || err != nil {
 				t.Errorf("%d are damaged, %v", n, err)
 			}
-			if s.core.Blobs.EachAway(func(blobstore.Away) error { return errors.New("away") }) != nil {
+			if s.core.Blobs.EachListed(func(blobstore.Away, bool) error { return errors.New("away") }) != nil {
 				t.Error("something is still away")
 			}
 		}
@@ -476,7 +476,7 @@ func TestObjectReplacedBeforeItWasCopied(t *testing.T) {
 		t.Errorf("%d were dropped, %v", n, err)
 	}
 	restored.mustHave(t, map[string]string{"key": old, "small": "small"}, "after a cut")
-	if n, err := fetchBodies(t.Context(), restored.core); n != 0 || err != nil {
+	if n, err := fetchBodies(t.Context(), restored.core, restored.MayLeave); n != 0 || err != nil {
 		t.Errorf("%d are damaged, %v", n, err)
 	}
 	restored.close(t)

@@ -38,13 +38,14 @@ type objectsPart struct {
 	unreadable *unreadable
 	has        atomic.Pointer[known] // what the store has; nil between runs
 
-	writer *stream.Writer // of the run, as are all that follow
-	known  *known
-	tap    *blobstore.Tap
-	lanes  []*bodyLane
-	bodies chan struct{} // a body waits
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	writer     *stream.Writer // of the run, as are all that follow
+	known      *known
+	repository string // its id
+	tap        *blobstore.Tap
+	lanes      []*bodyLane
+	bodies     chan struct{} // a body waits
+	cancel     context.CancelFunc
+	tasks      sync.WaitGroup
 }
 
 var _ part = (*objectsPart)(nil)
@@ -54,7 +55,7 @@ func newObjectsPart(c *core.Core, u *unreadable) *objectsPart {
 }
 
 func (p *objectsPart) start(w *stream.Writer, known *known) (err error) {
-	p.writer, p.known, p.bodies = w, known, make(chan struct{}, 1)
+	p.writer, p.known, p.repository, p.bodies = w, known, known.repository, make(chan struct{}, 1)
 	p.has.Store(known)
 	if p.tap, err = p.core.Blobs.Tap(p.end(), p.wake); err != nil {
 		return err
@@ -259,23 +260,26 @@ func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, er
 	if err := errors.Join(p.offer(ctx, sizes), p.tap.Copied(ctx)); err != nil {
 		return nil, err
 	}
-	for _, ref := range here {
-		delete(before, string(ref))
-		if known, ok := p.known.Get("", KindBlob, string(ref)); ok {
-			entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(ref), Ref: known})
-		}
-	}
-	away, err := p.bodiesAway()
+	// What is listed as away comes first: it is in the store, whether or not it comes or leaves meanwhile.
+	entries, err = p.listedBodies()
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range away {
+	listed := map[string]bool{}
+	for _, e := range entries {
+		listed[e.Name] = true
 		delete(before, e.Name)
+	}
+	for _, ref := range here {
+		delete(before, string(ref))
+		if known, ok := p.known.Get("", KindBlob, string(ref)); ok && !listed[string(ref)] {
+			entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(ref), Ref: known})
+		}
 	}
 	for name := range before { // removed, which the tap may have forgotten
 		p.known.Drop("", KindBlob, name)
 	}
-	return append(entries, away...), nil
+	return entries, nil
 }
 
 // offer lets those bodies be copied that belong to an object, and clears the map.
@@ -302,11 +306,11 @@ func (p *objectsPart) offer(ctx context.Context, sizes map[blobstore.Ref]int64) 
 	return nil
 }
 
-// bodiesAway returns the entries of bodies that are in the store and not here.
-func (p *objectsPart) bodiesAway() (entries []stream.Entry, err error) {
-	bodies, err := awayBodies(p.core)
+// listedBodies returns the entries of the bodies that are listed as away.
+func (p *objectsPart) listedBodies() (entries []stream.Entry, err error) {
+	bodies, err := listedBodies(p.core, func(bool) bool { return true })
 	for _, a := range bodies {
-		ref, err := decodeLocation(a)
+		ref, err := locate(p.repository, a)
 		if err != nil {
 			return nil, err
 		}

@@ -287,7 +287,7 @@ func (r *firstPhase) clear(context.Context) error {
 
 // fill restores the checkpoint and the log after it.
 func (r *firstPhase) fill(ctx context.Context) error {
-	all, err := newRestorers(r.connection.repository, r.o.DataDir)
+	all, err := newRestorers(r.connection.repository, r.connection.marker.Repository, r.o.DataDir)
 	if err != nil {
 		return err
 	}

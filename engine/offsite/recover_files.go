@@ -17,9 +17,9 @@ type restorers struct {
 	known *known
 }
 
-// newRestorers returns the restorers of an appliance into a data directory that has nothing yet.
-func newRestorers(r *stream.Repository, dataDir string) (*restorers, error) {
-	objects, err := newObjectsRestorer(r, dataDir)
+// newRestorers returns the restorers of an appliance into a data directory that has nothing yet. id is that of the repository.
+func newRestorers(r *stream.Repository, id, dataDir string) (*restorers, error) {
+	objects, err := newObjectsRestorer(r, id, dataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 // of databases in the trash, then large objects.
 type secondPhase struct {
 	core     *core.Core
+	objects  *objects.Service
 	recovery *recovery.Service
 	store    *planStore
 	reader   func(context.Context) (*connection, error) // of the store; it stays open
@@ -36,12 +37,12 @@ type secondPhase struct {
 }
 
 // openSecondPhase returns the rest of the recovery into a data directory, nil if there is none.
-func openSecondPhase(c *core.Core, r *recovery.Service, reader func(context.Context) (*connection, error)) (*secondPhase, error) {
+func openSecondPhase(c *core.Core, o *objects.Service, r *recovery.Service, reader func(context.Context) (*connection, error)) (*secondPhase, error) {
 	store, err := openPlan(c.Config.DataDir)
 	if err != nil || store == nil || store.get().isOver() {
 		return nil, err
 	}
-	s := &secondPhase{core: c, recovery: r, store: store, reader: reader, fetched: make(chan struct{}), turns: map[string]*sync.Mutex{}}
+	s := &secondPhase{core: c, objects: o, recovery: r, store: store, reader: reader, fetched: make(chan struct{}), turns: map[string]*sync.Mutex{}}
 	if err := s.reconcile(); err != nil {
 		return nil, err
 	}
@@ -250,7 +251,7 @@ func (s *secondPhase) finish(ctx context.Context) error {
 	}
 	var damaged int
 	err := s.repeat(ctx, func(ctx context.Context, _ *connection) (err error) {
-		damaged, err = fetchBodies(ctx, s.core)
+		damaged, err = fetchBodies(ctx, s.core, s.objects.MayLeave)
 		return err
 	})
 	if err != nil {

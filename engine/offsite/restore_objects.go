@@ -2,7 +2,6 @@ package offsite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ const piecesAtOnce = 8
 // until they are fetched.
 type objectsRestorer struct {
 	repository *stream.Repository
+	id         string // of the repository
 	blobs      *blobstore.Restorer
 	reading    []*readPiece // in order
 	tasks      sync.WaitGroup
@@ -38,17 +38,17 @@ type readPiece struct {
 var _ restorer = (*objectsRestorer)(nil)
 
 // newObjectsRestorer removes what an interrupted recovery has left in the data directory.
-func newObjectsRestorer(r *stream.Repository, dataDir string) (*objectsRestorer, error) {
+func newObjectsRestorer(r *stream.Repository, id, dataDir string) (*objectsRestorer, error) {
 	blobs, err := blobstore.NewRestorer(filepath.Join(dataDir, objects.Directory))
 	if err != nil {
 		return nil, err
 	}
-	return &objectsRestorer{repository: r, blobs: blobs}, nil
+	return &objectsRestorer{repository: r, id: id, blobs: blobs}, nil
 }
 
 func (r *objectsRestorer) entry(ctx context.Context, e stream.Entry) error {
 	if e.Kind == KindBlob {
-		return r.blobs.Away(awayOf(e.Name, e.Ref))
+		return r.blobs.Away(awayOf(r.id, e.Name, e.Ref))
 	}
 	segment, from, err := parsePiece(e.Name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *objectsRestorer) frame(_ context.Context, f stream.Frame) error {
 	case stream.JournalDrop:
 		err = r.blobs.Drop(uint32(b.Segment))
 	case stream.File:
-		err = r.blobs.Away(awayOf(b.Name, b.Ref))
+		err = r.blobs.Away(awayOf(r.id, b.Name, b.Ref))
 	}
 	// What was dropped stays on the list: an object that was replaced since comes back if the bytes of the new one are
 	// missing. What belongs to no object is not fetched.
@@ -129,25 +129,4 @@ func (r *objectsRestorer) finish(context.Context) error {
 		return err
 	}
 	return r.blobs.Finish()
-}
-
-// awayOf describes a body for the blob store's list. The location is the number of the epoch (4 bytes) and of the file
-// (8), the hash, and the nonce of the epoch.
-func awayOf(name string, ref stream.Reference) blobstore.Away {
-	b := binary.BigEndian.AppendUint32(nil, ref.Epoch.Number)
-	b = binary.BigEndian.AppendUint64(b, ref.ID)
-	b = append(append(b, ref.Hash[:]...), ref.Epoch.Nonce...)
-	return blobstore.Away{Ref: blobstore.Ref(name), Size: ref.Size, Location: b}
-}
-
-func decodeLocation(a blobstore.Away) (stream.Reference, error) {
-	ref := stream.Reference{Size: a.Size}
-	if len(a.Location) < 12+len(ref.Hash) {
-		return ref, fmt.Errorf("the place of %s in the off-site copy: %w", a.Ref, blobstore.ErrDamaged)
-	}
-	ref.Epoch.Number = binary.BigEndian.Uint32(a.Location)
-	ref.ID = binary.BigEndian.Uint64(a.Location[4:])
-	rest := a.Location[12:]
-	ref.Epoch.Nonce = string(rest[copy(ref.Hash[:], rest):])
-	return ref, nil
 }

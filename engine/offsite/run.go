@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -92,7 +93,7 @@ func (s *Service) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, c, w, known, lock)
+	return s.write(ctx, &run{connection: c, writer: w, known: known, lock: lock, readBack: !caps.Checksums})
 }
 
 // connect opens the store and finds out what it can do.
@@ -125,6 +126,7 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what the store has: %w", err)
 	}
+	known.repository = c.marker.Repository
 	o.Interval, o.Log = s.config.Interval, s.core.Log
 	w, err := stream.NewWriter(ctx, h, o)
 	if err != nil {
@@ -185,16 +187,29 @@ func machineName() string {
 	return name
 }
 
+// run is the work with one writer.
+type run struct {
+	connection *connection
+	writer     *stream.Writer
+	known      *known
+	lock       stream.Options
+	// readBack means that the store did not confirm checksums, so that bodies are read back before they leave this machine.
+	readBack bool
+	// checkpointed is when the newest checkpoint of the run began, as Unix time in nanoseconds; 0 before the first.
+	checkpointed atomic.Int64
+}
+
 // write copies with a writer until ctx ends, the writer is fenced or something fails.
-func (s *Service) write(ctx context.Context, c *connection, w *stream.Writer, known *known, lock stream.Options) error {
-	err := s.startParts(w, known)
+func (s *Service) write(ctx context.Context, r *run) error {
+	w := r.writer
+	err := s.startParts(w, r.known)
 	started := err == nil
 	if started {
 		s.began(w)
-		err = s.attend(ctx, c, w, lock)
+		err = s.attend(ctx, r)
 	}
 	if end := s.endWriter(ctx, w); errors.Is(w.Err(), stream.ErrFenced) || errors.Is(err, stream.ErrFenced) {
-		err = s.taken(context.WithoutCancel(ctx), c, stream.ErrFenced)
+		err = s.taken(context.WithoutCancel(ctx), r.connection, stream.ErrFenced)
 	} else {
 		err = errors.Join(err, end)
 	}
@@ -219,20 +234,24 @@ func (s *Service) startParts(w *stream.Writer, known *known) error {
 	return nil
 }
 
-// attend makes checkpoints, and verifies, until ctx or the writer ends.
-func (s *Service) attend(ctx context.Context, c *connection, w *stream.Writer, lock stream.Options) error {
+// attend makes checkpoints, verifies and evicts, until ctx or the writer ends.
+func (s *Service) attend(ctx context.Context, r *run) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	tasks.Go(func() { s.verifyDaily(ctx, c) })
-	tasks.Go(func() { s.extendLocks(ctx, c, lock) })
-	return s.keepPoints(ctx, w)
+	tasks.Go(func() { s.verifyDaily(ctx, r.connection) })
+	tasks.Go(func() { s.extendLocks(ctx, r.connection, r.lock) })
+	if s.objects.Evicts() {
+		tasks.Go(func() { s.evict(ctx, r) })
+	}
+	return s.keepPoints(ctx, r)
 }
 
 // keepPoints makes a checkpoint at once and then when one is due. One that fails for
 // another reason than the store is tried again.
-func (s *Service) keepPoints(ctx context.Context, w *stream.Writer) error {
+func (s *Service) keepPoints(ctx context.Context, r *run) error {
+	w := r.writer
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var tried time.Time
@@ -241,6 +260,9 @@ func (s *Service) keepPoints(ctx context.Context, w *stream.Writer) error {
 		if since := time.Since(tried); since > checkpointGap && (wanted || isDue(w.Status(), since)) {
 			tried = time.Now()
 			wanted = s.checkpoint(ctx, w) != nil
+			if !wanted {
+				r.checkpointed.Store(tried.UnixNano())
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -36,7 +36,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 	broken := errors.New("broken")
 	first, second, third := &partOfTest{}, &partOfTest{err: broken}, &partOfTest{}
 	s := &Service{parts: []part{first, second, third}}
-	if err := s.write(t.Context(), nil, w, nil, stream.Options{}); !errors.Is(err, broken) {
+	if err := s.write(t.Context(), &run{writer: w}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	for i, p := range []*partOfTest{first, second, third} {

@@ -19,6 +19,7 @@ import (
 type Service struct {
 	core      *core.Core
 	databases *databases.Service
+	objects   *objects.Service
 	config    core.Offsite
 	backups   *recovery.Service
 	location  Location
@@ -57,7 +58,7 @@ type failure struct {
 // machine from which another one has taken over is read-only at once, whatever
 // is configured.
 func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Service) (*Service, error) {
-	s := &Service{core: c, databases: d, backups: r, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
+	s := &Service{core: c, databases: d, objects: o, backups: r, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
 	var err error
 	if s.state, err = ReadState(c.Config.DataDir); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 			return nil, err
 		}
 	}
-	if s.recovery, err = openSecondPhase(c, r, s.reader); err != nil {
+	if s.recovery, err = openSecondPhase(c, o, r, s.reader); err != nil {
 		return nil, err
 	}
 	if !s.Enabled() {
@@ -117,6 +118,7 @@ func (s *Service) Start() {
 	s.tasks.Go(func() { s.run(ctx) })
 	s.tasks.Go(func() { s.watch(ctx) })
 	s.core.Background(s.restoreWeekly)
+	s.core.Background(s.bringObjectsBack)
 }
 
 // Close stores what is not stored yet, for as long as ctx and the store allow, and
@@ -163,6 +165,11 @@ func (s *Service) FinishRecovery(ctx context.Context) {
 // CheckpointSoon asks for a checkpoint, because the log lacks something until then.
 func (s *Service) CheckpointSoon() {
 	s.gaps.Add(1)
+	s.wakePoints()
+}
+
+// wakePoints asks for a checkpoint soon.
+func (s *Service) wakePoints() {
 	select {
 	case s.soon <- struct{}{}:
 	default:

@@ -95,6 +95,9 @@ func (s *Service) describe(st *Status) {
 
 // explain says in plain words why copying fails. The error itself may name the store.
 func explain(err error) string {
+	if _, other := errors.AsType[*otherCopyError](err); other {
+		return err.Error() + "; start with the store of that copy and without --objects-local-size, which brings them back, and name another one then"
+	}
 	for _, known := range []struct {
 		kind error
 		text string

@@ -172,6 +172,30 @@ func (f *fileReader) Close() error {
 	return f.closePart()
 }
 
+// Confirm returns nil if the store has a file, whole; an error for which Damaged is true if it has not. It compares sizes, and
+// also reads the file back if readBack is set.
+func (r *Repository) Confirm(ctx context.Context, ref Reference, readBack bool) error {
+	for part := range ref.parts() {
+		key := ref.partKey(part)
+		info, err := r.store.Stat(ctx, key)
+		if err == nil {
+			err = checkSize(info.Size, ref.partSize(part))
+		}
+		if err != nil {
+			return fmt.Errorf("confirm the file %s: %w", key, err)
+		}
+	}
+	if !readBack {
+		return nil
+	}
+	body, err := r.Open(ctx, ref, 0, -1)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, body)
+	return errors.Join(err, body.Close())
+}
+
 // checkFiles returns an error that wraps ErrCorrupt when a file of a checkpoint's
 // entries is missing or has another size. It lists; it does not read.
 func (r *Repository) checkFiles(ctx context.Context, c *Checkpoint) error {

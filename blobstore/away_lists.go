@@ -1,0 +1,269 @@
+package blobstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"holdfast/internal/durable"
+)
+
+// awayLists are the lists of a store. Each addition is a new list, merged with those before it that are not much
+// larger, so there are few, and a record is rewritten seldom.
+type awayLists struct {
+	fs  durable.FS
+	dir string
+
+	changing sync.Mutex // held by those who change a list
+
+	mu    sync.RWMutex
+	lists []*awayList // oldest first; the files of replaced ones stay open for those who read them
+}
+
+// openAwayLists opens the lists in dir. It removes what was merged and what was not finished.
+func openAwayLists(fsys durable.FS, dir string) (*awayLists, error) {
+	l := &awayLists{fs: fsys, dir: dir}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the lists of blobs that are away: %w", err)
+	}
+	var spans []awaySpan
+	for _, e := range entries {
+		if span, ok := parseAwaySpan(e.Name()); ok {
+			spans = append(spans, span)
+		}
+	}
+	slices.SortFunc(spans, func(a, b awaySpan) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
+	merged := uint32(0) // the last number of the lists so far
+	for _, span := range spans {
+		path := filepath.Join(dir, span.name())
+		if span.last <= merged {
+			err = fsys.Remove(path)
+		} else {
+			var list *awayList
+			list, err = openAway(path, span)
+			merged = span.last
+			l.lists = append(l.lists, list)
+		}
+		if err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	return l, nil
+}
+
+func (l *awayLists) close() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, list := range l.lists {
+		if list != nil {
+			err = errors.Join(err, list.file.Close())
+		}
+	}
+	l.lists = nil
+	return err
+}
+
+// now returns the lists, newest last.
+func (l *awayLists) now() []*awayList {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.lists
+}
+
+// find returns the record of a Ref, or ErrNotFound.
+func (l *awayLists) find(ref Ref) (Away, error) {
+	_, _, a, err := l.search(ref)
+	return a, err
+}
+
+func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err error) {
+	for _, list := range slices.Backward(l.now()) {
+		a, number, err := list.find(ref)
+		if !errors.Is(err, ErrNotFound) {
+			return list, number, a, err
+		}
+	}
+	return nil, 0, a, ErrNotFound
+}
+
+// all yields the records of blobs that were not removed.
+func (l *awayLists) all() iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		for _, list := range l.now() {
+			for a, err := range list.all() {
+				if !yield(a, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// add durably lists files that are not listed yet.
+func (l *awayLists) add(files []Away) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	lists := l.now()
+	location := sortAway(files)
+	keep, records, size := len(lists), eachOf(files), int64(len(files))
+	span := awaySpan{1, 1}
+	if keep > 0 {
+		span.first = lists[keep-1].span.last + 1
+		span.last = span.first
+	}
+	for ; keep > 0 && lists[keep-1].count <= 2*size; keep-- {
+		list := lists[keep-1]
+		records, size = merge(list.all(), records), size+list.count
+		location, span.first = max(location, list.location()), list.span.first
+	}
+	path := filepath.Join(l.dir, span.name())
+	if err := writeAway(l.fs, path, location, records); err != nil {
+		return fmt.Errorf("list blobs that are away: %w", err)
+	}
+	list, err := openAway(path, span)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.lists = append(slices.Clone(lists[:keep]), list)
+	l.mu.Unlock()
+	for _, old := range lists[keep:] {
+		err = errors.Join(err, l.fs.Remove(old.path))
+	}
+	return err
+}
+
+// merge yields two sorted sequences in order.
+func merge(a, b iter.Seq2[Away, error]) iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		second, err, more := next()
+		for first, firstErr := range a {
+			for ; firstErr == nil && more && (err != nil || second.Ref < first.Ref); second, err, more = next() {
+				if !yield(second, err) {
+					return
+				}
+			}
+			if !yield(first, firstErr) {
+				return
+			}
+		}
+		for ; more; second, err, more = next() {
+			if !yield(second, err) {
+				return
+			}
+		}
+	}
+}
+
+// remove notes that a blob was removed. Like the removal of a file, it may be forgotten by a power cut.
+func (l *awayLists) remove(ref Ref) error {
+	if len(l.now()) == 0 {
+		return nil
+	}
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	list, number, _, err := l.search(ref)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f, err := l.fs.Reopen(list.path)
+	if err != nil {
+		return fmt.Errorf("remove a blob that is away: %w", err)
+	}
+	_, err = f.WriteAt([]byte{1}, int64(awayHead)+(number+1)*list.record-1)
+	return errors.Join(err, f.Close())
+}
+
+// copy writes everything that is listed to a list in dir, which it makes.
+func (l *awayLists) copy(dir string) error {
+	if err := l.fs.Mkdir(dir); err != nil {
+		return err
+	}
+	lists := l.now()
+	if len(lists) == 0 {
+		return nil
+	}
+	records, location := eachOf(nil), 0
+	for _, list := range lists {
+		records, location = merge(list.all(), records), max(location, list.location())
+	}
+	return writeAway(l.fs, filepath.Join(dir, awaySpan{1, 1}.name()), location, records)
+}
+
+// clear removes all lists.
+func (l *awayLists) clear() (err error) {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	lists := l.now()
+	l.mu.Lock()
+	l.lists = nil
+	l.mu.Unlock()
+	for _, list := range lists {
+		if removeErr := l.fs.Remove(list.path); !errors.Is(removeErr, fs.ErrNotExist) {
+			err = errors.Join(err, removeErr)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove the lists of blobs that are away: %w", err)
+	}
+	return nil
+}
+
+// IsAway reports whether a file is not on this disk but can be fetched.
+func (s *Store) IsAway(ref Ref) bool {
+	if len(s.away.now()) == 0 || s.onDisk(ref) {
+		return false
+	}
+	_, err := s.away.find(ref)
+	return err == nil
+}
+
+// Listed returns what is known of a file that can be fetched, whether or not it is on this disk, or ErrNotFound.
+func (s *Store) Listed(ref Ref) (Away, error) { return s.away.find(ref) }
+
+func (s *Store) onDisk(ref Ref) bool {
+	path, err := ref.path(s.blobs)
+	if err != nil {
+		return false
+	}
+	_, err = os.Lstat(path)
+	return err == nil
+}
+
+// Has reports whether a blob is there or away. Of a blob in the journal it looks only at the size of the segment.
+func (s *Store) Has(ref Ref) bool {
+	if at, ok := ref.position(); ok {
+		info, err := os.Stat(s.journal.path(at.Segment()))
+		return err == nil && at.offset() < info.Size()
+	}
+	return s.onDisk(ref) || s.IsAway(ref)
+}
+
+// EachListed calls fn for each file that can be fetched, until fn fails, and returns that error unchanged. here says
+// whether it is on this disk too.
+func (s *Store) EachListed(fn func(a Away, here bool) error) error {
+	for a, err := range s.away.all() {
+		if err == nil {
+			err = fn(a, s.onDisk(a.Ref))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NoneAway forgets what can be fetched, once all of it is on this disk or not needed any more.
+func (s *Store) NoneAway() error { return s.away.clear() }

@@ -1,0 +1,112 @@
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Evict takes files from this disk that can be fetched: it lists them durably as away, then removes them. It passes over
+// files that are not here. What it has listed before an error stays listed, and can be evicted again.
+func (s *Store) Evict(files []Away) error {
+	if err := s.enter(context.Background()); err != nil {
+		return fmt.Errorf("evict blobs: %w", err)
+	}
+	defer s.life.RUnlock()
+	if err := s.listAway(files); err != nil {
+		return fmt.Errorf("evict blobs: %w", err)
+	}
+	var errs []error
+	for _, a := range files {
+		errs = append(errs, s.unlink(a.Ref))
+	}
+	return errors.Join(errs...)
+}
+
+// listAway lists the files that are here and not listed.
+func (s *Store) listAway(files []Away) error {
+	var fresh []Away
+	for _, a := range files {
+		if err := a.valid(); err != nil {
+			return err
+		}
+		_, err := s.away.find(a.Ref)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err != nil && s.onDisk(a.Ref) {
+			fresh = append(fresh, a)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return s.away.add(fresh)
+}
+
+// Unlist forgets that a file can be fetched. The file must be on this disk.
+func (s *Store) Unlist(ref Ref) error { return s.away.remove(ref) }
+
+// EvictCopy takes a file from this disk if it is listed as away, and reports whether it did.
+func (s *Store) EvictCopy(ref Ref) bool {
+	a, err := s.away.find(ref)
+	return err == nil && s.onDisk(ref) && s.Evict([]Away{a}) == nil
+}
+
+// unlink removes the file of a blob, if it is there.
+func (s *Store) unlink(ref Ref) error {
+	path, err := ref.path(s.blobs)
+	if err != nil {
+		return fmt.Errorf("remove blob: %w", err)
+	}
+	info, statErr := os.Lstat(path)
+	err = s.fs.Remove(path)
+	if err == nil && statErr == nil {
+		s.local.Add(-info.Size())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove blob: %w", err)
+	}
+	return nil
+}
+
+// LocalFile is a file on this disk.
+type LocalFile struct {
+	Ref     Ref
+	Size    int64 // of the content
+	Written time.Time
+	Used    time.Time // when it was written or last used, see Use
+}
+
+// WalkLocal is Walk with the times of the last use. It also counts the bytes for Local.
+func (s *Store) WalkLocal(fn func(LocalFile) error) error {
+	before, sum := s.local.Load(), int64(0)
+	err := s.walk(func(ref Ref, info fs.FileInfo) error {
+		sum += info.Size()
+		return fn(LocalFile{ref, contentSize(info.Size()), info.ModTime(), usedAt(info)})
+	})
+	if err == nil {
+		s.local.Add(sum - before)
+	}
+	return err
+}
+
+// Local returns the size of all files on this disk: what the last WalkLocal counted, and what changed since.
+func (s *Store) Local() int64 { return s.local.Load() }
+
+// useGrain is how exact the time of the last use is.
+const useGrain = 10 * time.Minute
+
+// Use notes that a blob is used now, if it is a file on this disk.
+func (s *Store) Use(ref Ref) {
+	path, err := ref.path(s.blobs)
+	if err != nil {
+		return
+	}
+	if info, err := os.Lstat(path); err == nil && time.Since(usedAt(info)) > useGrain {
+		_ = os.Chtimes(path, time.Now(), time.Time{}) // it only decides which file is evicted first
+	}
+}

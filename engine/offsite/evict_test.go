@@ -1,0 +1,326 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/offsite/stream"
+)
+
+// evictingStore is a bucket whose large objects may leave the disk for a directory.
+type evictingStore struct {
+	*bucketStore
+	service    *Service
+	connection *connection
+	writer     *stream.Writer
+	part       *objectsPart
+	run        *run
+}
+
+// openEvicting opens the objects of a data directory and begins to copy them.
+func openEvicting(t testing.TB, at Location, dir string, local core.LocalObjects) *evictingStore {
+	t.Helper()
+	c := at.open(t)
+	s := &evictingStore{connection: c}
+	s.bucketStore = openBucketStore(t, dir, func(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
+		ref, err := locate(c.marker.Repository, a)
+		if err != nil {
+			return nil, err
+		}
+		return c.repository.Open(ctx, ref, from, n)
+	})
+	s.core.Config.Offsite.URL, s.core.Config.LocalObjects = at.URL, local
+	h := claimEpoch(t, c.repository)
+	previous, err := h.Find(t.Context(), time.Time{})
+	if err != nil && !errors.Is(err, stream.ErrNoPoint) {
+		t.Fatal(err)
+	}
+	known, err := readKnown(t.Context(), c.repository, h, previous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.repository = c.marker.Repository
+	if s.writer, err = stream.NewWriter(t.Context(), h, stream.Options{Interval: 5 * time.Millisecond, Previous: previous}); err != nil {
+		t.Fatal(err)
+	}
+	s.part = newObjectsPart(s.core, &unreadable{})
+	if err := s.part.start(s.writer, known); err != nil {
+		t.Fatal(err)
+	}
+	s.service = &Service{core: s.core, objects: s.Service, soon: make(chan struct{}, 1)}
+	s.run = &run{connection: c, writer: s.writer, known: known, readBack: true}
+	return s
+}
+
+func (s *evictingStore) end(t testing.TB) {
+	t.Helper()
+	endCopy(t, s.writer, s.part)
+	s.close(t)
+}
+
+// checkpoint makes a checkpoint that has everything written so far.
+func (s *evictingStore) checkpoint(t testing.TB) {
+	t.Helper()
+	began := time.Now()
+	if _, err := s.writer.Checkpoint(t.Context(), s.part.entries); err != nil {
+		t.Fatal(err)
+	}
+	s.run.checkpointed.Store(began.Add(checkpointMargin).UnixNano()) // as if the objects were older
+}
+
+func (s *evictingStore) evict(t testing.TB) {
+	t.Helper()
+	if err := s.service.evictOnce(t.Context(), s.run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// away returns how many objects are in the store only.
+func (s *evictingStore) away(t testing.TB) int {
+	t.Helper()
+	bodies, err := awayBodies(s.core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(bodies)
+}
+
+// fill uploads large objects and small ones.
+func (s *evictingStore) fill(t testing.TB, n int) (want map[string]string) {
+	t.Helper()
+	want = map[string]string{"small": "small", "below": strings.Repeat("b", 90_000)}
+	for i := range n {
+		want[fmt.Sprint("large ", i)] = strings.Repeat(fmt.Sprint("x", i, " "), 40_000)
+	}
+	for key, content := range want {
+		s.put(t, key, content)
+	}
+	return want
+}
+
+// TestEvict: objects leave while they take more than they may, only those that a checkpoint has, and everything
+// can be read, on this machine, after restarts, and on another one. A prune removes their copies with them only.
+func TestEvict(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	dir := dataDir(t)
+	local := core.LocalObjects{Bytes: 1 << 20, Above: 100_000}
+	s := openEvicting(t, at, dir, local)
+	want := s.fill(t, 20)
+	s.run.checkpointed.Store(1)
+	s.evict(t)
+	if n := s.away(t); n > 0 {
+		t.Errorf("%d objects left before a checkpoint had them", n)
+	}
+	select {
+	case <-s.service.soon:
+	default:
+		t.Error("no checkpoint was asked for")
+	}
+	s.checkpoint(t)
+	s.evict(t)
+	left := s.away(t)
+	if left == 0 || s.core.Blobs.Local() > local.Bytes {
+		t.Fatalf("%d objects left, the rest has %d bytes", left, s.core.Blobs.Local())
+	}
+	s.mustHave(t, want, "after they left")
+	if s.core.Blobs.Local() > local.Bytes {
+		t.Errorf("fetched objects take %d bytes", s.core.Blobs.Local())
+	}
+	if above := s.MayLeave(90_000); above || !s.core.Blobs.Has(blobstore.Ref(s.blob(t, "below"))) {
+		t.Error("an object that is too small left")
+	}
+	s.end(t)
+	for range 2 { // the next runs know it
+		s = openEvicting(t, at, dir, local)
+		s.checkpoint(t)
+		s.evict(t)
+		s.mustHave(t, want, "after a restart")
+		s.end(t)
+	}
+
+	// The store has everything for another machine, after a prune of all that is old.
+	later := time.Now().Add(100 * 24 * time.Hour)
+	plan, err := at.open(t).repository.PlanPrune(t.Context(), later, later)
+	if err == nil {
+		_, err = at.open(t).repository.Prune(t.Context(), plan)
+	}
+	if err != nil || len(plan.Objects) == 0 {
+		t.Fatal(plan, err)
+	}
+	s = openEvicting(t, at, dir, local)
+	s.mustHave(t, want, "after a prune")
+	to := dataDir(t)
+	s.copyMetadata(t, to)
+	s.checkpoint(t)
+	other := restoreObjects(t, at.open(t).repository, to)
+	other.mustHave(t, want, "on another machine")
+	other.close(t)
+
+	// An object that was deleted goes from the store too.
+	for key := range want {
+		s.remove(t, key)
+	}
+	if err := s.core.Meta.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.core.RemoveDiscarded(); err != nil {
+		t.Fatal(err)
+	}
+	s.checkpoint(t)
+	if plan, err = at.open(t).repository.PlanPrune(t.Context(), later, later); err != nil || len(plan.Objects) < left {
+		t.Errorf("%d objects can be pruned, %v", len(plan.Objects), err)
+	}
+	s.end(t)
+}
+
+// blob returns the reference of an object's bytes.
+func (s *evictingStore) blob(t testing.TB, key string) string {
+	t.Helper()
+	o, err := s.ObjectGet(s.call("object.get"), s.bucket, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Blob
+}
+
+// TestEvictLeastRecentlyUsed: what was read stays.
+func TestEvictLeastRecentlyUsed(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 800_000, Above: 100_000})
+	want := s.fill(t, 10)
+	past := time.Now().Add(-time.Hour)
+	for key := range want {
+		if path := s.path(t, key); path != "" {
+			if err := os.Chtimes(path, past, past); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.mustHave(t, map[string]string{"large 3": want["large 3"], "large 4": want["large 4"]}, "before")
+	s.checkpoint(t)
+	s.evict(t)
+	for key := range want {
+		isUsed, isHere := key == "large 3" || key == "large 4", !s.core.Blobs.IsAway(blobstore.Ref(s.blob(t, key)))
+		if isUsed && !isHere {
+			t.Errorf("%s was read and left", key)
+		}
+	}
+	if s.away(t) == 0 {
+		t.Error("none left")
+	}
+	s.end(t)
+}
+
+// path returns the path of an object's file, "" if it is in the journal.
+func (s *evictingStore) path(t testing.TB, key string) string {
+	t.Helper()
+	directory, id, isFile := strings.Cut(s.blob(t, key), "-")
+	if !isFile || strings.HasPrefix(directory, "j") {
+		return ""
+	}
+	return filepath.Join(s.core.Config.DataDir, "blobs", "blobs", directory, id)
+}
+
+// TestEvictUnused: what nobody reads leaves although there is room.
+func TestEvictUnused(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1 << 40, Above: 100_000, Unused: time.Hour})
+	want := s.fill(t, 4)
+	s.checkpoint(t)
+	s.evict(t)
+	if n := s.away(t); n > 0 {
+		t.Errorf("%d objects left", n)
+	}
+	past := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(s.path(t, "large 2"), past, past); err != nil {
+		t.Fatal(err)
+	}
+	s.evict(t)
+	if n := s.away(t); n != 1 || !s.core.Blobs.IsAway(blobstore.Ref(s.blob(t, "large 2"))) {
+		t.Errorf("%d objects left", n)
+	}
+	s.mustHave(t, want, "after they left")
+	s.end(t)
+}
+
+// TestEvictNeedsTheCopy: what the store has lost or damaged stays here and is stored again.
+func TestEvictNeedsTheCopy(t *testing.T) {
+	at, store := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1, Above: 100_000})
+	want := s.fill(t, 6)
+	s.checkpoint(t)
+	parts, err := filepath.Glob(filepath.Join(store, "e/*/file/*/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range parts {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() < 100_000 {
+			continue
+		}
+		if i%2 == 0 {
+			err = os.Remove(path)
+		} else {
+			err = os.WriteFile(path, make([]byte, info.Size()), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.evict(t)
+	if n := s.away(t); n > 0 {
+		t.Errorf("%d objects left without a copy", n)
+	}
+	s.mustHave(t, want, "without a copy")
+	s.checkpoint(t)
+	s.evict(t)
+	if n := s.away(t); n != 6 {
+		t.Errorf("%d objects left once they were copied again", n)
+	}
+	s.mustHave(t, want, "copied again")
+	s.end(t)
+}
+
+// TestOtherCopy: bodies that are in one copy only cannot be referred to by another one.
+func TestOtherCopy(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	other, _ := preparedDirectory(t)
+	dir := dataDir(t)
+	local := core.LocalObjects{Bytes: 1, Above: 100_000}
+	s := openEvicting(t, at, dir, local)
+	want := s.fill(t, 3)
+	s.checkpoint(t)
+	s.evict(t)
+	s.end(t)
+	s = openEvicting(t, other, dir, local)
+	_, err := s.writer.Checkpoint(t.Context(), s.part.entries)
+	if _, isOther := errors.AsType[*otherCopyError](err); !isOther || !strings.Contains(explain(err), "--objects-local-size") {
+		t.Errorf("a checkpoint that lacks bodies: %v", err)
+	}
+	if _, err := s.get("large 1"); !errors.Is(err, blobstore.ErrAway) {
+		t.Errorf("read from another copy: %v", err)
+	}
+	s.part.stop()
+	_ = s.writer.Close(cancelled())
+	s.close(t)
+
+	// Without a bound they come back, and then any copy will do.
+	s = openEvicting(t, at, dir, core.LocalObjects{})
+	if n, err := fetchBodies(t.Context(), s.core, s.MayLeave); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	s.end(t)
+	s = openEvicting(t, other, dir, local)
+	s.checkpoint(t)
+	s.mustHave(t, want, "in the other copy")
+	s.end(t)
+}
