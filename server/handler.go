@@ -21,7 +21,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, err
 	}
 	console, err := web.New(e, web.Options{
-		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, StatusOf: api.StatusOf, Description: v1.Description, Log: opts.Log, Known: known,
+		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, StatusOf: api.StatusOfError, Description: v1.Description, Log: opts.Log, Known: known,
 	})
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func openConsole(tb testing.TB, audit int) *console {
 	}
 	c.description = v1.Description
 	handler, err = New(c.engine, Options{
-		BaseURL: c.server.URL, ObjectsURL: seedObjects, StatusOf: api.StatusOf, Description: v1.Description,
+		BaseURL: c.server.URL, ObjectsURL: seedObjects, StatusOf: api.StatusOfError, Description: v1.Description,
 		Log: slog.New(slog.NewTextHandler(c.log, nil)),
 	})
 	if err != nil {

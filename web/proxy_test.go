@@ -19,7 +19,7 @@ func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
 	const base = "https://holdfast.example.com"
 	c := openConsole(t, 0)
-	handler, err := New(c.engine, Options{BaseURL: base, StatusOf: api.StatusOf, Description: c.description, Log: slog.New(slog.DiscardHandler)})
+	handler, err := New(c.engine, Options{BaseURL: base, StatusOf: api.StatusOfError, Description: c.description, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

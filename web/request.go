@@ -187,7 +187,7 @@ func (req *request) fail(a answer, err error) {
 }
 
 // status returns the HTTP status of an error.
-func (req *request) status(err error) int { return req.opts.StatusOf(model.CodeOf(err)) }
+func (req *request) status(err error) int { return req.opts.StatusOf(err) }
 
 func problemTitle(err error) string {
 	switch model.CodeOf(err) {

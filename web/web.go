@@ -26,8 +26,8 @@ type Options struct {
 	ObjectsURL string
 	// S3URL is the URL of the S3 endpoint, "" for none.
 	S3URL string
-	// StatusOf returns the HTTP status of an error code.
-	StatusOf func(model.Code) int
+	// StatusOf returns the HTTP status of an error.
+	StatusOf func(error) int
 	// Description is the API's OpenAPI document.
 	Description []byte
 	// Known is called for every request with a valid session; it may be nil.

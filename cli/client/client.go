@@ -132,7 +132,7 @@ type meta struct {
 // call sends a request with a JSON body, or none if body is nil, and decodes
 // the data of the response.
 func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (T, meta, error) {
-	r := Request{Method: method, Path: path, Query: query, Header: idempotencyHeader(ctx, method)}
+	r := Request{Method: method, Path: path, Query: query, Header: conditions(ctx, method)}
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -164,6 +164,7 @@ func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err
 		}
 		return data, m, fmt.Errorf("read the answer: %w", err)
 	}
+	noteETag(ctx, answer)
 	if envelope.Data == nil { // every API response has data
 		return data, m, notAPI(answer)
 	}

@@ -344,3 +344,23 @@ func TestAll(t *testing.T) {
 		t.Errorf("%v, %v", got, last)
 	}
 }
+
+// TestConditionalUpdate: the ETag of a record makes a change conditional.
+func TestConditionalUpdate(t *testing.T) {
+	t.Parallel()
+	var sent string
+	c := newClient(t, "http://appliance.test", "key", carrier(func(r *http.Request) *http.Response {
+		sent = r.Header.Get("If-Match")
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Etag": {`"one"`}},
+			Body: io.NopCloser(strings.NewReader(`{"data":{},"meta":{}}`)),
+		}
+	}))
+	var tag string
+	if _, err := c.GetBucket(client.WithIfMatch(client.WithETag(t.Context(), &tag), `"x"`), "bucket_1"); err != nil || tag != `"one"` || sent != "" {
+		t.Errorf("read: ETag %s, If-Match %s, %v", tag, sent, err)
+	}
+	if _, err := c.UpdateBucket(client.WithIfMatch(t.Context(), tag), "bucket_1", wire.UpdateBucket{}); err != nil || sent != tag {
+		t.Errorf("change: If-Match %s, %v", sent, err)
+	}
+}

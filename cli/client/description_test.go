@@ -315,7 +315,7 @@ func TestRequestsAreAsDescribed(t *testing.T) {
 			Body: io.NopCloser(strings.NewReader(`{"data":` + data + `,"meta":{}}`)),
 		}
 	}))
-	all := calls(client.WithIdempotencyKey(t.Context(), "once"), c)
+	all := calls(client.WithIfMatch(client.WithIdempotencyKey(t.Context(), "once"), `"tag"`), c)
 	documented(t, doc, func(op *openapi3.Operation) {
 		do, ok := all[op.OperationID]
 		if !ok {

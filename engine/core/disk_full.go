@@ -62,7 +62,7 @@ func ExplainDiskFull(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
 		return err
 	}
-	return &model.Error{Code: model.CodeForbidden, Message: DiskFull + ": the operator must free disk space", Err: err}
+	return &model.Error{Code: model.CodeForbidden, Reason: model.ReasonNoSpace, Message: DiskFull + ": the operator must free disk space", Err: err}
 }
 
 // IsDiskFull recognizes the errors of system calls, of PostgreSQL (disk_full), of

@@ -23,8 +23,15 @@ type Allowlist struct {
 // AllowlistGet returns the networks that may connect to a database.
 func (s *Service) AllowlistGet(call *model.Call, id string) (Allowlist, error) {
 	db, err := s.Database(call, id)
-	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt}, err
+	return allowlistOf(db), err
 }
+
+func allowlistOf(db model.Database) Allowlist {
+	return Allowlist{Entries: db.Allowlist, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt}
+}
+
+// Tag identifies the list.
+func (a Allowlist) Tag() string { return model.Tag(model.FormatNetworks(a.Entries)) }
 
 // AllowlistSet replaces the allow-list. When it returns, the new list is in
 // force, and open sessions that it excludes have ended.
@@ -38,6 +45,9 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 		return Allowlist{}, err
 	}
 	defer release()
+	if err := call.Match(allowlistOf(db).Tag()); err != nil {
+		return Allowlist{}, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
 	defer cancel()
 	old := db

@@ -24,6 +24,12 @@ type Bucket struct {
 	UpdatedAt       time.Time `json:"updated_at"`
 }
 
+// Tag identifies the settings of the bucket. Its objects do not count.
+func (b Bucket) Tag() string {
+	b.ObjectCount, b.SizeBytes, b.UpdatedAt = 0, 0, time.Time{}
+	return Tag(b)
+}
+
 // MaxExpireDays is the largest ExpireAfterDays.
 const MaxExpireDays = 36500
 

@@ -60,6 +60,10 @@ type Call struct {
 	Details  map[string]string
 	// Repeatable describes how the client may repeat the call, nil if it may not.
 	Repeatable *Repeatable
+	// IfMatch holds the tags of which the resource must have one, nil for any: see Match.
+	IfMatch []string
+	// ETag is the tag of the resource that the response shows, "" for none.
+	ETag string
 	// Idempotent is the id of the IdempotentRequest the call carries out, "" for none.
 	Idempotent string
 	// Audited is set once an entry of this call is committed.

@@ -34,11 +34,22 @@ const (
 	CodeExpiredToken         Code = "expired_token"
 )
 
+// Reason refines a code where HTTP has a status of its own for it. The code stays the specification's.
+type Reason string
+
+// The reasons.
+const (
+	ReasonTooLarge Reason = "too_large" // the body has too many bytes
+	ReasonNoSpace  Reason = "no_space"  // the disk is full
+	ReasonChanged  Reason = "changed"   // the resource is not the one of If-Match
+)
+
 // Error is an error meant for the client. People see Message unchanged, so it
 // names the field or resource and the remedy and contains no secret. Err, if set,
 // is the cause, for the log only.
 type Error struct {
 	Code       Code
+	Reason     Reason // "" if the code says it all
 	Message    string
 	RetryAfter time.Duration // with CodeRateLimited: how long to wait
 	Err        error

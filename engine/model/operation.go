@@ -51,6 +51,8 @@ type Operation struct {
 	// Destructive operations also need the key's dangerous-operations toggle.
 	Destructive bool
 	Rate        RateClass
+	// Conditional operations may be limited to a known state of their resource (Call.Match).
+	Conditional bool
 	// Others are other operations that this one also performs.
 	Others []Also
 }
@@ -201,7 +203,7 @@ func Operations() []Operation {
 
 		operation(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead),
 		operation(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead),
-		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate),
+		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate).conditional(),
 		operation(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead),
 		operation(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate),
 
@@ -225,9 +227,9 @@ func Operations() []Operation {
 		operation(ActionBucketList, "listBuckets", ScopeStorageRead),
 		operation(ActionBucketCreate, "createBucket", ScopeStorageCreate).within(RateCreateBucket),
 		operation(ActionBucketGet, "getBucket", ScopeStorageRead),
-		operation(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate).
+		operation(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate).conditional().
 			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
-		operation(ActionBucketDelete, "deleteBucket", ScopeStorageDelete).destructive(),
+		operation(ActionBucketDelete, "deleteBucket", ScopeStorageDelete).destructive().conditional(),
 		operation(ActionObjectList, "listObjects", ScopeStorageRead),
 		operation(ActionObjectUpload, "uploadObject", ScopeStorageCreate),
 		operation(ActionObjectGet, "getObject", ScopeStorageRead),
@@ -291,6 +293,12 @@ func person(a Action, least Role) Operation { return Operation{Action: a, Role: 
 // destructive makes the operation require the key's dangerous-operations toggle.
 func (o Operation) destructive() Operation {
 	o.Destructive = true
+	return o
+}
+
+// conditional lets clients name the state of the resource that they know.
+func (o Operation) conditional() Operation {
+	o.Conditional = true
 	return o
 }
 

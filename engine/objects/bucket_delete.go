@@ -23,6 +23,9 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 		if err != nil {
 			return err
 		}
+		if err := call.Match(b.Tag()); err != nil {
+			return err
+		}
 		if b.ObjectCount > 0 && !force {
 			return model.Errorf(model.CodeConflict,
 				"the bucket holds %d objects; delete them first, or send ?force=true to delete them with it", b.ObjectCount)

@@ -40,6 +40,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		if err != nil {
 			return err
 		}
+		if err := call.Match(old.Tag()); err != nil {
+			return err
+		}
 		if change.expiresSooner(old) {
 			if err := core.Permit(call, model.OperationFor(model.ActionBucketUpdate).Sometimes()); err != nil {
 				return err

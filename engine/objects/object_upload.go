@@ -149,7 +149,7 @@ var ErrTooLarge = errors.New("object too large")
 
 func tooLarge(largest int64) error {
 	return &model.Error{
-		Code:    model.CodeValidation,
+		Code: model.CodeValidation, Reason: model.ReasonTooLarge,
 		Message: fmt.Sprintf("body: an object may have at most %d bytes", largest), Err: ErrTooLarge,
 	}
 }

@@ -62,7 +62,13 @@ func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
-var errNoSpaceLeft = model.Errorf(model.CodeForbidden, "%s; delete what is not needed, or have the operator free disk space", core.DiskFull)
+var errNoSpaceLeft = noSpace("%s; delete what is not needed, or have the operator free disk space", core.DiskFull)
+
+func noSpace(format string, args ...any) *model.Error {
+	err := model.Errorf(model.CodeForbidden, format, args...)
+	err.Reason = model.ReasonNoSpace
+	return err
+}
 
 // refuse refuses size bytes that would use the reserve.
 func (r *uploadSpace) refuse(size int64) error {
@@ -73,7 +79,7 @@ func (r *uploadSpace) refuse(size int64) error {
 	case left <= 0:
 		return errNoSpaceLeft
 	}
-	return model.Errorf(model.CodeForbidden,
+	return noSpace(
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator free disk space", core.DiskFull, (size-left)>>20+1)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"strings"
 	"unicode"
 
@@ -49,10 +50,26 @@ func (r route) operation() huma.Operation {
 			Schema:      &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(model.MaxIdempotencyKey), Pattern: `^[ -~]*$`},
 		})
 	}
+	if op.Conditional {
+		described.Parameters = append(described.Parameters, &huma.Param{
+			Name: "If-Match", In: "header",
+			Description: "ETags of earlier responses about the resource. If it has changed since, nothing is done.",
+			Schema:      &huma.Schema{Type: huma.TypeString, Pattern: model.MatchPattern},
+		})
+	}
 	described.Security = []map[string][]string{} // no key is needed
 	if op.Scope != "" {
 		described.Errors = []int{401, 403, 404, 409, 422, 429}
 		described.Security = []map[string][]string{{securityScheme: {string(op.Scope)}}}
+	}
+	if op.Conditional {
+		described.Errors = append(described.Errors, http.StatusPreconditionFailed)
+	}
+	if r.method != http.MethodGet && r.method != http.MethodDelete {
+		described.Errors = append(described.Errors, http.StatusRequestEntityTooLarge)
+	}
+	if op.Changes() || op.Scope == "" {
+		described.Errors = append(described.Errors, http.StatusInsufficientStorage)
 	}
 	return described
 }

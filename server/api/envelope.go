@@ -76,6 +76,9 @@ func respond[I, T, M any](do func(context.Context, *model.Call, *I) (T, M, error
 			if err != nil {
 				return nil, fail(x, err)
 			}
+			if x.Call.ETag != "" {
+				x.Header()["Etag"] = []string{x.Call.ETag}
+			}
 			return &answer[T, M]{Body: wire.Envelope[T, M]{Data: data, Meta: meta}}, nil
 		})
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 
@@ -34,21 +35,40 @@ func StatusOf(code model.Code) int {
 	}
 }
 
+// StatusOfError is StatusOf, with the status of the error's reason where it has one.
+func StatusOfError(err error) int {
+	public, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		return StatusOf(model.CodeOf(err))
+	}
+	switch public.Reason {
+	case model.ReasonTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case model.ReasonNoSpace:
+		return http.StatusInsufficientStorage
+	case model.ReasonChanged:
+		return http.StatusPreconditionFailed
+	default:
+		return StatusOf(public.Code)
+	}
+}
+
 // Failure wraps every error response. It implements huma.StatusError.
 type Failure struct {
 	Problem wire.Problem `json:"error"`
 	Meta    wire.Meta    `json:"meta"`
+	status  int
 }
 
 // GetStatus implements huma.StatusError.
-func (f *Failure) GetStatus() int { return StatusOf(model.Code(f.Problem.Code)) }
+func (f *Failure) GetStatus() int { return f.status }
 
 // Error implements error.
 func (f *Failure) Error() string { return f.Problem.Message }
 
 // newFailure returns the response to an error.
 func newFailure(x *gate.Exchange, public *model.Error) *Failure {
-	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(x.Call)}
+	return &Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(x.Call), status: StatusOfError(public)}
 }
 
 // fail makes err the outcome of the request, and returns the response.
@@ -56,7 +76,7 @@ func fail(x *gate.Exchange, err error) *Failure { return newFailure(x, x.Fail(er
 
 // writeError writes an error response outside huma.
 func writeError(x *gate.Exchange, public *model.Error) {
-	x.WriteHeader(StatusOf(public.Code))
+	x.WriteHeader(StatusOfError(public))
 	_ = writeJSON(x, newFailure(x, public)) // a Failure can always be encoded
 }
 

@@ -18,15 +18,17 @@ import (
 // form describes the form of an operation's requests.
 type form struct {
 	parameters []*huma.Param
-	query      []string // names of the query parameters
-	booleans   []string // the boolean ones among them
-	json       bool     // it accepts a JSON body
-	required   bool     // and requires one
-	fields     []string // of the body
+	// conditional requests may have If-Match.
+	conditional bool
+	query       []string // names of the query parameters
+	booleans    []string // the boolean ones among them
+	json        bool     // it accepts a JSON body
+	required    bool     // and requires one
+	fields      []string // of the body
 }
 
 func newForm(op *huma.Operation, schemas huma.Registry) *form {
-	f := &form{parameters: op.Parameters}
+	f := &form{parameters: op.Parameters, conditional: op.Metadata[operationKey].(model.Operation).Conditional}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
 			f.query = append(f.query, p.Name)
@@ -50,6 +52,9 @@ func newForm(op *huma.Operation, schemas huma.Registry) *form {
 // check checks the headers, the query, and that the body is JSON, as far as huma does not. huma then checks fields
 // and types.
 func (f *form) check(x *gate.Exchange) error {
+	if err := f.readCondition(x); err != nil {
+		return err
+	}
 	if err := checkHeaders(x.Request.Header); err != nil {
 		return err
 	}
@@ -60,6 +65,18 @@ func (f *form) check(x *gate.Exchange) error {
 		return f.checkBody(x)
 	}
 	return nil
+}
+
+// readCondition moves If-Match from the headers to the call, for operations that support it.
+func (f *form) readCondition(x *gate.Exchange) (err error) {
+	const name = "If-Match"
+	values := x.Request.Header[name]
+	if !f.conditional || len(values) == 0 {
+		return nil
+	}
+	x.Call.IfMatch, err = model.ParseMatch(name, strings.Join(values, ","))
+	x.Request.Header.Del(name)
+	return err
 }
 
 // checkHeaders rejects conditions and content encodings, which no operation supports: ignoring a condition would

@@ -40,6 +40,7 @@ func NewAllowlist(a databases.Allowlist) wire.Allowlist {
 
 func (h *handlers) allowlistGet(_ context.Context, call *model.Call, in *DatabaseInput) (wire.Allowlist, error) {
 	list, err := h.engine.Databases.AllowlistGet(call, in.ID)
+	call.ETag = list.Tag()
 	return NewAllowlist(list), err
 }
 
@@ -50,5 +51,6 @@ type replaceAllowlistInput struct {
 
 func (h *handlers) allowlistSet(ctx context.Context, call *model.Call, in *replaceAllowlistInput) (wire.Allowlist, error) {
 	list, err := h.engine.Databases.AllowlistSet(ctx, call, in.ID, in.Body.Entries)
+	call.ETag = list.Tag()
 	return NewAllowlist(list), err
 }

@@ -227,3 +227,48 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 }
+
+// TestConditionalChanges: a change with If-Match is made if nobody else has changed the settings since the ETag was
+// returned; objects are not settings.
+func TestConditionalChanges(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "shared")
+	path := "/buckets/" + bucket.ID
+	send := func(method, match, body string) reply {
+		t.Helper()
+		in := request{method: method, path: path, key: w.org.full, body: body, header: map[string]string{}}
+		if match != "" {
+			in.header["If-Match"] = match
+		}
+		if body != "" {
+			in.contentType = "application/json"
+		}
+		return w.do(t, in)
+	}
+	tag := send("GET", "", "").header.Get("ETag")
+	w.do(t, request{method: "POST", path: path + "/objects?key=k", key: w.org.full, body: "bytes"})
+	changed := send("PATCH", tag, `{"public":true}`)
+	if next := changed.header.Get("ETag"); changed.status != 200 || next == tag || next != send("GET", "", "").header.Get("ETag") {
+		t.Fatalf("%d, ETag %s after %s: %s", changed.status, next, tag, changed.text)
+	}
+	for _, test := range []struct {
+		method, match, body string
+		status              int
+		code                model.Code
+	}{
+		{"PATCH", tag, `{"public":false}`, 412, model.CodeConflict},
+		{"PATCH", "W/" + changed.header.Get("ETag"), `{"public":false}`, 412, model.CodeConflict},
+		{"PATCH", "nonsense", `{"public":false}`, 422, model.CodeValidation},
+		{"DELETE", tag, "", 412, model.CodeConflict},
+		{"GET", tag, "", 422, model.CodeValidation},
+		{"PATCH", `"other", ` + changed.header.Get("ETag"), `{"public":true}`, 200, ""},
+		{"PATCH", "*", `{"public":true}`, 200, ""},
+	} {
+		if got := send(test.method, test.match, test.body); got.status != test.status || got.code != string(test.code) {
+			t.Errorf("%s If-Match %s: %d %s", test.method, test.match, got.status, got.text)
+		}
+	}
+	if got := get[wire.Bucket](t, send("GET", "", "")); !got.Public {
+		t.Error("a refused change was made")
+	}
+}

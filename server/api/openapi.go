@@ -88,14 +88,17 @@ func describeBody(op *huma.Operation) string {
 
 // errorResponses are the error responses by status. Operations refer to them.
 var errorResponses = map[int]struct{ name, description string }{
-	http.StatusBadRequest:          {"DevicePending", "The device has no key yet, or gets none: `error.code` says which, as in RFC 8628."},
-	http.StatusUnauthorized:        {"Unauthorized", "The request has no valid key."},
-	http.StatusForbidden:           {"Forbidden", "The key may not do this, or the plan does not allow it."},
-	http.StatusNotFound:            {"NotFound", "The organization has no such resource."},
-	http.StatusConflict:            {"Conflict", "Something is in the way: a name is taken, or the resource is busy."},
-	http.StatusUnprocessableEntity: {"ValidationFailed", "The request is malformed; `error.message` names the field and what would be right."},
-	http.StatusTooManyRequests:     {"RateLimited", "The budget is used up."},
-	http.StatusInternalServerError: {"InternalError", "The appliance failed; its log has the cause, by the request's id."},
+	http.StatusBadRequest:            {"DevicePending", "The device has no key yet, or gets none: `error.code` says which, as in RFC 8628."},
+	http.StatusUnauthorized:          {"Unauthorized", "The request has no valid key."},
+	http.StatusForbidden:             {"Forbidden", "The key may not do this, or the plan does not allow it."},
+	http.StatusNotFound:              {"NotFound", "The organization has no such resource."},
+	http.StatusConflict:              {"Conflict", "Something is in the way: a name is taken, or the resource is busy."},
+	http.StatusPreconditionFailed:    {"PreconditionFailed", "The resource is not one of those in `If-Match`; `error.code` is `conflict`."},
+	http.StatusRequestEntityTooLarge: {"TooLarge", "The body has too many bytes; `error.code` is `validation_error`."},
+	http.StatusInsufficientStorage:   {"NoSpace", "The disk is full; `error.code` is `forbidden`."},
+	http.StatusUnprocessableEntity:   {"ValidationFailed", "The request is malformed; `error.message` names the field and what would be right."},
+	http.StatusTooManyRequests:       {"RateLimited", "The budget is used up."},
+	http.StatusInternalServerError:   {"InternalError", "The appliance failed; its log has the cause, by the request's id."},
 }
 
 // describeResponses adds the headers of every response, and makes error responses components.

@@ -80,11 +80,13 @@ func (h *handlers) bucketCreate(_ context.Context, call *model.Call, in *createB
 	b, err := h.engine.Objects.BucketCreate(call, objects.NewBucket{
 		Project: in.Body.Project, Name: in.Body.Name, Public: in.Body.Public != nil && *in.Body.Public,
 	})
+	call.ETag = b.Tag()
 	return h.newBucket(b), err
 }
 
 func (h *handlers) bucketGet(_ context.Context, call *model.Call, in *BucketInput) (wire.Bucket, error) {
 	b, err := h.engine.Objects.BucketGet(call, in.ID)
+	call.ETag = b.Tag()
 	return h.newBucket(b), err
 }
 
@@ -95,6 +97,7 @@ type updateBucketInput struct {
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (wire.Bucket, error) {
 	b, err := h.engine.Objects.BucketUpdate(call, in.ID, objects.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays)})
+	call.ETag = b.Tag()
 	return h.newBucket(b), err
 }
 

@@ -248,7 +248,7 @@ func describeUpload(header http.Header, u model.Upload) {
 
 // writeError writes an error in the API's envelope, with the statuses of tus.
 func (t *tus) writeError(x *gate.Exchange, public *model.Error) {
-	status := StatusOf(public.Code)
+	status := StatusOfError(public)
 	switch {
 	case errors.Is(public, errTusVersion):
 		status = http.StatusPreconditionFailed
@@ -257,8 +257,6 @@ func (t *tus) writeError(x *gate.Exchange, public *model.Error) {
 		status = http.StatusUnsupportedMediaType
 	case errors.Is(public, objects.ErrUploadBusy):
 		status = http.StatusLocked
-	case errors.Is(public, objects.ErrTooLarge):
-		status = http.StatusRequestEntityTooLarge
 	}
 	x.WriteHeader(status)
 	_ = writeJSON(x, newFailure(x, public))

@@ -197,7 +197,7 @@ func TestUploadTooLarge(t *testing.T) {
 		{stream: io.LimitReader(rand.Reader, 1001)},
 	} {
 		in.method, in.path, in.key = "POST", "/buckets/"+bucket.ID+"/objects?key=k", w.org.full
-		if got := w.do(t, in); got.status != 422 {
+		if got := w.do(t, in); got.status != 413 || got.code != "validation_error" {
 			t.Errorf("%d %s", got.status, got.text)
 		}
 	}
@@ -263,7 +263,7 @@ func TestExpectContinue(t *testing.T) {
 	}{
 		{objects + "?key=k", 5, 100},
 		{objects + "?key=k", 8 << 20, 100},
-		{objects + "?key=k", 9 << 20, 422},
+		{objects + "?key=k", 9 << 20, 413},
 		{objects + "?key=taken", 5, 409},
 		{"/buckets/none/objects?key=k", 5, 404},
 		{objects + "?key=..", 5, 422},

@@ -52,7 +52,9 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 		// Only the server's own ResponseWriter closes the connection of a body that is too large.
 		whole.text, whole.err = io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.body, x.gate.MaxBody))
 		if _, large := errors.AsType[*http.MaxBytesError](whole.err); large {
-			whole.text, whole.err = nil, model.Invalid("body", "must have at most %d bytes", x.gate.MaxBody)
+			refused := model.Invalid("body", "must have at most %d bytes", x.gate.MaxBody)
+			refused.Reason = model.ReasonTooLarge
+			whole.text, whole.err = nil, refused
 		} else if whole.err != nil {
 			whole.text, whole.err = nil, x.Unreadable(whole.err)
 		}
