@@ -34,6 +34,9 @@ type Config struct {
 	SocketDir string            // the private directory of the Unix socket
 	Settings  map[string]string // override the defaults
 	AtLeast   map[string]int    // minimums of numeric settings, which override both
+	// Preload are libraries that the server loads at its start beside those of the
+	// settings. It starts without those that the machine lacks.
+	Preload []string
 	// Logins is how many connection slots the server has beyond max_connections for
 	// logins that have not sent their password yet, which take a slot like a
 	// session. The roles' connection limits keep these slots free of sessions.
@@ -55,6 +58,7 @@ func WriteConfig(bin binaries.Set, dir string, c Config) (changed bool, err erro
 func (c Config) render(bin binaries.Set) (string, error) {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
+	c.addLibraries(bin, settings)
 	if err := c.addLogins(settings); err != nil {
 		return "", err
 	}
@@ -78,6 +82,20 @@ func (c Config) render(bin binaries.Set) (string, error) {
 		fmt.Fprintf(&b, "%s = %s\n", name, value)
 	}
 	return b.String(), nil
+}
+
+// addLibraries adds c.Preload to the libraries that the settings name.
+func (c Config) addLibraries(bin binaries.Set, settings map[string]string) {
+	for _, library := range c.Preload {
+		named := settings["shared_preload_libraries"]
+		if !bin.Has(library) || hasLibrary(named, library) {
+			continue
+		}
+		if named != "" {
+			library = named + "," + library
+		}
+		settings["shared_preload_libraries"] = library
+	}
 }
 
 // addLogins raises max_connections by c.Logins. The lock table has
