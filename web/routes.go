@@ -32,6 +32,7 @@ func routes() []route {
 	backups, backup := aboutDatabase("backups", (*request).backups), aboutDatabase("backups", (*request).backup)
 	plan := aboutDatabase("backups", (*request).recoveryPlan)
 	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
+	extensions := aboutDatabase("extensions", (*request).extensions)
 	settings := aboutDatabase("settings", (*request).databaseSettings)
 	return []route{
 		{"GET /{$}", model.ActionAgentStatus, (*request).overview, nil},
@@ -63,6 +64,9 @@ func routes() []route {
 		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*request).allowlistSet, access},
 		{"GET /databases/{id}/tables", model.ActionRLSGet, show(tables), nil},
 		{"POST /databases/{id}/tables", model.ActionRLSSet, (*request).rlsSet, tables},
+		{"GET /databases/{id}/extensions", model.ActionExtensionList, show(extensions), nil},
+		{"POST /databases/{id}/extensions", model.ActionExtensionSet, (*request).extensionSet, extensions},
+		{"POST /databases/{id}/extensions/delete", model.ActionExtensionDelete, (*request).extensionDelete, extensions},
 		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
 		{"POST /databases/{id}/restart", model.ActionDatabaseRestart, (*request).databaseRestart, settings},

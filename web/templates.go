@@ -113,6 +113,8 @@ func doneText(what string) string {
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",
 		"rls":                   "Row-level security is changed.",
+		"extension":             "The extension is there.",
+		"extension_dropped":     "The extension is dropped.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
 		"import_cancelled":      "The import is cancelled, and its database is gone.",

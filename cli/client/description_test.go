@@ -204,6 +204,9 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"setDatabaseRLS": func() error {
 			return err(c.SetDatabaseRLS(ctx, id, wire.SetRLS{Table: "t", Schema: new("s"), Enabled: true, Force: &yes}))
 		},
+		"listExtensions":  func() error { return err(c.ListExtensions(ctx, id)) },
+		"setExtension":    func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
+		"deleteExtension": func() error { return err(c.DeleteExtension(ctx, id, "vector")) },
 		"listBackups": func() error {
 			return err(c.ListBackups(ctx, id, client.BackupOptions{
 				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Type: wire.BackupManual, Status: wire.BackupCompleted,

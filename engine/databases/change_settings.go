@@ -75,7 +75,9 @@ func (s *Service) applySettings(ctx context.Context, db model.Database) error {
 	if err != nil {
 		return err
 	}
-	err = s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(it *postgres.Spec) { it.Config.Settings = spec.Config.Settings })
+	err = s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(it *postgres.Spec) {
+		it.Config.Settings, it.Config.Preload = spec.Config.Settings, spec.Config.Preload
+	})
 	if errors.Is(err, postgres.ErrUnknownInstance) {
 		return s.StartDatabase(ctx, db)
 	}

@@ -50,13 +50,14 @@ func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, e
 	if err != nil {
 		return postgres.Spec{}, err
 	}
+	settings := s.settings(db)
 	return postgres.Spec{
 		ID:  db.ID,
 		Bin: bin,
 		Dir: s.DataDirectory(db.ID, db.Generation),
 		Config: postgres.Config{
 			Port: db.Port, Listen: s.core.Config.Listen, SocketDir: s.SocketDir,
-			Settings: s.settings(db), Logins: loginSlots,
+			Preload: libraries(db, settings), Settings: settings, Logins: loginSlots,
 		},
 		HBA: Access(db),
 	}, nil

@@ -56,6 +56,8 @@ type Database struct {
 
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
+	// Preload are the extensions whose libraries the server loads at its start.
+	Preload []string `json:"preload,omitempty"`
 
 	// Generation numbers the instance's data directory. A restore builds the next one
 	// beside it and then updates the record.

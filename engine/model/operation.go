@@ -76,6 +76,10 @@ const (
 	ActionRLSGet       Action = "database.rls.get"
 	ActionRLSSet       Action = "database.rls.set"
 
+	ActionExtensionList   Action = "database.extension.list"
+	ActionExtensionSet    Action = "database.extension.set"
+	ActionExtensionDelete Action = "database.extension.delete"
+
 	ActionBackupList     Action = "backup.list"
 	ActionBackupCreate   Action = "backup.create"
 	ActionBackupGet      Action = "backup.get"
@@ -206,6 +210,10 @@ func Operations() []Operation {
 		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate).conditional(),
 		operation(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead),
 		operation(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate),
+
+		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
+		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),
+		operation(ActionExtensionDelete, "deleteExtension", ScopeDatabaseUpdate),
 
 		operation(ActionBackupList, "listBackups", ScopeBackupList),
 		operation(ActionBackupCreate, "createBackup", ScopeBackupCreate).within(RateCreateBackup),

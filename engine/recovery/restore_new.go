@@ -41,7 +41,7 @@ func (s *Service) beginRestoreNew(
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
-	db.Major, db.Version, db.Settings = source.Major, source.Version, source.Settings
+	db.Major, db.Version, db.Settings, db.Preload = source.Major, source.Version, source.Settings, source.Preload
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID

@@ -126,5 +126,6 @@ func (s *Service) ScratchInstance(ctx context.Context, db model.Database, id str
 	}
 	scratch.ID, scratch.HBA.Allow = id, nil
 	scratch.Config.Port, scratch.Config.Listen = port, nil
+	scratch.Config.Preload = nil // a copy of the data must not run the tenant's jobs
 	return scratch, nil
 }

@@ -315,6 +315,11 @@ func (c *contract) conflicts(r route) []fault {
 		}
 	case model.ActionRLSSet:
 		return []fault{{name: "no such table", in: post(`{"table":"none","enabled":true}`), status: 404, code: model.CodeNotFound}}
+	case model.ActionExtensionSet:
+		return []fault{
+			{name: "forbidden", in: post(`{"name":"dblink"}`), status: 403, code: model.CodeForbidden, says: "reach"},
+			{name: "unknown", in: post(`{"name":"nothing"}`), status: 403, code: model.CodeForbidden, says: "catalogue"},
+		}
 	default:
 		return nil
 	}

@@ -111,6 +111,40 @@ func TestDatabaseLife(t *testing.T) {
 			t.Errorf("unknown table: %d %s", none.status, none.text)
 		}
 	})
+	t.Run("extensions", func(t *testing.T) {
+		set := get[wire.Extension](t, w.do(t, request{method: "POST", path: path + "/extensions", key: w.org.full, body: `{"name":"earthdistance"}`}))
+		if set.InstalledVersion == nil || set.Schema != "extensions" || *set.Owner != "holdfast" || set.Unavailable != nil || set.NeedsRestart {
+			t.Errorf("%+v", set)
+		}
+		found := map[string]wire.Extension{}
+		for _, x := range get[wire.ExtensionList](t, w.do(t, request{method: "GET", path: path + "/extensions", key: w.org.read})).Extensions {
+			found[x.Name] = x
+		}
+		if found["cube"].InstalledVersion == nil || found["dblink"].Class != wire.ExtensionForbidden || found["dblink"].Unavailable == nil || found["vector"].Notes == "" {
+			t.Errorf("%+v, %+v", found["cube"], found["dblink"])
+		}
+		for _, step := range []struct {
+			method, name string
+			status       int
+			says         string
+		}{
+			{"POST", "file_fdw", 403, "reads files"},
+			{"POST", "cube", 200, ""}, // nothing to do
+			{"DELETE", "cube", 409, "earthdistance"},
+			{"DELETE", "earthdistance", 200, ""},
+			{"DELETE", "earthdistance", 404, "no extension"},
+			{"DELETE", "plpgsql", 404, "no extension"},
+			{"DELETE", "cube", 200, ""},
+		} {
+			in := request{method: step.method, path: path + "/extensions", key: w.org.full, body: `{"name":"` + step.name + `"}`}
+			if step.method == "DELETE" {
+				in.path, in.body = in.path+"/"+step.name, ""
+			}
+			if got := w.do(t, in); got.status != step.status || !strings.Contains(got.msg, step.says) {
+				t.Errorf("%s %s: %d %s", step.method, step.name, got.status, got.msg)
+			}
+		}
+	})
 	t.Run("recovery", func(t *testing.T) {
 		r := get[wire.Recovery](t, w.do(t, request{method: "GET", path: path + "/recovery", key: w.org.full}))
 		if r.PITREnabled || r.Status != wire.RecoveryWaiting || r.EarliestRestorableTime != nil {

@@ -82,6 +82,8 @@ func doors() []door {
 		{name: "uploadObject", method: "POST", path: bucket + "/objects?key=k", body: "bytes", scopes: []model.Scope{model.ScopeStorageCreate}},
 		{name: "pinBackup", method: "POST", path: db + backup + "/pin", scopes: []model.Scope{model.ScopeBackupCreate}},
 		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "rotateDatabasePassword", method: "POST", path: db + "/rotate-password", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -93,7 +95,7 @@ func doors() []door {
 	}
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", "/imports", "/imports/imp_x",
+			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x",
 		},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},

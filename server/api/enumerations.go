@@ -49,6 +49,8 @@ func enumerations() []enumeration {
 			wire.CodeSlowDown, wire.CodeAccessDenied, wire.CodeExpiredToken),
 		listed("The format of pg_dump.", wire.ExportCustom),
 		listed("How far the export is; ready and failed are final.", wire.ExportPending, wire.ExportRunning, wire.ExportReady, wire.ExportFailed),
+		listed("Who may create the extension: the owner with SQL or this API, this API only, this API with a restart, nobody; unknown ones are not in the catalogue, and nobody may create them.",
+			wire.ExtensionSelf, wire.ExtensionAppliance, wire.ExtensionPreload, wire.ExtensionForbidden, wire.ExtensionUnknown),
 		listed("How severe the line is.", wire.ImportInfo, wire.ImportWarning, wire.ImportError),
 		listed("How far the import is; the last three are final.",
 			wire.ImportPending, wire.ImportChecking, wire.ImportCopying, wire.ImportVerifying, wire.ImportCompleted,

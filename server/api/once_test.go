@@ -235,6 +235,8 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 			malformedBodies["bad name"] = `{"project":"` + w.org.project + `","name":"-"}`
 		case model.ActionImportCreate:
 			malformedBodies["bad source"] = `{"project":"` + w.org.project + `","name":"n","source_url":"nonsense"}`
+		case model.ActionExtensionSet:
+			malformedBodies["no name"] = `{"name":""}`
 		case model.ActionRLSSet:
 			malformedBodies["no table"] = `{"table":"","enabled":true}`
 		case model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo:

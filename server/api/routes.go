@@ -34,6 +34,10 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/rls", model.ActionRLSGet, one(h.rlsGet), ""},
 		{"POST", "/databases/{id}/rls", model.ActionRLSSet, one(h.rlsSet), ""},
 
+		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
+		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
+		{"DELETE", "/databases/{id}/extensions/{name}", model.ActionExtensionDelete, one(h.extensionDelete), ""},
+
 		{"GET", "/databases/{id}/backups", model.ActionBackupList, list(h.backupList), ""},
 		{"POST", "/databases/{id}/backups", model.ActionBackupCreate, one(h.backupCreate), ""},
 		{"GET", "/databases/{id}/backups/{backupId}", model.ActionBackupGet, one(h.backupGet), ""},

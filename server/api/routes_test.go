@@ -51,6 +51,9 @@ GET /databases/{id}/allowlist database:read
 PUT /databases/{id}/allowlist database:update
 GET /databases/{id}/rls database:read
 POST /databases/{id}/rls database:update
+GET /databases/{id}/extensions database:read
+POST /databases/{id}/extensions database:update
+DELETE /databases/{id}/extensions/{name} database:update
 GET /databases/{id}/backups backup:list
 POST /databases/{id}/backups backup:create
 GET /databases/{id}/backups/{backupId} backup:list

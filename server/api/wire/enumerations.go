@@ -230,6 +230,17 @@ const (
 	RestoreNew     RestoreMode = "new"
 )
 
+// ExtensionClass says who may create an extension.
+type ExtensionClass string
+
+const (
+	ExtensionSelf      ExtensionClass = "self"
+	ExtensionAppliance ExtensionClass = "appliance"
+	ExtensionPreload   ExtensionClass = "preload"
+	ExtensionForbidden ExtensionClass = "forbidden"
+	ExtensionUnknown   ExtensionClass = "unknown"
+)
+
 // RLSCommand is the statement that a policy applies to.
 type RLSCommand string
 

@@ -1,0 +1,224 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/extensions"
+)
+
+// extensionTimeout bounds a change of a database's extensions: each of the scripts
+// may wait for the disk.
+const extensionTimeout = 5 * time.Minute
+
+// ExtensionView is an extension of the catalogue, of the machine or of a database as
+// a client sees it.
+type ExtensionView struct {
+	postgres.Extension
+	// NeedsRestart means that the database is restarted before the extension is
+	// created.
+	NeedsRestart bool
+	// Reason says why the appliance does not create or update it, "" if it does.
+	Reason string
+}
+
+// ExtensionList returns the extensions that the catalogue, the machine or the
+// database has, by name.
+func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string) ([]ExtensionView, error) {
+	db, err := s.Database(call, id)
+	if err != nil {
+		return nil, err
+	}
+	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
+		return nil, NotAvailable(status, reason)
+	}
+	return s.extensions(ctx, db)
+}
+
+func (s *Service) extensions(ctx context.Context, db model.Database) ([]ExtensionView, error) {
+	var known []postgres.Extension
+	err := s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		known, err = postgres.Extensions(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return nil, serverGone(err)
+	}
+	for _, x := range extensions.Catalogue() {
+		if !slices.ContainsFunc(known, func(k postgres.Extension) bool { return k.Name == x.Name }) {
+			known = append(known, postgres.Extension{Extension: x})
+		}
+	}
+	slices.SortFunc(known, func(a, b postgres.Extension) int { return strings.Compare(a.Name, b.Name) })
+	views := make([]ExtensionView, len(known))
+	for i, x := range known {
+		views[i] = ExtensionView{Extension: x, NeedsRestart: x.Allowed() && x.Available != "" && !x.Loaded}
+		if err := x.Refusal(db.Major); err != nil {
+			views[i].Reason = model.PublicMessage(err)
+		}
+	}
+	return views, nil
+}
+
+// ExtensionChange names an extension to create or update.
+type ExtensionChange struct {
+	Name string
+	// Restart allows a restart of the database if the server must load a library.
+	Restart bool
+}
+
+// ExtensionSet creates an extension with those that it requires, or updates it to
+// the version that the machine has. A restart that it needs comes first, and only
+// if the caller allows it.
+func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string, in ExtensionChange) (ExtensionView, error) {
+	if err := validExtension(in.Name); err != nil {
+		return ExtensionView{}, err
+	}
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return ExtensionView{}, err
+	}
+	db, release, err := s.claimAvailable(call, id, "a change of its extensions")
+	if err != nil {
+		return ExtensionView{}, err
+	}
+	defer release()
+	call.Note("extension", in.Name)
+	ctx = context.WithoutCancel(ctx)
+	x, err := s.extension(ctx, db, in.Name)
+	if err != nil {
+		return x, err
+	}
+	if x.Reason != "" && x.Installed == "" {
+		return x, x.Refusal(db.Major)
+	}
+	if x.NeedsRestart {
+		if !in.Restart {
+			return x, model.Errorf(model.CodeConflict, "the server must load the library of %s at its start: "+
+				"send \"restart\": true, and the database is restarted, which ends its sessions", in.Name)
+		}
+		if db, err = s.preload(ctx, db, in.Name); err != nil {
+			return x, err
+		}
+		call.Note("restarted", "true")
+	}
+	var done []string
+	err = s.withExtensions(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		done, err = postgres.CreateExtension(ctx, conn, db.Major, in.Name, db.Owner)
+		return err
+	})
+	if err != nil {
+		return x, serverGone(err)
+	}
+	call.Note("changed", strings.Join(done, ", "))
+	if err := s.core.Change(call, func(tx *meta.Tx) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) {
+			if x.Preload != "" && !slices.Contains(d.Preload, in.Name) {
+				d.Preload = append(d.Preload, in.Name)
+			}
+		})
+	}); err != nil {
+		return x, err
+	}
+	return s.extension(ctx, db, in.Name)
+}
+
+// ExtensionDelete drops an extension that nothing in the database needs.
+func (s *Service) ExtensionDelete(ctx context.Context, call *model.Call, id, name string) error {
+	db, release, err := s.claimAvailable(call, id, "a change of its extensions")
+	if err != nil {
+		return err
+	}
+	defer release()
+	call.Note("extension", name)
+	err = s.withExtensions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
+		return postgres.DropExtension(ctx, conn, name)
+	})
+	if err != nil {
+		return serverGone(err)
+	}
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		// The library goes at the next restart.
+		return tx.Databases().Change(db.ID, func(d *model.Database) {
+			d.Preload = slices.DeleteFunc(d.Preload, func(other string) bool { return other == name })
+		})
+	})
+}
+
+func validExtension(name string) error {
+	if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return model.Invalid("name", "must be the name of an extension")
+	}
+	return nil
+}
+
+// extension returns one of extensions.
+func (s *Service) extension(ctx context.Context, db model.Database, name string) (ExtensionView, error) {
+	all, err := s.extensions(ctx, db)
+	if err != nil {
+		return ExtensionView{}, err
+	}
+	if i := slices.IndexFunc(all, func(x ExtensionView) bool { return x.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	x := ExtensionView{Extension: postgres.Extension{Extension: extensions.Find(name)}}
+	return x, x.Refusal(db.Major)
+}
+
+// withExtensions runs act like inTenantDatabase, for longer.
+func (s *Service) withExtensions(ctx context.Context, db model.Database, act func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, extensionTimeout)
+	defer cancel()
+	conn, err := s.Instances.Connect(ctx, db.ID, db.Name)
+	if err != nil {
+		return fmt.Errorf("connect to database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return act(ctx, conn)
+}
+
+// preload records that the server loads the library of an extension, and restarts it.
+// If it does not start with the library, both are reverted.
+func (s *Service) preload(ctx context.Context, db model.Database, name string) (model.Database, error) {
+	release, err := s.ClaimBackups(db.ID, "a restart")
+	if err != nil {
+		return db, err
+	}
+	defer release()
+	before := db.Preload
+	next, err := s.alter(db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(before), name) })
+	if err != nil {
+		return db, core.ExplainDiskFull(err)
+	}
+	if err = s.applySettings(ctx, next); err == nil {
+		return next, nil
+	}
+	failed := &model.Error{Code: model.CodeConflict, Message: "PostgreSQL does not start with the library of " + name + "; nothing was changed", Err: err}
+	db, undoErr := s.alter(db.ID, func(d *model.Database) { d.Preload = before })
+	return db, errors.Join(failed, undoErr, s.applySettings(ctx, db))
+}
+
+// libraries returns what the database's server loads at its start, and adds the
+// settings that its extensions need.
+func libraries(db model.Database, settings map[string]string) (preload []string) {
+	for _, name := range db.Preload {
+		x := extensions.Find(name)
+		preload = append(preload, x.Preload)
+		for key, value := range x.Settings {
+			if _, given := settings[key]; !given {
+				settings[key] = strings.ReplaceAll(value, "{database}", db.Name)
+			}
+		}
+	}
+	return preload
+}
