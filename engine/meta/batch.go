@@ -2,8 +2,6 @@ package meta
 
 import (
 	"time"
-
-	"holdfast/engine/model"
 )
 
 // batch caches, for a transaction of many object changes that drops no bucket, what
@@ -26,22 +24,28 @@ func newBatch() *batch {
 
 // bucketTally is the pending change to a bucket's counters.
 type bucketTally struct {
-	objects, size int64
-	at            time.Time
+	objects, size, noncurrent, noncurrentSize int64
+	at                                        time.Time
 }
 
-func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
-	t := tx.batch.buckets[object.Bucket]
+func (t *bucketTally) add(o bucketTally) {
+	t.objects += o.objects
+	t.size += o.size
+	t.noncurrent += o.noncurrent
+	t.noncurrentSize += o.noncurrentSize
+	t.at = o.at
+}
+
+func (tx *Tx) tallyBucket(bucket string, change bucketTally) error {
+	t := tx.batch.buckets[bucket]
 	if t == nil {
-		if tx.Buckets().bucket().Get([]byte(object.Bucket)) == nil {
+		if tx.Buckets().bucket().Get([]byte(bucket)) == nil {
 			return ErrNotFound
 		}
 		t = &bucketTally{}
-		tx.batch.buckets[object.Bucket] = t
+		tx.batch.buckets[bucket] = t
 	}
-	t.objects += by
-	t.size += by * object.SizeBytes
-	t.at = at
+	t.add(change)
 	return nil
 }
 
@@ -49,7 +53,7 @@ func (tx *Tx) tallyObject(object model.Object, by int64, at time.Time) error {
 // bucket unchanged; reading them reports the damage.
 func (tx *Tx) flushBatch() error {
 	for bucket, t := range tx.batch.buckets {
-		if err := tx.addToBucket(bucket, t.objects, t.size, t.at); err != nil && !isDamaged(err) {
+		if err := tx.addToBucket(bucket, *t); err != nil && !isDamaged(err) {
 			return err
 		}
 	}

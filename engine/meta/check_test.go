@@ -134,22 +134,27 @@ func countKeys(b *boltBucket) (count int) {
 	return count
 }
 
-// recount counts a bucket's objects and bytes by walking them.
-func recount(tx *Tx, bucket string) (count, size int64, err error) {
-	objects, err := tx.NextObjects(bucket, "", 1<<30)
-	for _, o := range objects {
-		count, size = count+1, size+o.SizeBytes
+// recount counts a bucket's versions and bytes by walking them.
+func recount(tx *Tx, bucket string) (counted model.Bucket, err error) {
+	all, err := tx.ListVersions(bucket, "", "", "", "", 1<<30)
+	for _, o := range all.Versions {
+		counted.ObjectCount++
+		counted.SizeBytes += o.SizeBytes
+		if current, err := tx.Object(bucket, o.Key); err != nil || current.Version != o.Version {
+			counted.NoncurrentCount++
+			counted.NoncurrentBytes += o.SizeBytes
+		}
 	}
-	return count, size, err
+	return counted, err
 }
 
 // checkObjects checks that counters, versions and blobs match the existing objects.
 func checkObjects(tx *Tx) error {
 	var errs []error
 	errs = append(errs, tx.Buckets().All(func(b model.Bucket) error {
-		count, size, err := recount(tx, b.ID)
-		if count != b.ObjectCount || size != b.SizeBytes {
-			errs = append(errs, fmt.Errorf("%s counts %d objects of %d bytes, and has %d of %d", b.ID, b.ObjectCount, b.SizeBytes, count, size))
+		got, err := recount(tx, b.ID)
+		if got.ObjectCount != b.ObjectCount || got.SizeBytes != b.SizeBytes || got.NoncurrentCount != b.NoncurrentCount || got.NoncurrentBytes != b.NoncurrentBytes {
+			errs = append(errs, fmt.Errorf("%s counts %+v, and has %+v", b.ID, b, got))
 		}
 		return err
 	}))
@@ -190,20 +195,68 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 		if partition, _ := ages.of([]byte(object.Version)); string(ages.members.Get(memberKey(partition, key))) != object.Version {
 			errs = append(errs, fmt.Errorf("the version %s of %q is not in the partition %s", object.Version, key, partition))
 		}
-		switch {
-		case from != nil && bytes.Compare(key, from) < 0:
-		case object.Segment != 0:
-			use := segments[object.Segment]
-			segments[object.Segment] = SegmentUse{Objects: use.Objects + 1, Bytes: use.Bytes + object.SizeBytes}
-		default:
-			live[object.Blob] = true
+		if from == nil || bytes.IndexByte(from, 0) < 0 && bytes.Compare(key, from) >= 0 {
+			countLive(object, live, segments)
 		}
 		return nil
 	})
+	if versions := findVersions(b); versions != nil {
+		errs = append(errs, checkVersions(versions, keys, string(id), from, live, segments))
+	}
 	if a, b := countKeys(keys), countKeys(ages.members); a != b {
 		errs = append(errs, fmt.Errorf("%s has %d keys and %d by age", id, a, b))
 	}
 	errs = append(errs, checkPartitions(ages))
+	return errors.Join(append(errs, err)...)
+}
+
+func countLive(object model.Object, live map[string]bool, segments map[uint32]SegmentUse) {
+	switch {
+	case object.DeleteMarker:
+	case object.Segment != 0:
+		use := segments[object.Segment]
+		segments[object.Segment] = SegmentUse{Objects: use.Objects + 1, Bytes: use.Bytes + object.SizeBytes}
+	default:
+		live[object.Blob] = true
+	}
+}
+
+// checkVersions checks the table of versions: they are older than the current object, only the newest may be the latest,
+// which is then a delete marker, and the indexes have exactly those that belong there.
+func checkVersions(t *versionTable, keys *boltBucket, bucket string, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
+	var errs []error
+	nulls, since, before := 0, 0, ""
+	err := t.rows.ForEach(func(row, data []byte) error {
+		o, err := decodeObject(bucket, data)
+		if err != nil {
+			return err
+		}
+		key, version := splitVersionRow(row)
+		current, currentErr := objectIn(keys, bucket, key)
+		latest := before != key && currentErr != nil
+		if o.Key != key || o.Version != version || currentErr == nil && current.Version < version ||
+			latest != o.NoncurrentAt.IsZero() || latest && !o.DeleteMarker || !o.Versioned && currentErr == nil && !current.Versioned {
+			errs = append(errs, fmt.Errorf("the version of %q %s is %+v, and the current one %+v", key, version, o, current))
+		}
+		if !o.Versioned {
+			if nulls++; string(t.nulls.Get([]byte(key))) != version {
+				errs = append(errs, fmt.Errorf("%q has another null version than %s", key, version))
+			}
+		}
+		if !latest {
+			if since++; string(t.since.Get(sinceKey(o))) != key {
+				errs = append(errs, fmt.Errorf("the version %s of %q is not indexed by time", version, key))
+			}
+		}
+		if from == nil || bytes.IndexByte(from, 0) < 0 || bytes.Compare(row, from) >= 0 {
+			countLive(o, live, segments)
+		}
+		before = key
+		return nil
+	})
+	if a, b := countKeys(t.nulls), countKeys(t.since); a != nulls || b != since {
+		errs = append(errs, fmt.Errorf("%s has %d null and %d noncurrent versions, and %d and %d are indexed", bucket, nulls, since, a, b))
+	}
 	return errors.Join(append(errs, err)...)
 }
 

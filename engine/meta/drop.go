@@ -8,7 +8,8 @@ import (
 // A dropped bucket is gone at once, but its objects are discarded a few at a time:
 // a million in one transaction would take hundreds of megabytes and block every
 // other change for seconds. Meanwhile droppedBucket maps the id of the dropped
-// bucket to the key of the next object.
+// bucket to the key of the next object, and after those to the next row of the table
+// of versions, which has a zero byte.
 const (
 	droppedBucket = "objects.dropped"
 	dropBatch     = 1000
@@ -30,11 +31,14 @@ func (tx *Tx) DropBucket(bucket string) error {
 }
 
 func (tx *Tx) dropObjects(bucket string) error {
-	keys, _ := tx.objectBuckets(bucket)
-	if keys == nil {
+	location := tx.locate(bucket)
+	if location.keys == nil {
 		return nil
 	}
-	first, _ := keys.Cursor().First()
+	first, _ := location.keys.Cursor().First()
+	if first == nil && location.versions != nil {
+		first, _ = location.versions.rows.Cursor().First()
+	}
 	if first == nil {
 		return tx.removeObjects(bucket)
 	}
@@ -71,25 +75,43 @@ func (tx *Tx) discardDropped() error {
 	return nil
 }
 
-// discardObjects discards the blobs of up to limit objects, starting at the key
-// from, and returns their number and the next key, nil at the end.
+// discardObjects discards the blobs of up to limit versions, starting at the key or row
+// from, and returns their number and the next one, nil at the end.
 func (tx *Tx) discardObjects(bucket string, from []byte, limit int) (count int, next []byte, err error) {
-	cursor := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket)).Bucket([]byte(objectKeys)).Cursor()
+	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
+	tables := []*boltBucket{b.Bucket([]byte(objectKeys))}
+	if versions := b.Bucket([]byte(objectVersions)); versions != nil {
+		tables = append(tables, versions)
+	}
+	if bytes.IndexByte(from, 0) >= 0 {
+		tables = tables[1:]
+	}
+	for _, table := range tables {
+		if next, err = tx.discardRows(table, bucket, from, limit, &count); next != nil || err != nil {
+			return count, next, err
+		}
+		from = nil
+	}
+	return count, nil, nil
+}
+
+func (tx *Tx) discardRows(table *boltBucket, bucket string, from []byte, limit int, count *int) (next []byte, err error) {
+	cursor := table.Cursor()
 	key, data := cursor.Seek(from)
-	for ; key != nil && count < limit; key, data = cursor.Next() {
-		count++
+	for ; key != nil && *count < limit; key, data = cursor.Next() {
+		*count++
 		object, err := decodeObject(bucket, data)
 		if isDamaged(err) {
 			continue // the reference to its bytes is unreadable
 		}
 		if err != nil {
-			return count, nil, err
+			return nil, err
 		}
 		if err := tx.releaseBytes(object); err != nil {
-			return count, nil, err
+			return nil, err
 		}
 	}
-	return count, bytes.Clone(key), nil
+	return bytes.Clone(key), nil
 }
 
 // removeObjects removes the buckets of a dropped bucket's objects.

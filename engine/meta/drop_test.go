@@ -122,7 +122,7 @@ func expectGone(t *testing.T, db *DB, id string) {
 		_, getErr := tx.Buckets().Get(id)
 		_, objectErr := tx.Object(id, "key/000000")
 		objects, _, listErr := tx.NewestObjects(id, "", "", 10)
-		count, _, countErr := recount(tx, id)
+		counted, countErr := recount(tx, id)
 		_, deleteErr := tx.DeleteObject(id, "key/000000", object(id, "", 1).LastModified)
 		dropErr := tx.DropBucket(id)
 		for i, err := range []error{getErr, objectErr, deleteErr, dropErr} {
@@ -130,8 +130,8 @@ func expectGone(t *testing.T, db *DB, id string) {
 				t.Errorf("%d: got %v, want ErrNotFound", i, err)
 			}
 		}
-		if len(objects) != 0 || count != 0 {
-			t.Errorf("%d objects are left, %d are listed", count, len(objects))
+		if len(objects) != 0 || counted.ObjectCount != 0 {
+			t.Errorf("%d objects are left, %d are listed", counted.ObjectCount, len(objects))
 		}
 		return errors.Join(listErr, countErr)
 	})

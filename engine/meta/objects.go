@@ -9,7 +9,8 @@ import (
 )
 
 // The objects bucket contains a bucket for each bucket id, which contains the
-// objects by key and the index by age. The value of an object is its version
+// current objects by key and their index by age, and the other versions if there
+// ever were any (objects_versions.go). The value of an object is its version
 // followed by its record, so that an object with a damaged record can still be
 // removed from the index.
 const (
@@ -59,21 +60,25 @@ func objectIn(keys *boltBucket, bucket, key string) (model.Object, error) {
 	return decodeObject(bucket, data)
 }
 
-// PutObject stores object and returns the object it replaces, zero if there was
-// none. It updates the bucket's counters and the rows of the bytes. If the bucket
-// is gone, it returns ErrNotFound.
-func (tx *Tx) PutObject(object model.Object) (old model.Object, err error) {
-	old, err = tx.DeleteObject(object.Bucket, object.Key, object.LastModified)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return old, err
+// PutObject stores a new version, which may be a delete marker, and makes it the
+// latest of its key. It keeps the version before, except a null version that is
+// replaced by another one, which it returns; zero if there was none. It updates the
+// bucket's counters and the rows of the bytes. If the bucket is gone, it returns
+// ErrNotFound.
+func (tx *Tx) PutObject(object model.Object) (removed model.Object, err error) {
+	if removed, err = tx.makeWay(object); err != nil {
+		return removed, err
 	}
 	if err := tx.countObject(object, 1, object.LastModified); err != nil {
-		return old, err
+		return removed, err
 	}
 	if err := tx.claimBytes(object); err != nil {
-		return old, err
+		return removed, err
 	}
-	return old, tx.storeObject(object)
+	if object.DeleteMarker {
+		return removed, tx.storeVersion(object)
+	}
+	return removed, tx.storeObject(object)
 }
 
 func (tx *Tx) storeObject(object model.Object) error {
@@ -100,7 +105,7 @@ func putObject(keys *boltBucket, object model.Object) error {
 
 // MoveObject records that the bytes of object are where it says, no longer in the
 // blob from. It ignores an object that was replaced or removed meanwhile, but not
-// one in the trash, alone or with its bucket.
+// a version that is not current, nor one in the trash, alone or with its bucket.
 func (tx *Tx) MoveObject(object model.Object, from string) error {
 	old, err := tx.ObjectOfVersion(object.Bucket, object.Key, object.Version)
 	if errors.Is(err, ErrNotFound) || err == nil && old.Blob != from {
@@ -121,13 +126,14 @@ func (tx *Tx) MoveObject(object model.Object, from string) error {
 		return nil
 	})
 	if errors.Is(err, ErrNotFound) {
-		return putObject(tx.keptObjects(object.Bucket).keys, old)
+		return tx.keptObjects(object.Bucket).rewrite(old)
 	}
 	return err
 }
 
-// DeleteObject removes the object under key at time at and returns it, or
+// DeleteObject removes the current object under key at time at and returns it, or
 // ErrNotFound. It removes a damaged record too; otherwise nothing could replace it.
+// It is for objects of which no other versions are kept.
 func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, error) {
 	old, err := tx.Object(bucket, key)
 	damaged := isDamaged(err)
@@ -159,56 +165,58 @@ func isDamaged(err error) bool {
 }
 
 func (tx *Tx) countObject(object model.Object, by int64, at time.Time) error {
-	if tx.batch != nil {
-		return tx.tallyObject(object, by, at)
-	}
-	return tx.addToBucket(object.Bucket, by, by*object.SizeBytes, at)
+	return tx.countBucket(object.Bucket, bucketTally{objects: by, size: by * object.SizeBytes, at: at})
 }
 
-func (tx *Tx) addToBucket(bucket string, objects, size int64, at time.Time) error {
+// countNoncurrent counts a row of the table of versions.
+func (tx *Tx) countNoncurrent(object model.Object, by int64, at time.Time) error {
+	return tx.countBucket(object.Bucket, bucketTally{noncurrent: by, noncurrentSize: by * object.SizeBytes, at: at})
+}
+
+func (tx *Tx) countBucket(bucket string, change bucketTally) error {
+	if tx.batch != nil {
+		return tx.tallyBucket(bucket, change)
+	}
+	return tx.addToBucket(bucket, change)
+}
+
+func (tx *Tx) addToBucket(bucket string, change bucketTally) error {
 	_, err := tx.Buckets().Update(bucket, func(b *model.Bucket) error {
-		b.ObjectCount += objects
-		b.SizeBytes += size
-		b.UpdatedAt = at
+		b.ObjectCount += change.objects
+		b.SizeBytes += change.size
+		b.NoncurrentCount += change.noncurrent
+		b.NoncurrentBytes += change.noncurrentSize
+		b.UpdatedAt = change.at
 		return nil
 	})
 	return err
 }
 
-// NextObjects returns up to limit objects of a bucket in key order, starting after
-// the key after.
-func (tx *Tx) NextObjects(bucket, after string, limit int) ([]model.Object, error) {
-	keys, _ := tx.objectBuckets(bucket)
-	if keys == nil {
-		return nil, nil
-	}
-	var objects []model.Object
-	cursor := keys.Cursor()
-	for key, data := cursor.Seek([]byte(after)); key != nil && len(objects) < limit; key, data = cursor.Next() {
-		if string(key) == after {
-			continue
-		}
-		object, err := decodeObject(bucket, data)
-		if err != nil {
-			return objects, err
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
-
 // objectLocation is the location of a bucket's objects.
 type objectLocation struct {
-	keys *boltBucket
-	ages *timePartitions
+	keys     *boltBucket
+	ages     *timePartitions
+	versions *versionTable // nil if the bucket never had any but current ones
 }
 
-// objectBuckets returns the location of a bucket's objects, nil if it never had
+// rewrite replaces the record of a version where it is.
+func (l objectLocation) rewrite(object model.Object) error {
+	if current, err := objectIn(l.keys, object.Bucket, object.Key); err == nil && current.Version == object.Version {
+		return putObject(l.keys, object)
+	}
+	return l.versions.put(object)
+}
+
+// objectBuckets returns the location of a bucket's current objects, nil if it never had
 // any or was deleted.
 func (tx *Tx) objectBuckets(bucket string) (keys *boltBucket, ages *timePartitions) {
+	location := tx.locate(bucket)
+	return location.keys, location.ages
+}
+
+func (tx *Tx) locate(bucket string) objectLocation {
 	if tx.batch == nil {
-		location := tx.findObjects(bucket)
-		return location.keys, location.ages
+		return tx.findObjects(bucket)
 	}
 	location, known := tx.batch.locations[bucket]
 	if !known {
@@ -217,7 +225,7 @@ func (tx *Tx) objectBuckets(bucket string) (keys *boltBucket, ages *timePartitio
 			tx.batch.locations[bucket] = location
 		}
 	}
-	return location.keys, location.ages
+	return location
 }
 
 func (tx *Tx) findObjects(bucket string) (location objectLocation) {
@@ -233,7 +241,11 @@ func (tx *Tx) keptObjects(bucket string) (location objectLocation) {
 	if b == nil || tx.bolt.Bucket([]byte(droppedBucket)).Get([]byte(bucket)) != nil {
 		return location
 	}
-	return objectLocation{b.Bucket([]byte(objectKeys)), &timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize}}
+	return objectLocation{
+		b.Bucket([]byte(objectKeys)),
+		&timePartitions{starts: b.Bucket([]byte(objectPartitionStarts)), members: b.Bucket([]byte(objectPartitions)), size: partitionSize},
+		findVersions(b),
+	}
 }
 
 func (tx *Tx) makeObjectBuckets(bucket string) (keys *boltBucket, ages *timePartitions, err error) {

@@ -94,10 +94,10 @@ func (m *objectModel) trash(t *rapid.T) {
 	key := drawKey(t)
 	o, there := objects[key]
 	if !there {
-		m.change(t, ErrNotFound, func(tx *Tx) error { return tx.TrashObject(id, key, time.Unix(1, 0)) })
+		m.change(t, ErrNotFound, func(tx *Tx) error { return trashOne(tx, id, key, time.Unix(1, 0)) })
 		return
 	}
-	m.change(t, nil, func(tx *Tx) error { return tx.TrashObject(id, key, time.Unix(1, 0)) })
+	m.change(t, nil, func(tx *Tx) error { return trashOne(tx, id, key, time.Unix(1, 0)) })
 	m.compare1(t, id, len(objects)-1)
 	if rapid.Bool().Draw(t, "moved") && o.Segment != 0 {
 		from := o.Blob

@@ -13,20 +13,20 @@ func DeletionKey(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
-// TrashObject moves the object under key with its bytes to the trash at time at, or
-// returns ErrNotFound.
-func (tx *Tx) TrashObject(bucket, key string, at time.Time) error {
-	b, err := tx.Buckets().Get(bucket)
-	if err != nil {
-		return err
+// KeepDeleted moves an object that this transaction has removed to the trash, with its
+// bytes. It ignores what has none.
+func (tx *Tx) KeepDeleted(old model.Object, at time.Time) error {
+	if old.Blob == "" {
+		return nil
 	}
-	old, err := tx.DeleteObject(bucket, key, at)
-	if err != nil || old.Blob == "" {
+	b, err := tx.Buckets().Get(old.Bucket)
+	if err != nil {
 		return err
 	}
 	if err := tx.claimBytes(old); err != nil {
 		return err
 	}
+	old.NoncurrentAt = time.Time{}
 	return tx.TrashedObjects().Insert(model.TrashedObject{Object: old, Organization: b.Organization, DeletedAt: at})
 }
 
@@ -42,33 +42,32 @@ func (tx *Tx) PurgeObject(version string) error {
 	return tx.TrashedObjects().Delete(version)
 }
 
-// UntrashObject restores a trashed object. It returns ErrExists if another object
-// now has the key, and ErrNotFound if the bucket is gone.
+// UntrashObject restores a trashed object, to its place among the versions of its key.
+// It returns ErrExists if it is a null version and another object is one now, and
+// ErrNotFound if the bucket is gone.
 func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) {
 	old, err := tx.TrashedObjects().Get(version)
 	if err != nil {
 		return model.Object{}, err
 	}
-	if _, err := tx.Object(old.Bucket, old.Key); !errors.Is(err, ErrNotFound) {
-		return old.Object, ErrExists
-	}
-	if err := tx.countObject(old.Object, 1, at); err != nil {
-		return old.Object, err
-	}
-	if err := tx.storeObject(old.Object); err != nil {
+	if err := tx.place(old.Object, at); err != nil {
 		return old.Object, err
 	}
 	return old.Object, tx.TrashedObjects().Delete(version)
 }
 
-// ObjectOfVersion returns the object under key if it has that version, including
-// in a trashed bucket; otherwise the trashed object with it; otherwise ErrNotFound.
+// ObjectOfVersion returns the version of a key, including in a trashed bucket;
+// otherwise the trashed object with it; otherwise ErrNotFound.
 func (tx *Tx) ObjectOfVersion(bucket, key, version string) (model.Object, error) {
-	object, err := objectIn(tx.keptObjects(bucket).keys, bucket, key)
+	location := tx.keptObjects(bucket)
+	object, err := objectIn(location.keys, bucket, key)
 	if err == nil && object.Version == version {
 		return object, nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
+		return object, err
+	}
+	if object, err = location.versions.get(bucket, key, version); !errors.Is(err, ErrNotFound) {
 		return object, err
 	}
 	trashed, err := tx.TrashedObjects().Get(version)

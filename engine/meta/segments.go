@@ -74,16 +74,22 @@ func (tx *Tx) putSegmentUse(segment uint32, use SegmentUse) (err error) {
 }
 
 // claimBytes records that a record of this transaction refers to the object's
-// bytes; releaseBytes records that it no longer does.
+// bytes; releaseBytes records that it no longer does. A delete marker has none.
 func (tx *Tx) claimBytes(object model.Object) error {
-	if object.Segment != 0 {
+	switch {
+	case object.DeleteMarker:
+		return nil
+	case object.Segment != 0:
 		return tx.countSegment(object, 1)
 	}
 	return tx.ClaimBlob(object.Blob)
 }
 
 func (tx *Tx) releaseBytes(object model.Object) error {
-	if object.Segment != 0 {
+	switch {
+	case object.DeleteMarker:
+		return nil
+	case object.Segment != 0:
 		return tx.countSegment(object, -1)
 	}
 	return tx.DiscardBlob(object.Blob)

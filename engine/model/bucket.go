@@ -16,8 +16,14 @@ type Bucket struct {
 	Project      string `json:"project"`
 	Name         string `json:"name"`
 	Public       bool   `json:"public"`
-	ObjectCount  int64  `json:"object_count"`
-	SizeBytes    int64  `json:"size_bytes"`
+	// ObjectCount and SizeBytes are of all versions. NoncurrentCount and NoncurrentBytes are the part of them that is not
+	// current: earlier versions, and delete markers.
+	ObjectCount     int64 `json:"object_count"`
+	SizeBytes       int64 `json:"size_bytes"`
+	NoncurrentCount int64 `json:"noncurrent_count,omitempty"`
+	NoncurrentBytes int64 `json:"noncurrent_bytes,omitempty"`
+	// Versioning says whether versions are kept that are overwritten or deleted.
+	Versioning Versioning `json:"versioning,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int       `json:"expire_after_days"`
 	CreatedAt       time.Time `json:"created_at"`
@@ -49,7 +55,13 @@ type Object struct {
 	Bucket string `json:"bucket"`
 	Key    string `json:"key"`
 	// Version is the ULID of the upload; it orders the objects of a bucket by age.
-	Version        string    `json:"version"`
+	Version string `json:"version"`
+	// Versioned means that it was made while its bucket kept versions. Otherwise it is the null version of its key.
+	Versioned bool `json:"versioned,omitempty"`
+	// DeleteMarker means that it has no bytes: with it, the key was deleted.
+	DeleteMarker bool `json:"delete_marker,omitempty"`
+	// NoncurrentAt is since when it is not the latest version of its key, zero while it is.
+	NoncurrentAt   time.Time `json:"noncurrent_at,omitzero"`
 	Blob           string    `json:"blob"`    // reference to the bytes in package blobstore
 	Segment        uint32    `json:"segment"` // journal segment, 0 if the bytes are in a file of their own
 	SizeBytes      int64     `json:"size_bytes"`

@@ -187,9 +187,9 @@ func (s *store) mustHold(t testing.TB, bucket string, want map[string]string) {
 		t.Errorf("the bucket counts %d objects of %d bytes, and has %d of %d, %v", b.ObjectCount, b.SizeBytes, len(want), size, err)
 	}
 	if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
-		objects, err := tx.NextObjects(bucket, "", len(want)+1)
-		if len(objects) != len(want) {
-			t.Errorf("a walk finds %d objects, want %d", len(objects), len(want))
+		all, err := tx.ListVersions(bucket, "", "", "", "", len(want)+1)
+		if len(all.Versions) != len(want) {
+			t.Errorf("a walk finds %d objects, want %d", len(all.Versions), len(want))
 		}
 		return err
 	}); err != nil {
