@@ -45,7 +45,7 @@ func TestPlanLimitOfObjectsHoldsForConcurrentCallers(t *testing.T) {
 		}
 		for _, o := range objs.Items {
 			all.Go(func() {
-				if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, o.Key); err != nil {
+				if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), objects.Deletion{Bucket: bucket, Key: o.Key}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -102,7 +102,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	if err := a.put(bucket, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "a"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), objects.Deletion{Bucket: bucket, Key: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.put(bucket, "b", "1"); err != nil {
@@ -117,7 +117,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 		return err
 	}
 	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "b"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), objects.Deletion{Bucket: bucket, Key: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err != nil {

@@ -32,6 +32,6 @@ func (a *appliance) mustPut(t testing.TB, bucket, key, content string) {
 }
 
 func (a *appliance) deleteObject(bucket, key string) error {
-	_, err := a.Objects.ObjectDelete(context.Background(), a.call(model.ActionObjectDelete), bucket, key)
+	_, err := a.Objects.ObjectDelete(context.Background(), a.call(model.ActionObjectDelete), objects.Deletion{Bucket: bucket, Key: key})
 	return err
 }

@@ -155,7 +155,7 @@ func TestPlanLimitOfObjects(t *testing.T) {
 	if err := errors.Join(upload("a", "1234567", 7), upload("b", "123", 3)); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), bucket, "a"); err != nil {
+	if _, err := a.Objects.ObjectDelete(t.Context(), a.call(model.ActionObjectDelete), objects.Deletion{Bucket: bucket, Key: "a"}); err != nil {
 		t.Error(err)
 	}
 	if err := upload("c", "1", 1); err != nil {

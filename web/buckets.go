@@ -126,7 +126,7 @@ func (req *request) objectDelete() (answer, error) {
 	prefix, key := req.form("prefix"), req.form("key")
 	err := req.confirm(bucketData{Prefix: prefix}.Base(key))
 	if err == nil {
-		_, err = req.engine.Objects.ObjectDelete(req.r.Context(), req.call, req.id(), key)
+		_, err = req.engine.Objects.ObjectDelete(req.r.Context(), req.call, objects.Deletion{Bucket: req.id(), Key: key})
 	}
 	return req.folderPath(prefix, "object_deleted"), err
 }

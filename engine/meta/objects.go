@@ -199,6 +199,15 @@ type objectLocation struct {
 	versions *versionTable // nil if the bucket never had any but current ones
 }
 
+// find returns the version of a key, or ErrNotFound.
+func (l objectLocation) find(bucket, key, version string) (model.Object, error) {
+	object, err := objectIn(l.keys, bucket, key)
+	if err == nil && object.Version == version || err != nil && !errors.Is(err, ErrNotFound) {
+		return object, err
+	}
+	return l.versions.get(bucket, key, version)
+}
+
 // rewrite replaces the record of a version where it is.
 func (l objectLocation) rewrite(object model.Object) error {
 	if current, err := objectIn(l.keys, object.Bucket, object.Key); err == nil && current.Version == object.Version {

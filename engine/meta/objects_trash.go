@@ -56,18 +56,17 @@ func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) 
 	return old.Object, tx.TrashedObjects().Delete(version)
 }
 
+// KeptVersion returns the version of a key in a bucket that is not in the trash, or
+// ErrNotFound.
+func (tx *Tx) KeptVersion(bucket, key, version string) (model.Object, error) {
+	return tx.locate(bucket).find(bucket, key, version)
+}
+
 // ObjectOfVersion returns the version of a key, including in a trashed bucket;
 // otherwise the trashed object with it; otherwise ErrNotFound.
 func (tx *Tx) ObjectOfVersion(bucket, key, version string) (model.Object, error) {
-	location := tx.keptObjects(bucket)
-	object, err := objectIn(location.keys, bucket, key)
-	if err == nil && object.Version == version {
-		return object, nil
-	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return object, err
-	}
-	if object, err = location.versions.get(bucket, key, version); !errors.Is(err, ErrNotFound) {
+	object, err := tx.keptObjects(bucket).find(bucket, key, version)
+	if !errors.Is(err, ErrNotFound) {
 		return object, err
 	}
 	trashed, err := tx.TrashedObjects().Get(version)

@@ -113,10 +113,10 @@ func (db *DB) CachedBucket(id string) (model.Bucket, error) {
 	})
 }
 
-// CachedObject returns the object under key, or ErrNotFound, without waiting for
-// queued changes.
+// CachedObject returns the latest version of a key, which may be a delete marker, or
+// ErrNotFound, without waiting for queued changes.
 func (db *DB) CachedObject(bucket, key string) (model.Object, error) {
 	return cached(db, recordName{"objects", bucket, key}, &db.records.all, func(tx *Tx) (model.Object, error) {
-		return tx.Object(bucket, key)
+		return tx.LatestVersion(bucket, key)
 	})
 }

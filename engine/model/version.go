@@ -1,5 +1,7 @@
 package model
 
+import "regexp"
+
 // Versioning says whether a bucket keeps versions that are overwritten or deleted.
 type Versioning string
 
@@ -20,3 +22,8 @@ func (o Object) VersionID() string {
 	}
 	return NullVersion
 }
+
+// IsVersion reports whether text has the form of a version's id, in lower or upper case.
+func IsVersion(text string) bool { return versionID.MatchString(text) }
+
+var versionID = regexp.MustCompile(`^(?i)[0-7][0-9a-hjkmnp-tv-z]{25}$`)

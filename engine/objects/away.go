@@ -25,12 +25,16 @@ func (s *Service) CopyWith(has func(blobstore.Ref) bool) { s.copied = has }
 
 // replaced returns the object that a new one replaces, to be brought back by a recovery that has no bytes of the new one:
 // the newest of which the off-site copy has the bytes. A small object needs none, because its bytes are copied
-// with its record.
-func (s *Service) replaced(object model.Object) *model.Object {
-	if s.copied == nil || object.Blob == "" {
+// with its record. Versions that are kept need none either: they are there.
+func (s *Service) replaced(b model.Bucket, object model.Object) *model.Object {
+	if s.copied == nil || object.Blob == "" || object.Versioned {
 		return nil
 	}
-	old, err := s.object(object.Bucket, object.Key)
+	id := "" // any is the null version
+	if b.Versioning != model.VersioningOff {
+		id = model.NullVersion
+	}
+	old, err := s.version(object.Bucket, object.Key, id)
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 type BucketChange struct {
 	Public          *bool
 	ExpireAfterDays *int
+	Versioning      *model.Versioning
 }
 
 // BucketGet returns a bucket.
@@ -34,6 +35,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return model.Bucket{}, err
 	}
 	change.note(call)
+	if change.Versioning != nil { // no upload is between reading it and its note
+		defer s.locks.bucket(id)()
+	}
 	var b model.Bucket
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
 		old, err := bucketOf(tx, call.Organization, id)
@@ -48,12 +52,18 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 				return err
 			}
 		}
+		if err := change.checkVersioning(old); err != nil {
+			return err
+		}
 		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
 			if change.Public != nil {
 				b.Public = *change.Public
 			}
 			if change.ExpireAfterDays != nil {
 				b.ExpireAfterDays = *change.ExpireAfterDays
+			}
+			if change.Versioning != nil {
+				b.Versioning = *change.Versioning
 			}
 			b.UpdatedAt = s.core.Clock()
 			return nil
@@ -69,7 +79,23 @@ func (c BucketChange) expiresSooner(b model.Bucket) bool {
 		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
 }
 
+// checkVersioning refuses to turn versioning off once it was on: there may be versions.
+func (c BucketChange) checkVersioning(b model.Bucket) error {
+	switch {
+	case c.Versioning == nil || *c.Versioning == b.Versioning:
+		return nil
+	case *c.Versioning == model.VersioningOff:
+		return model.Invalid("versioning", "cannot be turned off once it was on: suspend it")
+	case *c.Versioning != model.VersioningEnabled && *c.Versioning != model.VersioningSuspended:
+		return model.Invalid("versioning", "must be %q or %q", model.VersioningEnabled, model.VersioningSuspended)
+	}
+	return nil
+}
+
 func (c BucketChange) note(call *model.Call) {
+	if c.Versioning != nil {
+		call.Note("versioning", string(*c.Versioning))
+	}
 	if c.Public != nil {
 		call.Note("public", fmt.Sprint(*c.Public))
 	}

@@ -15,8 +15,8 @@ import (
 const lostPage = 1000
 
 // DropLost removes the objects since a time whose bytes are neither here nor can be fetched, and returns how many there
-// were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. What they replaced comes
-// back, if its bytes are there. Nothing else changes objects meanwhile.
+// were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. The version before comes
+// back, or what they replaced if its bytes are there. Nothing else changes objects meanwhile.
 func (s *Service) DropLost(ctx context.Context, since time.Time) (dropped int, err error) {
 	if err := s.core.Meta.Flush(); err != nil {
 		return 0, err
@@ -74,17 +74,19 @@ func (s *Service) lostCall(organization string, o model.Object) *model.Call {
 }
 
 func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Time) (dropped int, err error) {
-	for after := ""; ctx.Err() == nil; {
-		page, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Object, error) { return tx.NextObjects(b.ID, after, lostPage) })
-		if err != nil || len(page) == 0 {
+	page := meta.VersionFolder{More: true}
+	for page.More && ctx.Err() == nil {
+		if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+			page, err = tx.ListVersions(b.ID, "", "", page.LastKey, page.LastVersion, lostPage)
+			return err
+		}); err != nil {
 			return dropped, err
 		}
-		after = page[len(page)-1].Key
-		for _, o := range page {
-			if !s.isLost(o, since) {
+		for _, o := range page.Versions {
+			if !s.isLost(o.Object, since) {
 				continue
 			}
-			if err := s.dropLost(b, o); err != nil {
+			if err := s.dropLost(b, o.Object); err != nil {
 				return dropped, err
 			}
 			dropped++
@@ -100,13 +102,13 @@ func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 		call.Note("brought_back", o.Replaced.Version)
 	}
 	return s.core.Change(call, func(tx *meta.Tx) error {
-		if hasReplaced {
-			_, err := tx.PutObject(*o.Replaced)
-			return err
-		}
-		_, err := tx.DeleteObject(o.Bucket, o.Key, s.core.Clock())
+		now := s.core.Clock()
+		_, err := tx.DeleteVersion(o.Bucket, o.Key, o.VersionID(), now)
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
+		}
+		if err == nil && hasReplaced {
+			err = tx.PutBack(*o.Replaced, now)
 		}
 		return err
 	})

@@ -122,7 +122,11 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 		Bucket: m.Bucket, Key: m.Key, ContentType: m.ContentType, Body: joined, Length: size,
 		IfAbsent: in.IfAbsent, IfMatch: in.IfMatch, resumed: m.ID, reserved: size,
 	}
-	if err := s.refuseUpload(call, upload); err != nil {
+	b, err := s.bucket(call, m.Bucket)
+	if err != nil {
+		return model.Object{}, err
+	}
+	if err := s.refuseUpload(call, b, upload); err != nil {
 		return model.Object{}, err
 	}
 	sum := func() (string, error) { return "", nil }

@@ -10,36 +10,98 @@ import (
 	"holdfast/engine/model"
 )
 
-// ObjectDelete deletes an object. It returns until when the operator can restore it, the zero time if it cannot be
-// restored.
-func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, bucket, key string) (until time.Time, err error) {
-	return s.ObjectDeleteIf(ctx, call, bucket, key, func(model.Object) error { return nil })
+// Deletion names an object to delete, or a version of it.
+type Deletion struct {
+	Bucket, Key string
+	// Version is the id of the version to remove for good; "" deletes the object, whose versions stay if its bucket
+	// keeps them: then a delete marker is the latest.
+	Version string
+	// Always makes a delete marker even if there is no object.
+	Always bool
+	// Allow accepts what is deleted; nil accepts everything.
+	Allow func(model.Object) error
 }
 
-// ObjectDeleteIf is ObjectDelete if allow accepts the object.
-func (s *Service) ObjectDeleteIf(ctx context.Context, call *model.Call, bucket, key string, allow func(model.Object) error) (until time.Time, err error) {
-	if err := model.ValidateObjectKey("key", key); err != nil {
-		return until, err
+// Deleted is what a deletion has done.
+type Deleted struct {
+	// Until is until when the operator can restore what was removed, the zero time if it cannot be restored.
+	Until time.Time
+	// Version is the delete marker that was made or the version that was removed, zero if the bucket never kept versions.
+	Version model.Object
+}
+
+// ObjectDelete deletes an object.
+func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletion) (Deleted, error) {
+	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+		return Deleted{}, err
 	}
-	release := s.LockObject(bucket, key)
+	release := s.LockObject(in.Bucket, in.Key)
 	defer release()
-	if _, err := s.bucket(call, bucket); err != nil {
-		return until, err
-	}
-	call.Resource = objectResource(bucket, key)
-	object, err := s.object(bucket, key)
-	if err == nil {
-		err = allow(object)
-	}
+	b, err := s.bucket(call, in.Bucket)
 	if err != nil {
-		return until, err
+		return Deleted{}, err
 	}
-	now := s.core.Clock()
-	until = s.objectTrashUntil(now)
-	note := &objectNote{Act: actDelete, Object: model.Object{Bucket: bucket, Key: key, LastModified: now}, Keep: !until.IsZero()}
-	return until, s.logObject(call, note, func(text []byte, note *objectNote) error {
+	call.Resource = objectResource(in.Bucket, in.Key)
+	old, err := s.deletable(in)
+	missing := model.CodeOf(err) == model.CodeNotFound
+	if err == nil && in.Allow != nil {
+		err = in.Allow(old)
+	}
+	if err != nil && (!missing || !in.Always || in.Version != "" || b.Versioning == model.VersioningOff) {
+		return Deleted{}, err
+	}
+	note := s.deletion(b, in, old)
+	note.Keep = s.core.Config.ObjectTrashRetention > 0 && (note.Act == actDelete || !note.Object.Versioned)
+	done := Deleted{}
+	if note.removes(old) {
+		done.Until = s.objectTrashUntil(note.Object.LastModified)
+	}
+	switch {
+	case in.Version != "":
+		call.Note("version", in.Version)
+		done.Version = old
+	case note.Object.DeleteMarker:
+		done.Version = note.Object
+	}
+	return done, s.logObject(call, note, func(text []byte, note *objectNote) error {
 		return s.core.Blobs.Log(ctx, text, note)
 	})
+}
+
+// deletable returns the version that a deletion is about.
+func (s *Service) deletable(in Deletion) (model.Object, error) {
+	if in.Version == "" {
+		return s.object(in.Bucket, in.Key)
+	}
+	old, err := s.version(in.Bucket, in.Key, in.Version)
+	if deleted, ok := errors.AsType[*DeletedError](err); ok {
+		return deleted.Marker, nil
+	}
+	return old, err
+}
+
+// deletion returns the note of a deletion of old.
+func (s *Service) deletion(b model.Bucket, in Deletion, old model.Object) *objectNote {
+	now := s.core.Clock()
+	switch {
+	case in.Version != "":
+		return &objectNote{Act: actDelete, Object: model.Object{Bucket: in.Bucket, Key: in.Key, Version: old.Version, Versioned: old.Versioned, LastModified: now}}
+	case b.Versioning == model.VersioningOff:
+		return &objectNote{Act: actDelete, Object: model.Object{Bucket: in.Bucket, Key: in.Key, LastModified: now}}
+	}
+	return &objectNote{Act: actPut, Object: s.newMarker(b, in.Key, now)}
+}
+
+// newMarker returns a delete marker.
+func (s *Service) newMarker(b model.Bucket, key string, at time.Time) model.Object {
+	return model.Object{
+		Bucket: b.ID, Key: key, Version: s.newVersion(b, key, at), Versioned: b.Versioning == model.VersioningEnabled, DeleteMarker: true, LastModified: at,
+	}
+}
+
+// removes reports whether a deletion removes the bytes of old.
+func (n *objectNote) removes(old model.Object) bool {
+	return old.Blob != "" && (n.Act == actDelete || !n.Object.Versioned && !old.Versioned)
 }
 
 // storeError turns an error of the blob store into one for the client.

@@ -15,6 +15,7 @@ import (
 
 // ExpireObjects removes the objects that have reached the age set by their
 // buckets. They bypass the trash, which holds only deliberately deleted objects.
+// Where versions are kept, they get a delete marker.
 func (s *Service) ExpireObjects(ctx context.Context) error {
 	if s.core.KeepsAll() {
 		return nil
@@ -57,6 +58,13 @@ func (s *Service) expiredBefore(b model.Bucket) time.Time {
 func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
 	release := s.locks.bucket(b.ID) // so that no upload replaces an object being removed
 	defer release()
+	b, err = s.core.Meta.CachedBucket(b.ID) // it may keep versions since
+	if errors.Is(err, meta.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
 	oldest, err := s.oldestObjects(b.ID, before)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
@@ -67,14 +75,24 @@ func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err
 // removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed.
 func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
+	now := s.core.Clock()
+	markers := make([]model.Object, len(objects))
+	for i, o := range objects {
+		markers[i] = s.newMarker(b, o.Key, now)
+	}
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		removed = 0
-		for _, o := range objects {
-			now, err := tx.Object(o.Bucket, o.Key)
-			if errors.Is(err, meta.ErrNotFound) || err == nil && now.Version != o.Version {
+		for i, o := range objects {
+			current, err := tx.Object(o.Bucket, o.Key)
+			if errors.Is(err, meta.ErrNotFound) || err == nil && current.Version != o.Version {
 				continue
 			}
-			if _, err := tx.DeleteObject(o.Bucket, o.Key, s.core.Clock()); err != nil {
+			if b.Versioning == model.VersioningOff {
+				_, err = tx.DeleteObject(o.Bucket, o.Key, now)
+			} else {
+				_, err = tx.PutObject(markers[i])
+			}
+			if err != nil {
 				return err
 			}
 			removed++

@@ -17,6 +17,11 @@ const ObjectPath = "/objects/"
 
 // ObjectGet returns an object's record.
 func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, error) {
+	return s.VersionGet(call, bucket, key, "")
+}
+
+// VersionGet is ObjectGet for the version with that id, "" for the current one.
+func (s *Service) VersionGet(call *model.Call, bucket, key, version string) (ObjectView, error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return ObjectView{}, err
 	}
@@ -25,29 +30,23 @@ func (s *Service) ObjectGet(call *model.Call, bucket, key string) (ObjectView, e
 		return ObjectView{}, err
 	}
 	call.Resource = objectResource(bucket, key)
-	object, err := s.object(bucket, key)
+	object, err := s.version(bucket, key, version)
 	if err != nil {
 		return ObjectView{}, err
 	}
 	return s.objectView(b, object), nil
 }
 
-// object returns the current object: from the journal's recent notes, which take precedence, or else from the metadata.
+// object returns the current object.
 func (s *Service) object(bucket, key string) (model.Object, error) {
-	if found, ok := s.recent.get(bucket, key); ok {
-		if found.deleted {
-			return model.Object{}, noObject(key)
-		}
-		return found.object, nil
-	}
-	object, err := s.core.Meta.CachedObject(bucket, key)
-	if errors.Is(err, meta.ErrNotFound) {
-		return object, noObject(key)
+	object, err := s.latest(bucket, key)
+	if err == nil && object.DeleteMarker {
+		err = &model.Error{Code: model.CodeNotFound, Message: noObject(key).Message, Err: &DeletedError{object}}
 	}
 	return object, err
 }
 
-func noObject(key string) error {
+func noObject(key string) *model.Error {
 	return model.Errorf(model.CodeNotFound, "no object %q in this bucket", key)
 }
 
@@ -86,7 +85,7 @@ func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, 
 	if err != nil {
 		return Download{}, err
 	}
-	download, err := s.openObject(ctx, bucket, key)
+	download, err := s.openObject(ctx, bucket, key, "")
 	download.Public = public
 	return download, err
 }
@@ -135,8 +134,8 @@ func (s *Service) anonymousBucket(call *model.Call, bucket string) (model.Bucket
 	return b, err
 }
 
-// ObjectOpen opens an object for a caller who may read it.
-func (s *Service) ObjectOpen(ctx context.Context, call *model.Call, bucket, key string) (Download, error) {
+// ObjectOpen opens the version of a key with that id, "" for the current one, for a caller who may read it.
+func (s *Service) ObjectOpen(ctx context.Context, call *model.Call, bucket, key, version string) (Download, error) {
 	if err := model.ValidateObjectKey("key", key); err != nil {
 		return Download{}, err
 	}
@@ -144,14 +143,14 @@ func (s *Service) ObjectOpen(ctx context.Context, call *model.Call, bucket, key 
 		return Download{}, err
 	}
 	call.Resource = objectResource(bucket, key)
-	return s.openObject(ctx, bucket, key)
+	return s.openObject(ctx, bucket, key, version)
 }
 
-// openObject opens the bytes of an object. It looks the object up again if an upload replaces it or compaction moves it
+// openObject opens the bytes of a version. It looks the object up again if an upload replaces it or compaction moves it
 // in between.
-func (s *Service) openObject(ctx context.Context, bucket, key string) (Download, error) {
+func (s *Service) openObject(ctx context.Context, bucket, key, version string) (Download, error) {
 	for {
-		object, err := s.object(bucket, key)
+		object, err := s.version(bucket, key, version)
 		if err != nil {
 			return Download{}, err
 		}
@@ -160,7 +159,7 @@ func (s *Service) openObject(ctx context.Context, bucket, key string) (Download,
 			s.used(object)
 			return Download{Object: object, Content: content}, nil
 		}
-		again, lookupErr := s.object(bucket, key)
+		again, lookupErr := s.version(bucket, key, version)
 		if lookupErr != nil {
 			return Download{}, lookupErr
 		}

@@ -17,8 +17,8 @@ import (
 // it is the only sync of an acknowledged upload; the metadata follow the journal.
 type objectNote struct {
 	Act objectAct `json:"act"`
-	// Object is the new object; for a deletion only its bucket, key and time are
-	// set.
+	// Object is the new version, which may be a delete marker. For a deletion for good only its bucket, key and time
+	// are set, and the version unless it is the only one.
 	Object model.Object `json:"object"`
 	// From is the previous blob of a moved object.
 	From string `json:"from,omitempty"`
@@ -26,7 +26,7 @@ type objectNote struct {
 	Upload string `json:"upload,omitempty"`
 	// Idempotent is the IdempotentRequest that made the upload, if any.
 	Idempotent string `json:"once,omitempty"`
-	// Keep moves a deleted object to the trash.
+	// Keep moves what a deletion removes to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
 	// counted is called once the totals include the object; nil in a replay.
@@ -127,16 +127,20 @@ func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err
 	switch {
 	case note.Act == actMove:
 		return old, tx.MoveObject(o, note.From)
-	case note.Act == actDelete && note.Keep:
-		return old, tx.TrashObject(o.Bucket, o.Key, o.LastModified)
+	case note.Act == actDelete && o.Version != "":
+		old, err = tx.DeleteVersion(o.Bucket, o.Key, o.VersionID(), o.LastModified)
 	case note.Act == actDelete:
-		return tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
+		old, err = tx.DeleteObject(o.Bucket, o.Key, o.LastModified)
 	default:
-		return tx.PutObject(o)
+		old, err = tx.PutObject(o)
 	}
+	if err == nil && note.Keep {
+		return model.Object{}, tx.KeepDeleted(old, o.LastModified)
+	}
+	return old, err
 }
 
-// recentObjects holds the objects that are in the journal but not yet in the metadata.
+// recentObjects holds the latest versions that are in the journal but not yet in the metadata.
 type recentObjects struct {
 	mu      sync.RWMutex
 	byKey   map[objectID]recentObject
@@ -148,7 +152,8 @@ type objectID struct{ bucket, key string }
 type recentObject struct {
 	position uint64
 	object   model.Object
-	deleted  bool
+	deleted  bool // for good
+	unknown  bool // a version was deleted for good: only the metadata know which is the latest then
 }
 
 func newRecentObjects() *recentObjects {
@@ -161,7 +166,7 @@ func (r *recentObjects) add(note *objectNote, position uint64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == actDelete}
+	r.byKey[objectID{note.Object.Bucket, note.Object.Key}] = recentObject{position, note.Object, note.Act == actDelete, note.Act == actDelete && note.Object.Version != ""}
 	if note.Upload != "" {
 		r.uploads[note.Upload] = true
 	}

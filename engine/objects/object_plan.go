@@ -85,10 +85,10 @@ func (r *reservation) drained() <-chan struct{} {
 
 // reserveObject refuses an object of size bytes that would exceed the organization's plan. Otherwise it reserves the
 // bytes until release is called, once the metadata have the object or the upload has failed.
-func (s *Service) reserveObject(organization string, in Upload, size int64) (release func(), err error) {
+func (s *Service) reserveObject(organization string, b model.Bucket, in Upload, size int64) (release func(), err error) {
 	return s.reserve(organization, func() model.Totals {
 		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
-		if old, err := s.object(in.Bucket, in.Key); err == nil {
+		if old, err := s.object(in.Bucket, in.Key); err == nil && b.Versioning != model.VersioningEnabled && !old.Versioned {
 			add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
 		}
 		return add

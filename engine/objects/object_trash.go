@@ -29,7 +29,11 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	release := s.locks.bucket(trashed.Bucket)
 	defer release()
 	call.Resource = objectResource(trashed.Bucket, trashed.Key)
-	counted, err := s.reserveObject(call.Organization, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)
+	b, err := s.core.Meta.CachedBucket(trashed.Bucket)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return model.Object{}, err
+	}
+	counted, err := s.reserveObject(call.Organization, b, Upload{Bucket: trashed.Bucket, Key: trashed.Key}, trashed.SizeBytes)
 	if err != nil {
 		return model.Object{}, err
 	}

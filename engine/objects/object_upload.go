@@ -61,7 +61,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 		return ObjectView{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := s.refuseUpload(call, in); err != nil {
+	if err := s.refuseUpload(call, bucket, in); err != nil {
 		return ObjectView{}, err
 	}
 	if err := in.open(); err != nil {
@@ -158,14 +158,14 @@ func tooLarge(largest int64) error {
 func (s *Service) MaxObjectBytes() int64 { return s.core.Config.MaxObjectBytes }
 
 // refuseUpload refuses an upload that could not be published, before the body is read.
-func (s *Service) refuseUpload(call *model.Call, in Upload) error {
+func (s *Service) refuseUpload(call *model.Call, b model.Bucket, in Upload) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
 	if err := s.space.refuse(in.minSize()); err != nil {
 		return err
 	}
-	release, err := s.reserveObject(call.Organization, in, in.minSize())
+	release, err := s.reserveObject(call.Organization, b, in, in.minSize())
 	if err == nil {
 		release()
 	}
@@ -238,13 +238,14 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	}
 	release := s.LockObject(in.Bucket, in.Key)
 	defer release()
-	if _, err := s.bucket(call, in.Bucket); err != nil {
+	b, err := s.bucket(call, in.Bucket)
+	if err != nil {
 		return model.Object{}, err
 	}
 	if err := s.refuseReplacing(in); err != nil {
 		return model.Object{}, err
 	}
-	used, err := s.reserveObject(call.Organization, in, w.Size())
+	used, err := s.reserveObject(call.Organization, b, in, w.Size())
 	if err != nil {
 		return model.Object{}, err
 	}
@@ -252,13 +253,14 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
 	now := s.core.Clock()
 	object := model.Object{
-		Bucket: in.Bucket, Key: in.Key, Version: core.FormatID("", s.core.IDs.Next(now)), Blob: string(blob), SizeBytes: w.Size(),
+		Bucket: in.Bucket, Key: in.Key, Version: s.newVersion(b, in.Key, now), Versioned: b.Versioning == model.VersioningEnabled,
+		Blob: string(blob), SizeBytes: w.Size(),
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
 	if in.Describe != nil {
 		in.Describe(&object)
 	}
-	object.Replaced = s.replaced(object)
+	object.Replaced = s.replaced(b, object)
 	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, counted: used}
 	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)

@@ -42,6 +42,7 @@ type scrubState struct {
 	CompletedAt time.Time       `json:"completed_at"`
 	Bucket      string          `json:"bucket"` // of the last object read
 	Key         string          `json:"key"`
+	Version     string          `json:"version"`
 	Damaged     []damagedObject `json:"damaged"`
 }
 
@@ -171,7 +172,7 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 		}
 		if len(objects) == 0 {
 			return s.updateScrub(func(tx *meta.Tx, it *scrubState) {
-				it.Bucket, it.Key, it.CompletedAt = "", "", s.core.Clock()
+				it.Bucket, it.Key, it.Version, it.CompletedAt = "", "", "", s.core.Clock()
 				it.forgetGone(tx)
 			})
 		}
@@ -183,7 +184,7 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 		}
 		last := objects[len(objects)-1]
 		if err := s.updateScrub(func(_ *meta.Tx, it *scrubState) {
-			it.Bucket, it.Key = last.Bucket, last.Key
+			it.Bucket, it.Key, it.Version = last.Bucket, last.Key, last.Version
 			it.Damaged = slices.DeleteFunc(it.Damaged, func(d damagedObject) bool { return whole[d.Version] })
 		}); err != nil {
 			return err
@@ -194,12 +195,12 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 // forgetGone removes damaged objects that have been replaced or deleted.
 func (s *scrubState) forgetGone(tx *meta.Tx) {
 	s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool {
-		o, err := tx.Object(d.Bucket, d.Key)
-		return err != nil || o.Version != d.Version
+		_, err := tx.KeptVersion(d.Bucket, d.Key, d.Version)
+		return err != nil
 	})
 }
 
-// scrubNext returns the next objects, none at the end.
+// scrubNext returns the next objects with their versions, none at the end.
 func (s *Service) scrubNext() (objects []model.Object, err error) {
 	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		it, err := readScrub(tx)
@@ -210,11 +211,14 @@ func (s *Service) scrubNext() (objects []model.Object, err error) {
 			if len(objects) > 0 || b.ID < it.Bucket {
 				return nil
 			}
-			after := ""
+			key, version := "", ""
 			if b.ID == it.Bucket {
-				after = it.Key
+				key, version = it.Key, it.Version
 			}
-			objects, err = tx.NextObjects(b.ID, after, scrubPage)
+			page, err := tx.ListVersions(b.ID, "", "", key, version, scrubPage)
+			for _, v := range page.Versions {
+				objects = append(objects, v.Object)
+			}
 			return err
 		})
 	})
@@ -223,7 +227,7 @@ func (s *Service) scrubNext() (objects []model.Object, err error) {
 
 // scrubObject reads an object and reports whether it is intact. An object deleted meanwhile is not an error.
 func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
-	if s.core.Blobs.IsAway(blobstore.Ref(object.Blob)) { // what is not here yet is not damaged here
+	if object.DeleteMarker || s.core.Blobs.IsAway(blobstore.Ref(object.Blob)) { // what is not here yet is not damaged here
 		return true, nil
 	}
 	r, err := s.core.Blobs.Open(ctx, blobstore.Ref(object.Blob))
@@ -240,7 +244,7 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 			err = fmt.Errorf("%d of %d bytes: %w", r.Size(), object.SizeBytes, blobstore.ErrDamaged)
 		}
 	}
-	now, lookupErr := s.object(object.Bucket, object.Key)
+	now, lookupErr := s.version(object.Bucket, object.Key, object.VersionID())
 	if err == nil || lookupErr != nil || now.Blob != object.Blob {
 		return err == nil, nil
 	}
@@ -263,8 +267,8 @@ func DamagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObj
 	}
 	for _, d := range s.Damaged {
 		b, err := tx.Buckets().Get(d.Bucket)
-		o, objectErr := tx.Object(d.Bucket, d.Key)
-		if err != nil || b.Organization != organization || objectErr != nil || o.Version != d.Version {
+		o, objectErr := tx.KeptVersion(d.Bucket, d.Key, d.Version)
+		if err != nil || b.Organization != organization || objectErr != nil {
 			continue
 		}
 		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt})

@@ -133,12 +133,12 @@ func (s *store) mustPut(t testing.TB, bucket, key, content string) {
 }
 
 func (s *store) delete(bucket, key string) error {
-	_, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), bucket, key)
+	_, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), Deletion{Bucket: bucket, Key: key})
 	return err
 }
 
 func (s *store) get(bucket, key string) (string, error) {
-	d, err := s.openObject(context.Background(), bucket, key)
+	d, err := s.openObject(context.Background(), bucket, key, "")
 	if err != nil {
 		return "", err
 	}

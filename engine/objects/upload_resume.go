@@ -39,11 +39,12 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 	if err := whole.validate(s.core.Config.MaxObjectBytes); err != nil {
 		return model.Upload{}, err
 	}
-	if _, err := s.bucket(call, in.Bucket); err != nil {
+	b, err := s.bucket(call, in.Bucket)
+	if err != nil {
 		return model.Upload{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := s.refuseUpload(call, whole); err != nil {
+	if err := s.refuseUpload(call, b, whole); err != nil {
 		return model.Upload{}, err
 	}
 	release, err := s.reserve(call.Organization, func() model.Totals { return model.Totals{Uploads: 1, UploadBytes: in.Length} })

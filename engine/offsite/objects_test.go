@@ -110,7 +110,7 @@ func (s *bucketStore) put(t testing.TB, key, content string) {
 
 func (s *bucketStore) remove(t testing.TB, key string) {
 	t.Helper()
-	if _, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), s.bucket, key); err != nil {
+	if _, err := s.ObjectDelete(context.Background(), s.call(model.ActionObjectDelete), objects.Deletion{Bucket: s.bucket, Key: key}); err != nil {
 		t.Error(err)
 	}
 }

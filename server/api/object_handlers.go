@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
 )
 
@@ -47,6 +48,6 @@ type ObjectQueryInput struct {
 }
 
 func (h *handlers) objectDeleteByQuery(ctx context.Context, call *model.Call, in *ObjectQueryInput) (wire.DeletedObject, error) {
-	until, err := h.engine.Objects.ObjectDelete(ctx, call, in.ID, in.Key)
-	return wire.DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(until)}, err
+	deleted, err := h.engine.Objects.ObjectDelete(ctx, call, objects.Deletion{Bucket: in.ID, Key: in.Key})
+	return wire.DeletedObject{Key: in.Key, Deleted: true, Recoverable: h.recoverable(deleted.Until)}, err
 }

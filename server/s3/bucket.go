@@ -127,17 +127,6 @@ func (q *request) bucketLocation() error {
 	}{Xmlns: namespace})
 }
 
-// bucketVersioning answers that versions were never kept.
-func (q *request) bucketVersioning() error {
-	if _, err := q.findBucket(); err != nil {
-		return err
-	}
-	return writeXML(q.Exchange, struct {
-		XMLName xml.Name `xml:"VersioningConfiguration"`
-		Xmlns   string   `xml:"xmlns,attr"`
-	}{Xmlns: namespace})
-}
-
 func (q *request) deleteBucket() error {
 	b, err := q.findBucket()
 	if err != nil {

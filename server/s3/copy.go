@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -21,8 +22,10 @@ import (
 func (q *request) copySource() (objects.Download, error) {
 	text := q.Request.Header.Get("X-Amz-Copy-Source")
 	path, version, versioned := strings.Cut(text, "?versionId=")
-	if versioned && version != "null" {
-		return objects.Download{}, notImplemented("X-Amz-Copy-Source", "There are no versions")
+	if versioned {
+		if err := checkVersion(version); err != nil {
+			return objects.Download{}, err
+		}
 	}
 	name, key, err := copyName(text, path)
 	if err != nil {
@@ -32,9 +35,15 @@ func (q *request) copySource() (objects.Download, error) {
 	if err != nil {
 		return objects.Download{}, err
 	}
-	source, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, key)
+	source, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, key, version)
+	if deleted, ok := errors.AsType[*objects.DeletedError](err); ok && versioned {
+		return source, fail("InvalidRequest", "The source of a copy request may not specifically refer to a delete marker by version id: %s", deleted.Marker.VersionID())
+	}
 	if err != nil {
 		return source, err
+	}
+	if b.Versioning != model.VersioningOff {
+		q.Header().Set("X-Amz-Copy-Source-Version-Id", source.VersionID())
 	}
 	if !q.copyConditions(source.Object) {
 		source.Content.Close()
@@ -141,6 +150,7 @@ func (q *request) copyObject() error {
 	if err != nil {
 		return q.conditionError(in, err)
 	}
+	q.describeNewVersion(stored.Object)
 	c := checksumOf(stored.Object)
 	return writeXML(q.Exchange, copyResult{
 		XMLName: xml.Name{Local: "CopyObjectResult"}, Xmlns: namespace, LastModified: timestamp(stored.LastModified),
@@ -168,7 +178,7 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 	}
 	switch directive := q.Request.Header.Get("X-Amz-Metadata-Directive"); directive {
 	case "", "COPY":
-		if source.Bucket == in.Bucket && source.Key == in.Key {
+		if source.Bucket == in.Bucket && source.Key == in.Key && !strings.Contains(q.Request.Header.Get("X-Amz-Copy-Source"), "?versionId=") {
 			return nil, fail("InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
 		}
 		if _, _, err := attributesOf(q.Request.Header); err != nil {

@@ -70,7 +70,7 @@ func statusOf(code string) int {
 	switch code {
 	case "AccessDenied", "AccessForbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed":
 		return http.StatusForbidden
-	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchBucketPolicy", "NoSuchCORSConfiguration", "NoSuchLifecycleConfiguration",
+	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion", "NoSuchBucketPolicy", "NoSuchCORSConfiguration", "NoSuchLifecycleConfiguration",
 		"NoSuchPublicAccessBlockConfiguration", "NoSuchWebsiteConfiguration", "OwnershipControlsNotFoundError",
 		"ReplicationConfigurationNotFoundError", "ServerSideEncryptionConfigurationNotFoundError":
 		return http.StatusNotFound
@@ -102,6 +102,8 @@ func codeOf(err error, resource model.ResourceType) string {
 	switch {
 	case errors.Is(err, objects.ErrTooLarge):
 		return "EntityTooLarge"
+	case errors.Is(err, objects.ErrNoVersion):
+		return "NoSuchVersion"
 	case errors.Is(err, objects.ErrParts):
 		return "InvalidPart"
 	case errors.Is(err, objects.ErrSize):
@@ -195,6 +197,8 @@ func messageOf(code, message string) string {
 		return "The specified bucket does not exist."
 	case "NoSuchKey":
 		return "The specified key does not exist."
+	case "NoSuchVersion":
+		return "The specified version does not exist."
 	case "InvalidPart":
 		return "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."
 	case "InvalidPartOrder":

@@ -62,6 +62,10 @@ func serve(dir string) error {
 			return err
 		}
 		id, secret = key.ID, e.Access.S3Secret(key.ID).Reveal()
+		call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: key.Organization}
+		if _, err := e.Access.KeyAllowDangerous(call, key.ID, true); err != nil {
+			return err
+		}
 		if err := e.Access.KeyShown(); err != nil {
 			return err
 		}

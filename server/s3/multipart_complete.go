@@ -63,6 +63,7 @@ func (q *request) completeMultipart() error {
 	if err != nil {
 		return q.conditionError(objects.Upload{IfAbsent: in.IfAbsent, IfMatch: in.IfMatch}, err)
 	}
+	q.describeNewVersion(o)
 	sum := checksumOf(o)
 	kind := ""
 	if sum.Value != "" {

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/s3/sigv4"
 )
 
@@ -21,11 +22,24 @@ func (q *request) deleteObject() error {
 	if err != nil {
 		return err
 	}
+	version, err := q.version()
+	if err != nil {
+		return err
+	}
 	header := q.Request.Header
 	allow := deleteCondition{header.Get("If-Match"), header.Get("X-Amz-If-Match-Last-Modified-Time"), header.Get("X-Amz-If-Match-Size")}.allow
-	_, err = q.engine.Objects.ObjectDeleteIf(q.Request.Context(), q.Call, b.ID, q.key, allow)
-	if err != nil && !q.isGone(err) {
+	deleted, err := q.engine.Objects.ObjectDelete(q.Request.Context(), q.Call, objects.Deletion{
+		Bucket: b.ID, Key: q.key, Version: version, Always: true, Allow: allow,
+	})
+	if err != nil && !isGone(q.Call, err) {
 		return err
+	}
+	if version != "" && b.Versioning != model.VersioningOff {
+		q.Header().Set("X-Amz-Version-Id", version)
+	}
+	q.describeVersion(b, deleted.Version)
+	if deleted.Version.DeleteMarker {
+		q.Header().Set("X-Amz-Delete-Marker", "true")
 	}
 	q.WriteHeader(http.StatusNoContent)
 	return nil
@@ -57,8 +71,8 @@ func failedCondition() error {
 }
 
 // isGone reports whether a deletion failed because there is no such object, which is a success in S3.
-func (q *request) isGone(err error) bool {
-	return model.CodeOf(err) == model.CodeNotFound && q.Call.Resource.Type == model.ResourceObject
+func isGone(call *model.Call, err error) bool {
+	return model.CodeOf(err) == model.CodeNotFound && call.Resource.Type == model.ResourceObject
 }
 
 type deleteEntry struct {
@@ -69,9 +83,18 @@ type deleteEntry struct {
 	Size             string
 }
 
-type deletedKey struct{ Key string }
+type deletedKey struct {
+	Key                   string
+	VersionID             string `xml:"VersionId,omitempty"`
+	DeleteMarker          bool   `xml:",omitempty"`
+	DeleteMarkerVersionID string `xml:"DeleteMarkerVersionId,omitempty"`
+}
 
-type deleteError struct{ Key, Code, Message string }
+type deleteError struct {
+	Key           string
+	VersionID     string `xml:"VersionId,omitempty"`
+	Code, Message string
+}
 
 func (q *request) deleteObjects() error {
 	var in struct {
@@ -88,14 +111,14 @@ func (q *request) deleteObjects() error {
 	if err != nil {
 		return err
 	}
-	errs := make([]*deleteError, len(in.Objects))
+	deleted, errs := make([]deletedKey, len(in.Objects)), make([]*deleteError, len(in.Objects))
 	var running sync.WaitGroup
 	slots := make(chan struct{}, deleting)
 	for i, entry := range in.Objects {
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = q.deleteOne(b, entry)
+			deleted[i], errs[i] = q.deleteOne(b, entry)
 		})
 	}
 	running.Wait()
@@ -105,11 +128,11 @@ func (q *request) deleteObjects() error {
 		Deleted []deletedKey
 		Error   []deleteError
 	}{Xmlns: namespace}
-	for i, entry := range in.Objects {
+	for i := range in.Objects {
 		if errs[i] != nil {
 			answer.Error = append(answer.Error, *errs[i])
 		} else if !in.Quiet {
-			answer.Deleted = append(answer.Deleted, deletedKey{entry.Key})
+			answer.Deleted = append(answer.Deleted, deleted[i])
 		}
 	}
 	q.Call.Audited = true // each object was
@@ -117,15 +140,25 @@ func (q *request) deleteObjects() error {
 }
 
 // deleteOne deletes one object of a batch, with its own audit entry.
-func (q *request) deleteOne(b model.Bucket, entry deleteEntry) *deleteError {
-	if entry.VersionID != "" && entry.VersionID != "null" {
-		return &deleteError{entry.Key, "NotImplemented", "Versions are not implemented"}
-	}
+func (q *request) deleteOne(b model.Bucket, entry deleteEntry) (deletedKey, *deleteError) {
 	call := core.PartOf(q.Call, model.Resource{Type: model.ResourceObject, ID: b.ID, Name: entry.Key})
-	_, err := q.engine.Objects.ObjectDeleteIf(q.Request.Context(), call, b.ID, entry.Key, deleteCondition{entry.ETag, entry.LastModifiedTime, entry.Size}.allow)
-	q.engine.Core.Finish(call, err)
-	if err == nil || model.CodeOf(err) == model.CodeNotFound && call.Resource.Type == model.ResourceObject {
-		return nil
+	deleted, err := objects.Deleted{}, error(nil)
+	if entry.VersionID != "" {
+		err = checkVersion(entry.VersionID)
 	}
-	return &deleteError{entry.Key, codeOf(err, call.Resource.Type), model.PublicMessage(err)}
+	if err == nil {
+		deleted, err = q.engine.Objects.ObjectDelete(q.Request.Context(), call, objects.Deletion{
+			Bucket: b.ID, Key: entry.Key, Version: entry.VersionID, Always: true,
+			Allow: deleteCondition{entry.ETag, entry.LastModifiedTime, entry.Size}.allow,
+		})
+	}
+	q.engine.Core.Finish(call, err)
+	if err != nil && !isGone(call, err) {
+		return deletedKey{}, &deleteError{entry.Key, entry.VersionID, codeOf(err, call.Resource.Type), model.PublicMessage(err)}
+	}
+	done := deletedKey{Key: entry.Key, VersionID: entry.VersionID}
+	if deleted.Version.DeleteMarker {
+		done.DeleteMarker, done.DeleteMarkerVersionID = true, deleted.Version.VersionID()
+	}
+	return done, nil
 }

@@ -23,11 +23,16 @@ func (q *request) getObject() error {
 	if err := q.checkPartNumber(); err != nil {
 		return err
 	}
-	object, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, q.key)
+	version, err := q.version()
 	if err != nil {
 		return err
 	}
+	object, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, q.key, version)
+	if err != nil {
+		return q.versionError(b, err)
+	}
 	defer object.Content.Close()
+	q.describeVersion(b, object.Object)
 	err = q.send(object.Object, object.Content)
 	if errors.Is(err, errStored) {
 		return q.engine.Objects.Unreadable(object.Object, err)
@@ -46,10 +51,15 @@ func (q *request) headObject() error {
 	if err := q.checkPartNumber(); err != nil {
 		return err
 	}
-	object, err := q.engine.Objects.ObjectGet(q.Call, b.ID, q.key)
+	version, err := q.version()
 	if err != nil {
 		return err
 	}
+	object, err := q.engine.Objects.VersionGet(q.Call, b.ID, q.key, version)
+	if err != nil {
+		return q.versionError(b, err)
+	}
+	q.describeVersion(b, object.Object)
 	return q.send(object.Object, content.OfSize(object.SizeBytes))
 }
 

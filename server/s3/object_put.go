@@ -38,6 +38,7 @@ func (q *request) putObject() error {
 	}
 	q.Header().Set("Etag", quoted(stored.EntityTag()))
 	q.Header().Set("X-Amz-Object-Size", strconv.FormatInt(stored.SizeBytes, 10))
+	q.describeNewVersion(stored.Object)
 	q.writeChecksum(stored.Object)
 	return nil
 }

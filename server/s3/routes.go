@@ -50,6 +50,8 @@ func routes() []route {
 		{http.MethodDelete, bucket, "", false, read(model.ActionBucketDelete), (*request).deleteBucket},
 		{http.MethodGet, bucket, "location", false, read(model.ActionBucketGet), (*request).bucketLocation},
 		{http.MethodGet, bucket, "versioning", false, read(model.ActionBucketGet), (*request).bucketVersioning},
+		{http.MethodPut, bucket, "versioning", false, read(model.ActionBucketUpdate), (*request).setBucketVersioning},
+		{http.MethodGet, bucket, "versions", false, read(model.ActionObjectList), (*request).listVersions},
 		{http.MethodGet, bucket, "uploads", false, read(model.ActionObjectList), (*request).listUploads},
 		{http.MethodGet, bucket, "", false, read(model.ActionObjectList), (*request).listObjects},
 		{http.MethodPost, bucket, "delete", false, read(model.ActionObjectDelete), (*request).deleteObjects},
@@ -75,7 +77,7 @@ func subresources() []string {
 		"legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataTable", "metrics", "notification",
 		"object-lock", "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "renameObject", "replication",
 		"requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId", "uploads",
-		"versionId", "versioning", "versions", "website",
+		"versioning", "versions", "website",
 	}
 }
 
@@ -90,10 +92,9 @@ func routeOf(r *http.Request, q *request) route {
 	}
 	subresource := ""
 	for _, name := range subresources() {
-		if !q.query.Has(name) || name == "versionId" && q.query.Get(name) == "null" {
-			continue
+		if q.query.Has(name) {
+			subresource = name
 		}
-		subresource = name
 	}
 	_, copies := r.Header["X-Amz-Copy-Source"]
 	all := routes()
