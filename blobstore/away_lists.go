@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"holdfast/internal/durable"
 )
@@ -164,26 +165,30 @@ func merge(a, b iter.Seq2[Away, error]) iter.Seq2[Away, error] {
 	}
 }
 
-// remove notes that a blob was removed. Like the removal of a file, it may be forgotten by a power cut.
-func (l *awayLists) remove(ref Ref) error {
+// remove notes that a blob was removed, and returns what was listed of it, nil for nothing. Like the removal of a file, it may
+// be forgotten by a power cut.
+func (l *awayLists) remove(ref Ref) (*Away, error) {
 	if len(l.now()) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // not listed
 	}
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	list, number, _, err := l.search(ref)
+	list, number, a, err := l.search(ref)
 	if errors.Is(err, ErrNotFound) {
-		return nil
+		return nil, nil //nolint:nilnil // not listed
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := l.fs.Reopen(list.path)
 	if err != nil {
-		return fmt.Errorf("remove a blob that is away: %w", err)
+		return nil, fmt.Errorf("remove a blob that is away: %w", err)
 	}
 	_, err = f.WriteAt([]byte{1}, int64(awayHead)+(number+1)*list.record-1)
-	return errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("remove a blob that is away: %w", err)
+	}
+	return &a, nil
 }
 
 // copy writes everything that is listed to a list in dir, which it makes.
@@ -252,18 +257,41 @@ func (s *Store) Has(ref Ref) bool {
 }
 
 // EachListed calls fn for each file that can be fetched, until fn fails, and returns that error unchanged. here says
-// whether it is on this disk too.
+// whether it is on this disk too. It also counts for Absent.
 func (s *Store) EachListed(fn func(a Away, here bool) error) error {
+	files, bytes := s.Absent()
+	var sumFiles, sumBytes int64
 	for a, err := range s.away.all() {
+		here := err == nil && s.onDisk(a.Ref)
 		if err == nil {
-			err = fn(a, s.onDisk(a.Ref))
+			err = fn(a, here)
 		}
 		if err != nil {
 			return err
 		}
+		if !here {
+			sumFiles, sumBytes = sumFiles+1, sumBytes+a.Size
+		}
 	}
+	s.absent.add(sumFiles-files, sumBytes-bytes)
 	return nil
 }
 
+// absent counts the files that are away.
+type absent struct{ files, bytes atomic.Int64 }
+
+func (a *absent) add(files, bytes int64) {
+	a.files.Add(files)
+	a.bytes.Add(bytes)
+}
+
+// Absent returns how many files are away, and the size of their content: what the last EachListed counted, and what changed
+// since.
+func (s *Store) Absent() (files, bytes int64) { return s.absent.files.Load(), s.absent.bytes.Load() }
+
 // NoneAway forgets what can be fetched, once all of it is on this disk or not needed any more.
-func (s *Store) NoneAway() error { return s.away.clear() }
+func (s *Store) NoneAway() error {
+	files, bytes := s.Absent()
+	s.absent.add(-files, -bytes)
+	return s.away.clear()
+}

@@ -21,7 +21,11 @@ func (s *Store) Evict(files []Away) error {
 	}
 	var errs []error
 	for _, a := range files {
-		errs = append(errs, s.unlink(a.Ref))
+		there, err := s.unlink(a.Ref)
+		if there {
+			s.absent.add(1, a.Size)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -48,7 +52,10 @@ func (s *Store) listAway(files []Away) error {
 }
 
 // Unlist forgets that a file can be fetched. The file must be on this disk.
-func (s *Store) Unlist(ref Ref) error { return s.away.remove(ref) }
+func (s *Store) Unlist(ref Ref) error {
+	_, err := s.away.remove(ref)
+	return err
+}
 
 // EvictCopy takes a file from this disk if it is listed as away, and reports whether it did.
 func (s *Store) EvictCopy(ref Ref) bool {
@@ -56,11 +63,11 @@ func (s *Store) EvictCopy(ref Ref) bool {
 	return err == nil && s.onDisk(ref) && s.Evict([]Away{a}) == nil
 }
 
-// unlink removes the file of a blob, if it is there.
-func (s *Store) unlink(ref Ref) error {
+// unlink removes the file of a blob, and reports whether it was there.
+func (s *Store) unlink(ref Ref) (there bool, err error) {
 	path, err := ref.path(s.blobs)
 	if err != nil {
-		return fmt.Errorf("remove blob: %w", err)
+		return false, fmt.Errorf("remove blob: %w", err)
 	}
 	info, statErr := os.Lstat(path)
 	err = s.fs.Remove(path)
@@ -68,9 +75,9 @@ func (s *Store) unlink(ref Ref) error {
 		s.local.Add(-info.Size())
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove blob: %w", err)
+		return false, fmt.Errorf("remove blob: %w", err)
 	}
-	return nil
+	return err == nil, nil
 }
 
 // LocalFile is a file on this disk.

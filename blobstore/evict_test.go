@@ -106,6 +106,9 @@ func TestEvict(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if n, size := s.Absent(); n != 40 || size != sizeOf(want) {
+		t.Errorf("%d files of %d bytes are away", n, size)
+	}
 	if s.Local() != 0 || len(s.away.now()) > 6 {
 		t.Errorf("%d bytes and %d lists are left", s.Local(), len(s.away.now()))
 	}
@@ -139,6 +142,9 @@ func TestEvict(t *testing.T) {
 		s.Close()
 		s = openStore(t, dir, opts)
 	}
+	if n, _ := s.Absent(); n != 0 {
+		t.Errorf("%d files are counted before anybody counts", n)
+	}
 	copied := filepath.Join(t.TempDir(), "copy")
 	if err := s.Link(copied); err != nil {
 		t.Fatal(err)
@@ -155,8 +161,18 @@ func TestEvict(t *testing.T) {
 	if s.Local() != 0 {
 		t.Errorf("%d bytes are left", s.Local())
 	}
+	if n, size := s.Absent(); n != -35 || size >= 0 {
+		t.Errorf("%d files of %d bytes came back", -n, -size)
+	}
 	other := openStore(t, copied, opts) // removals in the store are not those of its copy
 	mustRead(t, other, refs[20], want[refs[20]], "a link")
+}
+
+func sizeOf(all map[Ref]string) (n int64) {
+	for _, content := range all {
+		n += int64(len(content))
+	}
+	return n
 }
 
 // TestEvictedCopies: a file that was fetched can be evicted again, and one that is listed wrongly is forgotten.
@@ -450,7 +466,7 @@ func TestListsMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
-			if err := l.remove(add[0].Ref); err != nil {
+			if _, err := l.remove(add[0].Ref); err != nil {
 				t.Fatal(err)
 			}
 			delete(want, add[0].Ref)

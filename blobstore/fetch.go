@@ -227,6 +227,7 @@ func (g *fetches) publish(f *fetch, w *Writer, ref Ref) error {
 	default:
 		if err = g.store.fs.Rename(w.temp, path); err == nil {
 			g.store.local.Add(fileSize(w.size))
+			g.store.absent.add(-1, -w.size)
 		}
 	}
 	g.mu.Unlock()

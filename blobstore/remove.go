@@ -53,7 +53,12 @@ func (s *Store) remove(ref Ref) error {
 	if t != nil {
 		t.removing(ref)
 	}
-	if err := errors.Join(s.away.remove(ref), s.unlink(ref)); err != nil {
+	listed, err := s.away.remove(ref)
+	there, unlinkErr := s.unlink(ref)
+	if listed != nil && !there {
+		s.absent.add(-1, -listed.Size)
+	}
+	if err := errors.Join(err, unlinkErr); err != nil {
 		return err
 	}
 	if t != nil {

@@ -74,6 +74,7 @@ type Store struct {
 	journal  *journal
 	away     *awayLists
 	local    atomic.Int64 // see Local
+	absent   absent
 	fetches  *fetches
 
 	life   sync.RWMutex // held shared during disk changes, so that Close waits

@@ -55,13 +55,11 @@ func (r *remote) breakDown() {
 	r.fails = r.broken
 }
 
-// listAway adds the files that are away to those that Walk reports.
+// listAway adds the files that are listed as away to those that Walk reports: one that comes meanwhile is in either.
 func (s *session) listAway(seen map[blobstore.Ref]int64) {
 	s.t.Helper()
-	if err := s.EachListed(func(a blobstore.Away, here bool) error {
-		if !here {
-			seen[a.Ref] = a.Size
-		}
+	if err := s.EachListed(func(a blobstore.Away, _ bool) error {
+		seen[a.Ref] = a.Size
 		return nil
 	}); err != nil {
 		s.t.Fatal(err)

@@ -68,7 +68,8 @@ func newAdminExportAll() *cobra.Command {
 	cmd.Long = `Write the whole appliance into one file, or to standard output, while it runs or when it is stopped: the metadata, secret.key,
 certificates, objects, backups with their WAL, and databases. A database that runs comes as it is when its backup is made, at
 the beginning; one that does not run, and all of them when the appliance is stopped, with its files. Data that a restore
-replaced stays behind, and so does the config file.
+replaced stays behind, and so does the config file. Large objects that are in the copy off-site only (--objects-local-size) stay
+there: the archive says how many, and an appliance made of it needs the same --offsite.
 
 The file holds every secret there is. It is made with mode 0600 and is not encrypted, unless --passphrase-file names a
 file with a passphrase; then it is an age file, which ` + "`age -d`" + ` opens too. It appears under its name once it is whole.`
@@ -259,6 +260,9 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 	return printResult(cmd.OutOrStdout(), m.json, made, func(w io.Writer, made move.Manifest) {
 		fmt.Fprintf(w, "%s is the appliance of %s, with %d databases; `holdfast serve` starts it\n",
 			m.DataDir, made.CreatedAt.Local().Format(time.DateTime), len(made.Databases))
+		if made.ObjectsAway > 0 {
+			fmt.Fprintf(w, "%d large objects are in the copy off-site only: start it with the --offsite of the old appliance\n", made.ObjectsAway)
+		}
 	})
 }
 

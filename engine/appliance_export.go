@@ -49,6 +49,13 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 		m.Databases = append(m.Databases, db.Name)
 	}
 	call.Note("databases", fmt.Sprint(len(databases)))
+	if m.ObjectsAway, err = e.Objects.Away(); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if m.ObjectsAway > 0 {
+		call.Note("objects_away", fmt.Sprint(m.ObjectsAway))
+		e.Core.Log.Warn("the export lacks large objects that are in the off-site copy only; the appliance it is imported to needs the same --offsite", "objects", m.ObjectsAway)
+	}
 	err = move.Write(contextWriter{ctx, w}, dir, m)
 	return errors.Join(err, os.RemoveAll(dir))
 }

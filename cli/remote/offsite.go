@@ -32,7 +32,23 @@ func offsiteFields(o wire.Offsite) []string {
 	}
 	return append(fields,
 		"recovers to", formatTime(o.Point), "behind", behind(o.LagSeconds), "waiting", size(o.BacklogBytes),
-		"last verified", formatTime(o.VerifiedAt), "last restored on trial", formatTime(o.RestoredAt), "damaged", damagedCount(o.DamagedObjects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+		"last verified", formatTime(o.VerifiedAt), "last restored on trial", formatTime(o.RestoredAt), "damaged", damagedCount(o.DamagedObjects), "only off-site", awayObjects(o.Objects), "objects here", localObjects(o.Objects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+}
+
+// awayObjects says what is in the copy only.
+func awayObjects(o wire.OffsiteObjects) string {
+	if o.Away == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d objects, %s", o.Away, size(o.AwayBytes))
+}
+
+// localObjects says how much of the bound is used, nothing without one.
+func localObjects(o wire.OffsiteObjects) string {
+	if o.LocalLimitBytes == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s", size(o.LocalBytes), size(*o.LocalLimitBytes))
 }
 
 func damagedCount(n int) string {

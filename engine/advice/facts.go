@@ -80,7 +80,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
 		eachDatabase(failedArchiving),
 		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
-		offsiteFenced, offsiteBehind, offsiteDamaged, offsiteUnrestorable, offsiteUnreadable, offsiteForeign, offsiteUnverified,
+		offsiteFenced, offsiteBehind, offsiteDamaged, offsiteUnrestorable, offsiteUnreadable, offsiteForeign, offsiteUnverified, objectsUnreachable, objectsOverLimit,
 		clockAhead, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, keysWithoutExpiry,
 	}
 }

@@ -23,6 +23,7 @@ type Offsite struct {
 	Unreadable []string
 	Foreign    int // objects in the store that somebody else has put there
 	Since      time.Time
+	Tier
 }
 
 // offsiteFenced reports that another machine has taken over.

@@ -350,7 +350,10 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 
 func (s *Service) aboutOffsite() advice.Offsite {
 	st := s.offsite.Status()
-	about := advice.Offsite{State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem, Unreadable: st.Unreadable, Foreign: len(st.Foreign)}
+	about := advice.Offsite{
+		State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem, Unreadable: st.Unreadable, Foreign: len(st.Foreign),
+		Tier: advice.Tier{AwayObjects: st.AwayObjects, AwayBytes: st.AwayBytes, LocalBytes: st.LocalBytes, LocalLimit: st.LocalLimit},
+	}
 	if st.Verified != nil {
 		about.Verified, about.Damaged = &st.Verified.At, len(st.Verified.Damage)
 	}

@@ -27,8 +27,10 @@ type Manifest struct {
 	Version   string    `json:"version"` // of the program that wrote the archive
 	CreatedAt time.Time `json:"created_at"`
 	Databases []string  `json:"databases"` // their names
-	Files     int       `json:"files"`
-	Bytes     int64     `json:"bytes"`
+	// ObjectsAway is how many large objects the archive lacks, because they are in the copy off-site only.
+	ObjectsAway int64 `json:"objects_away"`
+	Files       int   `json:"files"`
+	Bytes       int64 `json:"bytes"`
 }
 
 // writer writes an archive and computes the checksums.

@@ -30,6 +30,17 @@ func (s *Service) LocalLimit() int64 {
 	return max(0, min(limit, s.core.Blobs.Local()+free-2*uploadReserve(total)))
 }
 
+// Away returns how many objects are in the off-site copy only, by a count.
+func (s *Service) Away() (objects int64, err error) {
+	err = s.core.Blobs.EachListed(func(a blobstore.Away, here bool) error {
+		if !here && s.blobKnown(a.Ref) {
+			objects++
+		}
+		return nil
+	})
+	return objects, err
+}
+
 // room returns an error if a blob that is away should not be kept on this disk once it was fetched.
 func (s *Service) room(size int64) error {
 	if s.Evicts() && s.core.Blobs.Local()+size > s.LocalLimit() {

@@ -41,6 +41,10 @@ type Status struct {
 	Foreign []string
 	// Counts are what was stored since the start.
 	Counts stream.Counts
+	// AwayObjects is how many large objects are in the copy only, of AwayBytes.
+	AwayObjects, AwayBytes int64
+	// LocalBytes is what the files of large objects take here, and LocalLimit what they may; 0 is no bound.
+	LocalBytes, LocalLimit int64
 }
 
 // Status returns the status of the copy.
@@ -54,12 +58,25 @@ func (s *Service) Status() Status {
 	switch {
 	case st.Fenced != nil:
 		st.State = model.OffsiteFenced
+		s.describeObjects(&st)
 		return st
 	case !s.Enabled():
-		return Status{State: model.OffsiteOff}
+		st = Status{State: model.OffsiteOff}
+		s.describeObjects(&st)
+		return st
 	}
 	s.describe(&st)
+	s.describeObjects(&st)
 	return st
+}
+
+// describeObjects adds where large objects are.
+func (s *Service) describeObjects(st *Status) {
+	st.AwayObjects, st.AwayBytes = s.core.Blobs.Absent()
+	st.LocalBytes = s.core.Blobs.Local()
+	if s.objects.Evicts() {
+		st.LocalLimit = s.objects.LocalLimit()
+	}
 }
 
 // describe adds what the writer says.

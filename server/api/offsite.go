@@ -18,6 +18,10 @@ func newOffsite(s offsite.Status) wire.Offsite {
 		Status: wire.OffsiteStatus(s.State), Point: utcOrAbsent(s.Point), BacklogBytes: s.Backlog,
 		CheckpointAt: utcOrAbsent(s.Checkpoint), Problem: orAbsent(s.Problem),
 	}
+	view.Objects = wire.OffsiteObjects{Away: s.AwayObjects, AwayBytes: s.AwayBytes, LocalBytes: s.LocalBytes}
+	if s.LocalLimit > 0 {
+		view.Objects.LocalLimitBytes = &s.LocalLimit
+	}
 	if s.Point != nil {
 		lag := s.Lag.Seconds()
 		view.LagSeconds = &lag

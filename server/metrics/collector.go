@@ -79,6 +79,10 @@ func figures(m insight.Measurement) []figure {
 		{name: "offsite_verified_timestamp_seconds", help: "When the copy off-site was last read back, in seconds since 1970; 0 for never.", value: verifiedAt(m.Offsite)},
 		{name: "offsite_damaged_objects", help: "Objects that could not be read then.", value: damaged(m.Offsite)},
 		{name: "offsite_stored_bytes", help: "Bytes stored off-site since the start of the run.", value: m.Offsite.Counts.LogBytes + m.Offsite.Counts.FileBytes},
+		{name: "objects_away", help: "Large objects that are in the copy off-site only.", value: m.Offsite.AwayObjects},
+		{name: "objects_away_bytes", help: "Their bytes.", value: m.Offsite.AwayBytes},
+		{name: "objects_local_bytes", help: "What the files of large objects and exports take of the data directory's disk.", value: m.Offsite.LocalBytes},
+		{name: "objects_local_limit_bytes", help: "What they may take (--objects-local-size), 0 for no limit.", value: m.Offsite.LocalLimit},
 		{name: "disk_free_bytes", help: "Free bytes of the data directory's disk.", value: m.Host.DiskFree},
 		{name: "disk_size_bytes", help: "Size of the data directory's disk.", value: m.Host.DiskTotal},
 	}

@@ -214,7 +214,10 @@ func messageOf(code, message string) string {
 // writeError writes the response to an error.
 func writeError(x *gate.Exchange, public *model.Error) {
 	code := codeOf(x.Err(), x.Call.Resource.Type)
-	if public.Code == model.CodeInternal {
+	switch {
+	case errors.Is(x.Err(), objects.ErrAway):
+		x.Header().Set("Retry-After", "30") // as downloads have it
+	case public.Code == model.CodeInternal:
 		code = "InternalError"
 	}
 	message := messageOf(code, public.Message)

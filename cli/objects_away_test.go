@@ -1,0 +1,171 @@
+package cli_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/internal/objectstore/objectstoretest"
+	"holdfast/internal/testenv"
+)
+
+// tierFlags bound what large objects take to a few of those of the test.
+var tierFlags = []string{"--objects-local-size", "2000000", "--objects-offsite-above", "100000"}
+
+// awayObjects returns what the API says of objects that are in the copy only.
+func (m *machine) awayObjects() (away, localBytes int64) {
+	m.t.Helper()
+	var copied struct {
+		Objects struct {
+			Away       int64
+			LocalBytes int64 `json:"local_bytes"`
+		}
+	}
+	m.must("GET", "/account/offsite", nil, &copied)
+	return copied.Objects.Away, copied.Objects.LocalBytes
+}
+
+// awayContent is an object of half a megabyte.
+func awayContent(n int) string { return strings.Repeat(fmt.Sprintf("away %06d ", n), 40_000) }
+
+func (m *machine) putAway(bucket string, n int) {
+	m.t.Helper()
+	request, err := http.NewRequest("POST", fmt.Sprintf("%s/buckets/%s/objects?key=a%d", m.api, bucket, n), strings.NewReader(awayContent(n)))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+m.key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		m.t.Fatalf("upload of a%d: %s", n, answer.Status)
+	}
+}
+
+// download requests an object with a method and a range, "" for all of it.
+func (m *machine) download(bucket, key, method, span string) (*http.Response, string) {
+	m.t.Helper()
+	var object struct {
+		URL string `json:"download_url"`
+	}
+	m.must("GET", fmt.Sprintf("/buckets/%s/objects/%s", bucket, key), nil, &object)
+	request, err := http.NewRequest(method, object.URL, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if span != "" {
+		request.Header.Set("Range", "bytes="+span)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return answer, string(body)
+}
+
+// TestObjectsAway: with more objects than may be on the disk, an appliance that is killed again and again keeps all of them,
+// and so does the one that is recovered from its copy.
+func TestObjectsAway(t *testing.T) {
+	t.Parallel()
+	server := objectstoretest.Servers(t)[0]
+	m := newMachine(t)
+	_, passphrase := m.store(t)
+	c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
+	for name, value := range server.Environment("") {
+		m.env = append(m.env, name+"="+value)
+	}
+	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	flags := append(c.serveFlags(), tierFlags...)
+	m.start(flags...)
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	objects := 0
+	for range 3 {
+		for range 8 {
+			m.putAway(bucket.ID, objects)
+			objects++
+		}
+		time.Sleep(time.Duration(rand.IntN(8000)) * time.Millisecond) // while some leave
+		m.killAll()
+		m.start(flags...)
+		m.holdsAway(bucket.ID, objects)
+	}
+	testenv.Within(t, 2*time.Minute, "objects to leave", func() bool {
+		away, local := m.awayObjects()
+		return away > 0 && local <= 2_000_000
+	})
+	m.holdsAway(bucket.ID, objects)
+	m.awaitCopied()
+	m.killAll()
+	if err := os.RemoveAll(m.dataDir); err != nil {
+		t.Fatal(err)
+	}
+	fresh := m.elsewhere()
+	fresh.description, fresh.env = m.description, m.env
+	fresh.recoverFrom(c, tierFlags...)
+	fresh.holdsAway(bucket.ID, objects)
+}
+
+// holdsAway compares all objects with what was uploaded, whole, in ranges and by HEAD.
+func (m *machine) holdsAway(bucket string, objects int) {
+	m.t.Helper()
+	for n := range objects {
+		key, want := fmt.Sprint("a", n), awayContent(n)
+		if answer, _ := m.download(bucket, key, "HEAD", ""); answer.StatusCode != http.StatusOK || answer.ContentLength != int64(len(want)) {
+			m.t.Errorf("HEAD of %s: %s, %d bytes", key, answer.Status, answer.ContentLength)
+		}
+		if answer, got := m.download(bucket, key, "GET", "300000-300099"); answer.StatusCode != http.StatusPartialContent || got != want[300_000:300_100] {
+			m.t.Errorf("a range of %s: %s, %d bytes", key, answer.Status, len(got))
+		}
+		if answer, got := m.download(bucket, key, "GET", ""); answer.StatusCode != http.StatusOK || got != want {
+			m.t.Errorf("%s: %s, %d bytes", key, answer.Status, len(got))
+		}
+	}
+}
+
+// TestObjectsAwayWithoutStore: while the store cannot be read, an object that is away is an answer 503, and nothing else is.
+func TestObjectsAwayWithoutStore(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	c := m.prepareCopy(t)
+	m.start(append(c.serveFlags(), "--objects-local-size", "1", "--objects-offsite-above", "100000")...)
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	m.putAway(bucket.ID, 1)
+	testenv.Within(t, 2*time.Minute, "the object to leave", func() bool {
+		away, _ := m.awayObjects()
+		return away == 1
+	})
+	m.stop()
+	dir := strings.TrimPrefix(c.url, "file://")
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	m.start(append(c.serveFlags(), "--objects-local-size", "1")...)
+	answer, text := m.download(bucket.ID, "a1", "GET", "")
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(text, "off-site copy only") {
+		t.Errorf("%s, Retry-After %q: %s", answer.Status, answer.Header.Get("Retry-After"), text)
+	}
+	if answer, _ := m.download(bucket.ID, "a1", "HEAD", ""); answer.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: %s", answer.Status)
+	}
+	if err := os.Rename(dir+".gone", dir); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Within(t, time.Minute, "the object to be read", func() bool {
+		answer, text := m.download(bucket.ID, "a1", "GET", "")
+		return answer.StatusCode == http.StatusOK && text == awayContent(1)
+	})
+}
