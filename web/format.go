@@ -18,7 +18,7 @@ func functions(a assets) template.FuncMap {
 		"asset": a.url, "integrity": a.integrity, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": model.Count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
-		"tenth": tenth, "link": link, "field": newConfirm, "older": older, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock,
+		"tenth": tenth, "link": link, "field": newConfirm, "older": older, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock, "date": formatDate,
 	}
 }
 
@@ -132,6 +132,14 @@ func machineTime(at any) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// formatDate formats a time for a date field, in UTC.
+func formatDate(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.DateOnly)
 }
 
 // clock formats the time of day, in UTC.

@@ -69,13 +69,15 @@ type AuditOptions struct {
 	Actor        string // id of a key or person, or an actor type
 	Resource     string // id
 	Outcome      string // success, denied or error
+	RequestID    string // of a response
+	IP           string // address of the client
 	Since, Until time.Time
 }
 
 func (o AuditOptions) query() url.Values {
 	query := ListOptions{Limit: o.Limit}.query()
 	query.Set("page", strconv.Itoa(max(o.Page, 1)))
-	setTexts(query, map[string]string{"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome})
+	setTexts(query, map[string]string{"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome, "request_id": o.RequestID, "ip": o.IP})
 	return setTimes(query, map[string]time.Time{"since": o.Since, "until": o.Until})
 }
 

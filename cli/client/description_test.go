@@ -273,7 +273,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getOffsite": func() error { return err(c.GetOffsite(ctx)) },
 		"listAuditLogs": func() error {
 			return err(c.ListAuditLogs(ctx, client.AuditOptions{
-				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", Since: now, Until: now,
+				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", RequestID: "req_1", IP: "::1", Since: now, Until: now,
 			}))
 		},
 		"getAgentStatus": func() error { return err(c.GetAgentStatus(ctx)) },

@@ -137,6 +137,8 @@ func newAudit(s *session) *cobra.Command {
 	flags.StringVar(&filter.Actor, "actor", "", "only this actor: the id of a key or person, or a type of actor")
 	flags.StringVar(&filter.Resource, "resource", "", "only what was about the resource with this id")
 	flags.StringVar(&filter.Outcome, "outcome", "", "only what ended like this: success, denied or error")
+	flags.StringVar(&filter.RequestID, "request-id", "", "only what was done for this request: each response and error message has its id")
+	flags.StringVar(&filter.IP, "ip", "", "only what came from this address")
 	flags.StringVar(&since, "since", "", "only from this time on: RFC 3339, or how long ago, such as 24h")
 	flags.StringVar(&until, "until", "", "only before this time")
 	return cmd

@@ -24,8 +24,34 @@ func (c *Core) Chain() meta.Chain {
 type AuditFilter = meta.AuditFilter
 
 // AuditList returns a page, counted from 1, of the call's organization's audit
-// entries that match the filter, newest first, and whether there is a next one.
-func (c *Core) AuditList(call *model.Call, filter AuditFilter, page, limit int) ([]model.AuditEntry, bool, error) {
+// entries that match the filter, newest first, and whether there is a next one. It searches for the id of a request
+// soon after the request first.
+func (c *Core) AuditList(call *model.Call, filter AuditFilter, page, limit int) (entries []model.AuditEntry, more bool, err error) {
+	for _, window := range windows(filter) {
+		entries, more, err = c.auditPage(call, window, page, limit)
+		if len(entries) > 0 || err != nil {
+			break
+		}
+	}
+	if errors.Is(err, meta.ErrScan) {
+		err = model.Invalid("since", "there are too many entries to search all of them for this; narrow the time with since and until, or name an action, actor or resource too")
+	}
+	return entries, more, err
+}
+
+// windows returns the filters to try one after the other: the id of a request contains its time.
+func windows(filter AuditFilter) []AuditFilter {
+	at, ok := RequestTime(filter.RequestID)
+	if !ok || !filter.Since.IsZero() || !filter.Until.IsZero() {
+		return []AuditFilter{filter}
+	}
+	soon, sameDay := filter, filter
+	soon.Since, soon.Until = at.Add(-time.Second), at.Add(time.Minute)
+	sameDay.Since, sameDay.Until = soon.Since, at.Add(24*time.Hour)
+	return []AuditFilter{soon, sameDay, filter}
+}
+
+func (c *Core) auditPage(call *model.Call, filter AuditFilter, page, limit int) ([]model.AuditEntry, bool, error) {
 	var entries []model.AuditEntry
 	var more bool
 	size := Page{Limit: limit}.limit()

@@ -3,6 +3,7 @@ package core
 import (
 	"bufio"
 	"crypto/rand"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,6 +55,13 @@ func NewRequestID() string {
 	_ = id.SetTime(ulid.Timestamp(time.Now())) // cannot fail for some thousand years
 	_, _ = rand.Read(id[6:])                   // never fails
 	return FormatID("req_", id)
+}
+
+// RequestTime returns when the request with an id arrived.
+func RequestTime(id string) (time.Time, bool) {
+	text, found := strings.CutPrefix(id, "req_")
+	made, err := ulid.ParseStrict(text)
+	return ulid.Time(made.Time()), found && err == nil
 }
 
 // RandomBytes returns 32 bytes from the operating system's generator, which does not

@@ -24,6 +24,10 @@ func randomAudits(n int) []*model.AuditEntry {
 			Actor:    model.Actor{Type: []model.ActorType{model.ActorKey, model.ActorUser, model.ActorSystem}[random.IntN(3)]},
 			Resource: model.Resource{Type: "database", ID: pick("db", 20)},
 		}
+		e.RequestID, e.IP = pick("req", 200), pick("ip", 3)
+		if i%7 == 0 {
+			e.Details = map[string]string{"ip": "ip_1"} // not where it came from
+		}
 		if i%3 > 0 {
 			e.Actor.ID = pick("key", 10)
 		}
@@ -36,6 +40,7 @@ func (f AuditFilter) wants(e *model.AuditEntry) bool {
 	return (f.Action == "" || f.Action == string(e.Action)) && (f.Outcome == "" || f.Outcome == string(e.Outcome)) &&
 		(f.Actor == "" || f.Actor == e.Actor.ID || f.Actor == string(e.Actor.Type)) &&
 		(f.Resource == "" || f.Resource == e.Resource.ID) &&
+		(f.RequestID == "" || f.RequestID == e.RequestID) && (f.IP == "" || f.IP == e.IP) &&
 		!e.At.Before(f.Since) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
 
@@ -69,6 +74,10 @@ func TestAuditFilters(t *testing.T) {
 		{Since: minute(5000)},
 		{Until: minute(-60)},
 		{Since: minute(600), Until: minute(500)},
+		{RequestID: "req_17"},
+		{IP: "ip_1"},
+		{IP: "ip_2", Action: "action_1", Since: minute(300), Until: minute(900)},
+		{RequestID: "req"},
 		{Actor: "system", Since: minute(900), Until: minute(1000)},
 	} {
 		t.Run(fmt.Sprintf("%+v", filter), func(t *testing.T) {

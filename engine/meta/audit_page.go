@@ -2,6 +2,8 @@ package meta
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"slices"
 	"sort"
 	"time"
@@ -15,8 +17,28 @@ type AuditFilter struct {
 	Actor    string // the id of an actor, or a type of actor
 	Resource string // the id of a resource
 	Outcome  string
+	// RequestID and IP are not indexed: a walk reads at most scanBound entries for them.
+	RequestID string
+	IP        string
 	// Since and Until limit the time: at or after Since, before Until.
 	Since, Until time.Time
+}
+
+// scanBound is the maximum number of entries that one walk reads for what is not indexed, and ErrScan means that it was
+// reached.
+const scanBound = 200_000
+
+var ErrScan = errors.New("the audit log has too many entries to search all of them")
+
+// scanned returns the texts that the stored form of every match contains.
+func (f AuditFilter) scanned() (needles [][]byte) {
+	for _, text := range []string{f.RequestID, f.IP} {
+		if text != "" {
+			quoted, _ := json.Marshal(text) // a string can always be encoded
+			needles = append(needles, quoted)
+		}
+	}
+	return needles
 }
 
 // AuditPage returns up to limit matching entries of an organization, newest first,
@@ -41,6 +63,9 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 	var page []model.AuditEntry
 	for {
 		number, data, ok := walk.step()
+		if !ok && walk.reads > scanBound {
+			return nil, false, ErrScan
+		}
 		if !ok {
 			return page, false, nil
 		}
@@ -63,12 +88,14 @@ type auditWalk struct {
 	sets    []numbers // an entry must be in all of these
 	without []numbers // and in none of these
 	filter  AuditFilter
+	needles [][]byte // in the stored form of every match
+	reads   int      // entries read for them
 	// next is the largest candidate number, oldest the smallest.
 	next, oldest uint64
 }
 
 func newAuditWalk(entries, index *boltBucket, filter AuditFilter) *auditWalk {
-	w := &auditWalk{entries: entries, filter: filter, next: entries.Sequence(), oldest: 1}
+	w := &auditWalk{entries: entries, filter: filter, needles: filter.scanned(), next: entries.Sequence(), oldest: 1}
 	w.sets, w.without = filter.terms(index)
 	if len(w.sets) == 0 {
 		w.sets = []numbers{{cursor: entries.Cursor()}}
@@ -142,10 +169,26 @@ func (w *auditWalk) step() (number uint64, data []byte, ok bool) {
 		if slices.ContainsFunc(w.without, func(s numbers) bool { return s.has(number) }) {
 			continue
 		}
-		if data = w.entries.Get(auditKey(number)); data != nil && w.inTime(data) {
+		if data = w.entries.Get(auditKey(number)); data != nil && w.inTime(data) && w.contains(number, data) {
 			return number, data, true
 		}
+		if w.reads > scanBound {
+			return 0, nil, false
+		}
 	}
+}
+
+// contains reports whether an entry has what is not indexed.
+func (w *auditWalk) contains(number uint64, data []byte) bool {
+	if w.needles == nil {
+		return true
+	}
+	w.reads++
+	if !containsAll(data, w.needles) {
+		return false
+	}
+	entry, err := decodeAudit("", auditKey(number), data)
+	return err == nil && (w.filter.RequestID == "" || entry.RequestID == w.filter.RequestID) && (w.filter.IP == "" || entry.IP == w.filter.IP)
 }
 
 func (w *auditWalk) inTime(data []byte) bool {

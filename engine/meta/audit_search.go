@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -17,6 +18,9 @@ type AuditQuery struct {
 	Outcome model.Outcome
 	Actor   string // the actor's id or name
 	Target  string // the resource's id or name
+	IP      string
+	// Since and Until limit the time: at or after Since, before Until.
+	Since, Until time.Time
 }
 
 // searchBound is the maximum number of entries one search reads: matches may be
@@ -36,6 +40,16 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 	if before > 0 {
 		bound = auditKey(before)
 	}
+	walk := auditWalk{entries: b, filter: AuditFilter{Since: query.Since, Until: query.Until}}
+	if !query.Until.IsZero() {
+		if last := walk.firstFrom(query.Until.Add(auditDisorder)); before == 0 || last < before {
+			bound = auditKey(last)
+		}
+	}
+	var oldest uint64
+	if !query.Since.IsZero() {
+		oldest = walk.firstFrom(query.Since.Add(-auditDisorder))
+	}
 	needles := query.needles()
 	var entries []model.AuditEntry
 	cursor := b.Cursor()
@@ -44,8 +58,11 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 		if len(entries) == limit || seen == searchBound {
 			return entries, binary.BigEndian.Uint64(key) + 1, nil
 		}
+		if binary.BigEndian.Uint64(key) < oldest {
+			break
+		}
 		seen++
-		if !containsAll(data, needles) {
+		if !walk.inTime(data) || !containsAll(data, needles) {
 			continue
 		}
 		entry, err := decodeAudit(organization, key, data)
@@ -60,7 +77,7 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 // them costs a hundredth of decoding the entry.
 func (q AuditQuery) needles() [][]byte {
 	var needles [][]byte
-	for _, text := range []string{q.Action, string(q.Outcome), q.Actor, q.Target} {
+	for _, text := range []string{q.Action, string(q.Outcome), q.Actor, q.Target, q.IP} {
 		if text == "" {
 			continue
 		}
@@ -87,5 +104,6 @@ func (q AuditQuery) matches(e model.AuditEntry) bool {
 	return (q.Action == "" || action == q.Action || strings.HasPrefix(action, q.Action+".")) &&
 		(q.Outcome == "" || e.Outcome == q.Outcome) &&
 		(q.Actor == "" || e.Actor.ID == q.Actor || e.Actor.Name == q.Actor) &&
+		(q.IP == "" || e.IP == q.IP) &&
 		(q.Target == "" || e.Resource.ID == q.Target || e.Resource.Name == q.Target)
 }

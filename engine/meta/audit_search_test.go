@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -22,6 +23,7 @@ func TestSearchAudit(t *testing.T) {
 				ID: fmt.Sprint("evt_", i), Organization: "org_1", Action: actions[i%4], Outcome: outcomes[i%3%2],
 				Actor:    model.Actor{ID: fmt.Sprint("key_", i%5), Name: `na"me`},
 				Resource: model.Resource{ID: fmt.Sprint("db_", i%7), Name: "<shop>"},
+				IP:       fmt.Sprint("ip_", i%3), At: time.Date(2026, 1, 1, i, 0, 0, 0, time.UTC),
 			}
 			if err := tx.AppendAudit(testChain(1000), &entry); err != nil {
 				return err
@@ -40,10 +42,13 @@ func TestSearchAudit(t *testing.T) {
 		{Target: "<shop>", Outcome: model.OutcomeSuccess},
 		{Action: "database", Actor: "key_1", Target: "db_2"},
 		{Actor: "nobody"},
+		{IP: "ip_1", Action: "key"},
+		{Since: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)},
+		{Until: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)},
 	} {
 		var want []string
 		for _, e := range all {
-			if filter.matches(e) {
+			if filter.matches(e) && !e.At.Before(filter.Since) && (filter.Until.IsZero() || e.At.Before(filter.Until)) {
 				want = append(want, e.ID)
 			}
 		}

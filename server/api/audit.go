@@ -42,12 +42,14 @@ type auditInput struct {
 	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
 	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
 
-	Action   string            `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
-	Actor    string            `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
-	Resource string            `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
-	Outcome  wire.AuditOutcome `query:"outcome" doc:"Only what ended like this."`
-	Since    time.Time         `query:"since" doc:"Only from this time on."`
-	Until    time.Time         `query:"until" doc:"Only before this time."`
+	Action    string            `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
+	Actor     string            `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
+	Resource  string            `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
+	Outcome   wire.AuditOutcome `query:"outcome" doc:"Only what ended like this."`
+	RequestID string            `query:"request_id" minLength:"1" maxLength:"64" doc:"Only what was done for the request with this id: every response has one."`
+	IP        string            `query:"ip" minLength:"1" maxLength:"64" example:"203.0.113.9" doc:"Only what came from this address."`
+	Since     time.Time         `query:"since" doc:"Only from this time on."`
+	Until     time.Time         `query:"until" doc:"Only before this time."`
 
 	hasUntil bool
 }
@@ -64,7 +66,7 @@ func (in *auditInput) filter() (core.AuditFilter, error) {
 		return core.AuditFilter{}, model.Invalid("until", "must be after since")
 	}
 	return core.AuditFilter{
-		Action: in.Action, Actor: in.Actor, Resource: in.Resource, Outcome: string(in.Outcome), Since: in.Since, Until: in.Until,
+		Action: in.Action, Actor: in.Actor, Resource: in.Resource, Outcome: string(in.Outcome), RequestID: in.RequestID, IP: in.IP, Since: in.Since, Until: in.Until,
 	}, nil
 }
 

@@ -114,6 +114,17 @@ func TestAuditLogFilters(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d: %+v", query, len(got), want, got)
 		}
 	}
+	if got := list("request_id=" + last.header.Get("X-Request-Id")); len(got) != 1 || got[0].ID != e.ID {
+		t.Errorf("the entry of a request: %+v", got)
+	}
+	if got := list("ip=" + e.IP + "&actor=" + e.Actor.ID); len(got) != 3 {
+		t.Errorf("%d entries from %s", len(got), e.IP)
+	}
+	for _, query := range []string{"ip=203.0.113.9", "request_id=req_nonsense", "request_id=" + core.NewRequestID()} {
+		if got := list(query); len(got) != 0 {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
 	if got := list("outcome=denied"); *got[0].RequestID != denied.header.Get("X-Request-Id") {
 		t.Errorf("denied was %+v", got[0])
 	}
