@@ -37,7 +37,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/insight":                               {"engine/access", "engine/advice", "engine/certificates", "engine/core", "engine/databases", "engine/imports", "engine/meta", "engine/model", "engine/objects", "engine/offsite", "engine/recovery"},
 		"holdfast/engine/connstring":                            {"engine/model"},
 		"holdfast/engine/importer":                              {"engine/model"},
-		"holdfast/engine/advice":                                {"engine/model"},
+		"holdfast/engine/advice":                                {"engine/model", "engine/postgres"},
 		"holdfast/engine/password":                              {"engine/model"},
 		"holdfast/engine/meta":                                  {"engine/model", "internal/durable"},
 		"holdfast/engine/postgres":                              {"engine/certificates", "engine/model", "engine/postgres/binaries", "engine/postgres/extensions", "internal/durable", "internal/pgcontrol"},

@@ -422,6 +422,29 @@ func TestRecommendationsOfRowSecurity(t *testing.T) {
 	a.gone("rls_policies_disabled")
 }
 
+// The recommended call updates the extension; one without its files is named.
+func TestRecommendationsOfExtensions(t *testing.T) {
+	t.Parallel()
+	a := startAdvised(t, nil)
+	super, err := a.Databases.Instances.Connect(t.Context(), a.db.ID, a.db.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer super.Close(t.Context())
+	for _, statement := range []string{
+		"create extension pgstattuple schema extensions version '1.4'", "create extension bloom schema extensions", "update pg_extension set extname = 'gone' where extname = 'bloom'",
+	} {
+		if _, err := super.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := a.one("extension_missing"); r.Object != "gone" || !strings.Contains(r.Message, "install") {
+		t.Errorf("%+v", r)
+	}
+	a.follow(a.one("extension_outdated"))
+	a.gone("extension_outdated")
+}
+
 // follow makes the recommended call.
 func (a *advised) follow(r model.Recommendation) {
 	a.t.Helper()
@@ -432,6 +455,8 @@ func (a *advised) follow(r model.Recommendation) {
 		_, err = a.Databases.RLSSet(a.t.Context(), a.call(model.ActionRLSSet), a.db.ID, databases.RLSChange{
 			Schema: body["schema"].(string), Table: body["table"].(string), Enabled: body["enabled"].(bool),
 		})
+	case "POST /extensions":
+		_, err = a.Databases.ExtensionSet(a.t.Context(), a.call(model.ActionExtensionSet), a.db.ID, databases.ExtensionChange{Name: body["name"].(string)})
 	case "PUT /allowlist":
 		_, err = a.Databases.AllowlistSet(a.t.Context(), a.call(model.ActionAllowlistSet), a.db.ID, body["entries"].([]string))
 	case "POST /restart":

@@ -33,6 +33,7 @@ func DatabaseChecks() []Check {
 		{"cache", cache},
 		{"slow_statements", slowStatements},
 		{"row_level_security", rowSecurity},
+		{"extensions", extensionVersions},
 	}
 }
 

@@ -18,6 +18,9 @@ type Checked struct {
 	Databases, Tables, Indexes int
 	// Structure says that amcheck was available; without it no relation was checked.
 	Structure bool
+	// Missing names the extensions whose files the machine lacks, each with what to
+	// install. Indexes that need them were not checked.
+	Missing []string
 	// Checksums says whether the cluster's pages have checksums.
 	Checksums bool
 }
@@ -48,7 +51,12 @@ func checkRelations(ctx context.Context, spec Spec, checked *Checked) error {
 		return err
 	}
 	for _, database := range databases {
-		err := inDatabase(ctx, spec, database, func(conn *pgx.Conn) error { return checkDatabase(ctx, conn, checked) })
+		err := inDatabase(ctx, spec, database, func(conn *pgx.Conn) error {
+			if err := checkDatabase(ctx, conn, checked); err != nil {
+				return err
+			}
+			return checked.addMissing(ctx, conn, spec.Bin.Major)
+		})
 		if err != nil {
 			return fmt.Errorf("database %s: %w", database, err)
 		}
@@ -109,11 +117,27 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 		} else {
 			checked.Tables++
 		}
-		if err := check(ctx, conn, r.OID); err != nil {
+		err := check(ctx, conn, r.OID)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && r.Index && pg.Code == "58P01" { // undefined_file: of a library
+			checked.Indexes--
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, asCorrupt(err))
 		}
 	}
 	return nil
+}
+
+// addMissing adds the extensions of the database whose files the machine lacks.
+func (checked *Checked) addMissing(ctx context.Context, conn *pgx.Conn, major int) error {
+	all, err := Extensions(ctx, conn)
+	for _, x := range all {
+		if x.Missing() {
+			checked.Missing = append(checked.Missing, x.Name+": "+x.Install(major))
+		}
+	}
+	return err
 }
 
 // checkTable stops at the first damaged page.

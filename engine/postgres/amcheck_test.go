@@ -69,3 +69,18 @@ func TestCheckRelationsAmongTraps(t *testing.T) {
 		t.Errorf("%d traps were sprung", n)
 	}
 }
+
+// Without the files of an extension, what needs them is not checked, and all else is.
+func TestCheckRelationsWithoutLibrary(t *testing.T) {
+	d := postgrestest.Instance(t)
+	allowed(t, d.Owner(t), "create extension citext", "create table names (name citext)", "create index on names (name)", "insert into names values ('a'), ('b')")
+	before, err := d.Supervisor.CheckRelations(t.Context(), d.Spec.ID)
+	if err != nil || len(before.Missing) > 0 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	allowed(t, d.Superuser(t, "app"), "update pg_proc set probin = '$libdir/gone' where proname ~ '^citext'", "update pg_extension set extname = 'gone' where extname = 'citext'")
+	after, err := d.Supervisor.CheckRelations(t.Context(), d.Spec.ID)
+	if err != nil || after.Indexes != before.Indexes-1 || len(after.Missing) != 1 || !strings.HasPrefix(after.Missing[0], "gone: install ") {
+		t.Errorf("%+v, then %+v, %v", before, after, err)
+	}
+}

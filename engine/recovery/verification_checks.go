@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"holdfast/backup"
@@ -41,6 +42,9 @@ func (s *Service) verificationDetail(ctx context.Context, plan RestorePlan, chec
 		detail += fmt.Sprintf("; amcheck found %d tables and %d indexes of %d databases sound", checked.Tables, checked.Indexes, checked.Databases)
 	} else {
 		detail += "; amcheck is not installed, so tables and indexes were not checked"
+	}
+	if len(checked.Missing) > 0 {
+		detail += "; the machine lacks the files of extensions, whose indexes were not checked (" + strings.Join(checked.Missing, "; ") + ")"
 	}
 	if !checked.Checksums {
 		return detail + "; the database has no data checksums", nil
