@@ -61,6 +61,7 @@ func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 		top, rest := c.inData(strings.TrimSuffix(t.directory, " (deleted)"))
 		id, _, _ := strings.Cut(rest, "/")
 		_, known := listed[id]
+		known = known || warmServers(c.m.dataDir)[id] != 0
 		switch {
 		case strings.HasSuffix(t.directory, " (deleted)"):
 			return "in a directory that is gone: " + t.String()
@@ -103,6 +104,9 @@ func (c *chaos) leftPorts(listed map[string]wire.Database) string {
 		}
 		delete(open, d.Port)
 	}
+	for _, port := range warmServers(c.m.dataDir) {
+		delete(open, port)
+	}
 	for port, ours := range open {
 		if ours {
 			return fmt.Sprintf("the port %d is open and no database's", port)
@@ -132,7 +136,7 @@ func listeningPorts(table string) (ports []int) {
 func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 	for _, top := range []string{"instances", "backups"} {
 		for _, id := range names(filepath.Join(c.m.dataDir, top)) {
-			if _, known := listed[id]; !known {
+			if _, known := listed[id]; !known && (top == "backups" || warmServers(c.m.dataDir)[id] == 0) {
 				return top + "/" + id
 			}
 		}
@@ -146,8 +150,19 @@ func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 	if orphans := names(filepath.Join(c.m.dataDir, "quarantine")); len(orphans) > 0 {
 		return fmt.Sprint("in quarantine: ", orphans)
 	}
-	if prepared := names(filepath.Join(c.m.dataDir, "warm")); len(prepared) > 2 {
-		return fmt.Sprint("prepared directories: ", prepared)
+	return c.leftPrepared()
+}
+
+// leftPrepared names something in the warm pool that is not wanted: one warm server, two prepared directories and
+// their template are.
+func (c *chaos) leftPrepared() string {
+	count := map[string]int{}
+	for _, name := range names(filepath.Join(c.m.dataDir, "warm")) {
+		kind, _, _ := strings.Cut(name, "-")
+		count[kind]++
+	}
+	if count["server"] > 1 || count["prepared"] > 2 || count["template"] > 1 || len(count) > 3 {
+		return fmt.Sprint("in the warm pool: ", names(filepath.Join(c.m.dataDir, "warm")))
 	}
 	return ""
 }

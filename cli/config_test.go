@@ -71,7 +71,7 @@ func TestConfigEmptyVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.DataDir != defaultDataDir() || c.Listen != defaultListen || c.Warm != 7 {
-		t.Errorf("data directory %s, address %s, %d prepared directories", c.DataDir, c.Listen, c.Warm)
+		t.Errorf("data directory %s, address %s, %d warm servers", c.DataDir, c.Listen, c.Warm)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -296,19 +297,35 @@ func TestKillDuringCreate(t *testing.T) {
 			t.Errorf("database %s was acknowledged and is gone", name)
 		}
 	}
+	testenv.Eventually(t, "a warm server", func() bool { return len(warmServers(m.dataDir)) == 1 && len(m.postmasters()) == len(list)+1 })
 	dirs, err := os.ReadDir(filepath.Join(m.dataDir, "instances"))
-	if err != nil || len(dirs) != len(list) {
-		t.Errorf("%d directories for %d databases, %v", len(dirs), len(list), err)
+	if err != nil || len(dirs) != len(list)+1 {
+		t.Errorf("%d directories for %d databases and a warm server, %v", len(dirs), len(list), err)
 	}
-	postmasters := 0
-	running := m.processes()
-	for _, pid := range running {
-		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && strings.Contains(string(command), "/instances/") && !slices.Contains(running, postgrestest.Parent(pid)) {
-			postmasters++
+}
+
+// warmServers returns the ports of the servers that wait to become databases, by id: each has an empty file
+// server-<format>-<version>-<port>-<id> in the warm pool.
+func warmServers(dataDir string) map[string]int {
+	ports := map[string]int{}
+	for _, name := range names(filepath.Join(dataDir, "warm")) {
+		if parts := strings.Split(name, "-"); parts[0] == "server" && len(parts) == 5 {
+			ports[parts[4]], _ = strconv.Atoi(parts[3])
 		}
 	}
-	if postmasters != len(list) {
-		t.Errorf("%d postmasters for %d databases", postmasters, len(list))
+	return ports
+}
+
+// postmasters returns the servers below instances/.
+func (m *machine) postmasters() (all []int) {
+	servers := slices.DeleteFunc(m.processes(), func(pid int) bool {
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return err != nil || !strings.Contains(string(command), "/instances/")
+	})
+	for _, pid := range servers {
+		if !slices.Contains(servers, postgrestest.Parent(pid)) {
+			all = append(all, pid)
+		}
 	}
+	return all
 }

@@ -31,7 +31,7 @@ func startRun(t *testing.T, cache string, args ...string) *sandboxed {
 	s := &sandboxed{stderr: &lockedBuffer{}}
 	args = append([]string{"run"}, append(args, "--", "sh", "-c", `echo $PGDATABASE $PGPORT; cat; echo bye`)...)
 	s.Cmd = exec.Command(program, args...)
-	s.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	s.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s")
 	s.Stderr, s.WaitDelay = s.stderr, time.Minute
 	stdout, err := s.StdoutPipe()
 	if err == nil {
@@ -99,13 +99,23 @@ func (m *machine) names() string {
 // noInstances checks that no data directory is left.
 func noInstances(t *testing.T, dataDir string) bool {
 	t.Helper()
-	for _, place := range []string{"instances", "quarantine", "backups"} {
-		left, _ := filepath.Glob(filepath.Join(dataDir, place, "*"))
-		if len(left) > 0 {
+	for _, place := range []string{"quarantine", "backups"} {
+		if len(names(filepath.Join(dataDir, place))) > 0 {
 			return false
 		}
 	}
-	return true
+	return len(instances(dataDir)) == 0
+}
+
+// instances returns the directories of databases, without those of warm servers.
+func instances(dataDir string) (ids []string) {
+	warm := warmServers(dataDir)
+	for _, id := range names(filepath.Join(dataDir, "instances")) {
+		if warm[strings.TrimSuffix(id, ".removing")] == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // TestRunIsKilled kills `run`, and then the appliance: both remove the
@@ -179,7 +189,7 @@ func TestRunEndsWhatItStarted(t *testing.T) {
 	script := `trap "" TERM; (sleep 1000; : ` + word + `) & setsid sh -c 'sleep 1000; : ` + word + `' & echo $PGDATABASE; wait`
 	cmd := exec.Command(program, "run", "--private", "--", "sh", "-c", script)
 	stderr := &lockedBuffer{}
-	cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache), stderr
+	cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s"), stderr
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -214,7 +224,7 @@ func TestRunLasts(t *testing.T) {
 				"sh", "-c", `psql -qc 'create table kept (n int)'; sleep 40; psql -Atc 'select count(*) from kept'`)
 			cmd := exec.Command(program, args...)
 			stderr := &lockedBuffer{}
-			cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache), stderr
+			cmd.Env, cmd.Stderr = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s"), stderr
 			if out, err := cmd.Output(); err != nil || string(out) != "0\n" {
 				t.Errorf("%q, %v: %s", out, err, stderr)
 			}
@@ -267,7 +277,7 @@ func privateCache(t *testing.T) (cache, dataDir string) {
 }
 
 // TestRunPrivately runs commands without a running appliance: they share a
-// private one, and only a prepared directory remains.
+// private one, and only its warm pool remains.
 func TestRunPrivately(t *testing.T) {
 	t.Parallel()
 	cache, dataDir := privateCache(t)
@@ -301,7 +311,7 @@ func TestRunPrivatelyIsKilled(t *testing.T) {
 	killAppliance(t, cache)
 	first.kill(t)
 	second := startRun(t, cache, "--private")
-	if left, _ := filepath.Glob(filepath.Join(dataDir, "instances", "*")); len(left) != 1 {
+	if left := instances(dataDir); len(left) != 1 {
 		t.Errorf("beside the second database there are others: %v", left)
 	}
 	killAppliance(t, cache)
@@ -339,6 +349,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 	defer os.RemoveAll(cache)
 	b.Setenv("XDG_CACHE_HOME", cache)
+	b.Setenv("HOLDFAST_PRIVATE_IDLE", "2s")
 	b.Run("private", func(b *testing.B) { benchmarkRun(b, time.Second, "--private") })
 	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 	b.Run("start", func(b *testing.B) {

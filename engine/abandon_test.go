@@ -164,8 +164,10 @@ func (a *appliance) checkTidy(t testing.TB) {
 	for _, db := range trashed {
 		directories = append(directories, generations(a, db)...)
 	}
-	same(t, "postmasters", a.postmasters(t), running)
-	same(t, "data directories", below(t, filepath.Join(a.cfg.DataDir, "instances"), 2), directories)
+	testenv.Within(t, time.Minute, "a full warm pool", a.Databases.WarmPoolReady)
+	warm := a.warmDirectories(t)
+	same(t, "postmasters", a.postmasters(t), append(running, warm...))
+	same(t, "data directories", below(t, filepath.Join(a.cfg.DataDir, "instances"), 2), append(directories, warm...))
 	var backups []string
 	for _, db := range append(kept, trashed...) {
 		if _, err := os.Lstat(a.Recovery.BackupDirectory(db.ID)); err == nil {
@@ -174,7 +176,6 @@ func (a *appliance) checkTidy(t testing.TB) {
 	}
 	same(t, "backups", below(t, filepath.Join(a.cfg.DataDir, "backups"), 1), backups)
 	a.checkSockets(t, kept)
-	testenv.Within(t, time.Minute, "a full pool of prepared directories", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
 	for _, path := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
 		if strings.HasSuffix(path, ".building") {
 			t.Errorf("a incomplete prepared directory is left: %s", path)
@@ -226,10 +227,29 @@ func (a *appliance) checkRecords(t testing.TB, kept []model.Database) {
 	}
 }
 
-// checkSockets checks that each database has a socket and that there are no others.
+// warmDirectories returns the data directories of the warm servers.
+func (a *appliance) warmDirectories(t testing.TB) (dirs []string) {
+	t.Helper()
+	for _, dir := range below(t, filepath.Join(a.cfg.DataDir, "instances"), 2) {
+		if a.Databases.IsWarm(filepath.Base(filepath.Dir(dir))) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) != a.cfg.Warm {
+		t.Errorf("there are %d warm servers instead of %d", len(dirs), a.cfg.Warm)
+	}
+	return dirs
+}
+
+// checkSockets checks that each database has a socket and that there are no others but those of the warm servers.
 func (a *appliance) checkSockets(t testing.TB, kept []model.Database) {
 	t.Helper()
 	var want []string
+	for _, note := range below(t, filepath.Join(a.cfg.DataDir, "warm"), 1) {
+		if parts := strings.Split(filepath.Base(note), "-"); parts[0] == "server" {
+			want = append(want, filepath.Join(a.Databases.SocketDir, ".s.PGSQL."+parts[3]))
+		}
+	}
 	for _, db := range kept {
 		want = append(want, filepath.Join(a.Databases.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	}
@@ -261,7 +281,7 @@ func (a *appliance) checkMemory(t testing.TB, kept []model.Database) {
 		known[db.ID] = true
 	}
 	for _, id := range a.Databases.States.IDs() {
-		if !known[id] {
+		if !known[id] && !a.Databases.IsWarm(id) {
 			t.Errorf("the state of %s is remembered", id)
 		}
 	}

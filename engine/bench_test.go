@@ -26,7 +26,7 @@ func BenchmarkDatabaseCreate(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		testenv.Eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
+		testenv.Eventually(b, "a full warm pool", a.Databases.WarmPoolReady)
 		b.StartTimer()
 		began := time.Now()
 		db, _ := a.createDatabase(b, fmt.Sprintf("d%d", len(took)))
@@ -154,7 +154,7 @@ func BenchmarkApplianceMemory(b *testing.B) {
 	for _, c := range connections {
 		run(b, c, "create table t as select generate_series(1, 1000) n")
 	}
-	testenv.Eventually(b, "a full pool", func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm })
+	testenv.Eventually(b, "a full pool", a.Databases.WarmPoolReady)
 	for b.Loop() {
 		a.Databases.SampleAll(b.Context())
 	}

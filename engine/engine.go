@@ -126,6 +126,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return err
 	}
 	e.Databases.WarmPool.Start()
+	e.Core.Background(e.Databases.KeepWarm)
 	e.Core.Background(func(ctx context.Context) {
 		e.Databases.StartDatabases(ctx, starts)
 		e.Offsite.FinishRecovery(ctx)

@@ -55,7 +55,7 @@ func BenchmarkImport(b *testing.B) {
 
 func (a *appliance) byImport(b *testing.B, o *origin, name string) time.Duration {
 	b.Helper()
-	testenv.Eventually(b, "a prepared directory", func() bool { return a.Databases.WarmPool.Ready() > 0 })
+	testenv.Eventually(b, "a full warm pool", a.Databases.WarmPoolReady)
 	began := time.Now()
 	record, _ := a.imported(b, imports.NewImport{Name: name, SourceURL: model.NewSecret(o.url())})
 	took := time.Since(began)

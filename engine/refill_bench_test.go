@@ -16,7 +16,7 @@ func BenchmarkRefill(b *testing.B) {
 	_, c := a.createDatabase(b, "busy")
 	run(b, c, "create table t as select n, 0 as v from generate_series(1, 1000) n")
 	run(b, c, "alter table t add primary key (n)")
-	full := func() bool { return a.Databases.WarmPool.Ready() >= a.cfg.Warm }
+	full := a.Databases.WarmPoolReady
 	var quiet, refilling []time.Duration
 	created := 0
 	for b.Loop() {

@@ -25,7 +25,8 @@ type Config struct {
 	Listen []string
 	// PublicHost is the name or address by which clients reach this machine.
 	PublicHost string
-	// Warm is the number of prepared data directories in the warm pool.
+	// Warm is the number of running servers in the warm pool. With 0 nothing is
+	// prepared ahead of need.
 	Warm int
 	// Allowlist is the initial allow-list of a new database.
 	Allowlist []netip.Prefix

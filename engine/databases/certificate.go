@@ -50,7 +50,7 @@ func (s *Service) instanceHosts() []string {
 // reports whether it issued one.
 func (s *Service) renewCertificate(dir, organization string, resource model.Resource) (bool, error) {
 	certificate, err := certificates.Read(dir)
-	if err == nil && s.isFresh(certificate) && slices.Equal(slices.Sorted(slices.Values(certificate.SANs)), s.instanceHosts()) {
+	if err == nil && s.isCurrent(certificate) {
 		return false, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -59,6 +59,11 @@ func (s *Service) renewCertificate(dir, organization string, resource model.Reso
 	err = s.IssueCertificate(dir)
 	s.core.Finish(s.core.System(model.ActionCertificateRenew, organization, resource), err)
 	return true, err
+}
+
+// isCurrent reports whether a certificate is fresh and for the right hosts.
+func (s *Service) isCurrent(c certificates.Certificate) bool {
+	return s.isFresh(c) && slices.Equal(slices.Sorted(slices.Values(c.SANs)), s.instanceHosts())
 }
 
 // isFresh reports whether a certificate need not be renewed yet, or cannot be

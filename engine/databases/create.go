@@ -34,17 +34,25 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, Connection{}, err
 	}
-	db := s.NewDatabase(call, in)
+	defer s.warm.begin()()
+	db, server, warm := s.newRecord(call, in)
 	call.Resource = DatabaseResource(db)
 	db, release, err := s.ClaimDatabase(db, "the creation", s.core.Meta.Update)
 	if err != nil {
+		if warm {
+			s.warm.put(server)
+		}
 		return View{}, Connection{}, core.ExplainDiskFull(err)
 	}
 	defer release()
 	// The creation continues if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
 	defer cancel()
-	db, err = s.BuildDatabase(ctx, db)
+	if warm {
+		db, err = s.handOut(ctx, db, server)
+	} else {
+		db, err = s.BuildDatabase(ctx, db)
+	}
 	if err == nil {
 		err = s.publishDatabase(call, &db)
 	}
@@ -55,7 +63,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := s.backups.ReceiveWAL(db); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 	}
-	s.SampleOne(ctx, db)
+	s.core.Background(func(ctx context.Context) { s.sampleNew(ctx, db) })
 	view, err := s.View(db)
 	if err != nil {
 		return view, Connection{}, err
@@ -83,7 +91,7 @@ func (in *NewDatabase) Complete() error {
 }
 
 // ClaimDatabase claims the database of a new record and commits the record, which
-// reserves the name and a port. commit runs insert in a transaction, together with
+// reserves the name and a port, unless the record has one. commit runs insert in a transaction, together with
 // the caller's other changes. The caller releases the claim.
 func (s *Service) ClaimDatabase(
 	db model.Database, what string, commit func(insert func(*meta.Tx) error) error,
@@ -92,21 +100,41 @@ func (s *Service) ClaimDatabase(
 	if err != nil {
 		return db, nil, err
 	}
-	err = s.withPort(func(port int) error {
-		db.Port = port
-		return commit(func(tx *meta.Tx) error { return s.insertDatabase(tx, db) })
-	})
+	insert := func(tx *meta.Tx) error { return s.insertDatabase(tx, db) }
+	if db.Port != 0 {
+		err = commit(insert)
+	} else {
+		err = s.withPort(func(port int) error {
+			db.Port = port
+			return commit(insert)
+		})
+	}
 	if err != nil {
 		release()
 	}
 	return db, release, err
 }
 
+// newRecord returns the record of a database to create, with the id and the port of
+// a warm server if there is one.
+func (s *Service) newRecord(call *model.Call, in NewDatabase) (db model.Database, server warmServer, warm bool) {
+	if server, warm = s.takeWarm(); !warm {
+		return s.NewDatabase(call, in), server, false
+	}
+	db = s.recordOf(call, in, server.id)
+	db.Port = server.port
+	return db, server, true
+}
+
 // NewDatabase returns the record of a database to create, without a port.
 func (s *Service) NewDatabase(call *model.Call, in NewDatabase) model.Database {
+	return s.recordOf(call, in, s.core.NewID(model.ResourceDatabase))
+}
+
+func (s *Service) recordOf(call *model.Call, in NewDatabase, id string) model.Database {
 	now := s.core.Clock()
 	db := model.Database{
-		ID: s.core.NewID(model.ResourceDatabase), Organization: call.Organization, Project: in.Project, Name: in.Name,
+		ID: id, Organization: call.Organization, Project: in.Project, Name: in.Name,
 		Status: model.DatabaseCreating, Version: s.Binaries.Version, Major: s.Binaries.Major,
 		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
 		Allowlist: s.core.Config.Allowlist, AllowlistUpdatedAt: now, AllowlistAppliedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
@@ -128,7 +156,7 @@ func (s *Service) insertDatabase(tx *meta.Tx, db model.Database) error {
 	if err := s.refuseFullDatabases(tx, db.Organization); err != nil {
 		return err
 	}
-	if err := claimPort(tx, db.Port); err != nil {
+	if err := s.claimPort(tx, db.Port); err != nil {
 		return err
 	}
 	return s.core.WithinPlan(tx, db.Organization, func() error {

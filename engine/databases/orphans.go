@@ -30,16 +30,22 @@ func RemoveDirectory(dir string) error {
 	return os.RemoveAll(dir + removingSuffix)
 }
 
-// QuarantineOrphans moves orphans, data directories without a record, out of the
-// way of new ones. A record without a directory is reported when its instance fails
+// QuarantineOrphans moves orphans, data directories without a record that are not
+// warm servers, out of the way of new ones. A record without a directory is reported when its instance fails
 // to start.
 func (s *Service) QuarantineOrphans() error {
+	if err := s.recoverWarm(); err != nil {
+		return err
+	}
 	root := filepath.Join(s.core.Config.DataDir, "instances")
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return fmt.Errorf("list instances: %w", err)
 	}
 	for _, entry := range entries {
+		if s.warm.knows(entry.Name()) {
+			continue
+		}
 		db, err := s.Record(entry.Name())
 		if errors.Is(err, meta.ErrNotFound) {
 			s.TryClearOrphan(filepath.Join(root, entry.Name()), entry.Name(), false)

@@ -11,13 +11,19 @@ import (
 // errPortClaimed means that another record took a port after it was chosen.
 var errPortClaimed = errors.New("the port was claimed by another database")
 
-// withPort calls claim with a free port. To check that no other process uses a
+// withPort calls claim with a free port, that of a warm server if there is no other. To check that no other process uses a
 // port, withPort must listen on it, which a transaction may not do. So it chooses
 // the port before the transaction in which claim calls claimPort, and chooses
 // another if a record took the port in between.
 func (s *Service) withPort(claim func(port int) error) error {
 	for {
 		port, err := s.freePort()
+		if w, ok := s.warmForPort(err); ok {
+			err = s.removeWarm(w)
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -27,8 +33,17 @@ func (s *Service) withPort(claim func(port int) error) error {
 	}
 }
 
+// warmForPort takes a warm server if its port is needed, because err says that none
+// is free.
+func (s *Service) warmForPort(err error) (w warmServer, ok bool) {
+	if err == nil {
+		return w, false
+	}
+	return s.warm.take()
+}
+
 // freePort returns a port that neither a record, including those in the trash, nor
-// another process uses.
+// a warm server nor another process uses.
 func (s *Service) freePort() (int, error) {
 	databases, err := s.databasesWhere(func(model.Database) bool { return true })
 	if err != nil {
@@ -38,7 +53,7 @@ func (s *Service) freePort() (int, error) {
 	for _, db := range databases {
 		taken[db.Port] = true
 	}
-	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] })
+	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] || s.warm.hasPort(p) })
 	if err != nil {
 		return 0, model.Errorf(model.CodeForbidden,
 			"no port between %d and %d is free for another database; the operator can widen --postgres-ports", s.core.Config.FirstPort, s.core.Config.LastPort)
@@ -46,8 +61,11 @@ func (s *Service) freePort() (int, error) {
 	return port, nil
 }
 
-// claimPort returns errPortClaimed if a record uses the port.
-func claimPort(tx *meta.Tx, port int) error {
+// claimPort returns errPortClaimed if a record or a warm server uses the port.
+func (s *Service) claimPort(tx *meta.Tx, port int) error {
+	if s.warm.hasPort(port) {
+		return errPortClaimed
+	}
 	claimed, err := tx.Databases().Where(func(db model.Database) bool { return db.Port == port })
 	if len(claimed) > 0 {
 		return errPortClaimed

@@ -127,10 +127,6 @@ func retryRemoval(err error) (wait time.Duration, again bool) {
 	}
 }
 
-// WarmPoolReady reports whether the warm pool is full, so that the next databases
-// need not wait for initdb.
-func (s *Service) WarmPoolReady() bool { return s.WarmPool.Ready() >= s.core.Config.Warm }
-
 // ClearSandbox removes a sandbox that a killed appliance left behind.
 func (s *Service) ClearSandbox(ctx context.Context, db model.Database) error {
 	s.core.Log.Info("removing an abandoned sandbox", "database", db.ID, "name", db.Name)

@@ -31,6 +31,7 @@ type Service struct {
 	verifiers     knownVerifiers
 	backups       Backups
 	imports       Imports
+	warm          *warmServers
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases
@@ -45,7 +46,7 @@ type Service struct {
 
 // New returns the service. Connect must be called before it is used.
 func New(c *core.Core) *Service {
-	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts()}
+	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts(), warm: newWarmServers()}
 }
 
 // Connect sets the services that build on this one.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -184,7 +183,7 @@ func (s *Service) portTaken(id string) (int, error) {
 	err = s.withPort(func(port int) error {
 		call.Details = map[string]string{"from": fmt.Sprint(db.Port), "to": fmt.Sprint(port)}
 		return s.core.Change(call, func(tx *meta.Tx) error {
-			if err := claimPort(tx, port); err != nil {
+			if err := s.claimPort(tx, port); err != nil {
 				return err
 			}
 			moved, err = tx.Databases().Update(db.ID, func(d *model.Database) error {
@@ -218,12 +217,13 @@ func (s *Service) StartPostgres(ctx context.Context) error {
 		Log: s.core.Log, Changed: s.HandleInstanceState, PortTaken: s.portTaken,
 	})
 	s.WarmPool, err = postgres.NewWarmPool(postgres.WarmPoolOptions{
-		Dir:       filepath.Join(s.core.Config.DataDir, "warm"),
-		Want:      s.core.Config.Warm,
+		Dir:       s.warmDirectory(),
+		Want:      s.preparedAhead(),
 		Bin:       s.Binaries,
 		SocketDir: s.SocketDir,
 		Log:       s.core.Log,
 		HasSpace:  s.core.FreeSpaceForWarmPool,
+		Await:     s.awaitCalm,
 	})
 	if err != nil {
 		return fmt.Errorf("open warm pool: %w", err)

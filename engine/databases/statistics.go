@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -48,6 +50,28 @@ func (s *Service) SampleAll(ctx context.Context) {
 
 // SampleOne samples one instance. If it does not answer, the old statistics remain.
 func (s *Service) SampleOne(ctx context.Context, db model.Database) {
+	s.sample(ctx, db, func(ctx context.Context, conn *pgx.Conn) { s.noteSession(ctx, conn, db) })
+}
+
+// sampleNew samples the instance of a new database, of which nothing else can be
+// noted yet.
+func (s *Service) sampleNew(ctx context.Context, db model.Database) {
+	s.sample(ctx, db, func(context.Context, *pgx.Conn) {})
+}
+
+// noteSession records what a session shows besides statistics: the server's version
+// and the passwords in force.
+func (s *Service) noteSession(ctx context.Context, conn *pgx.Conn, db model.Database) {
+	if err := s.noteVersion(db, postgres.ServerVersion(conn)); err != nil {
+		s.core.Log.Error("record the server's version", "database", db.ID, "error", err)
+	}
+	if _, err := s.notePasswords(ctx, conn, db); err != nil {
+		s.core.Log.Debug("check the passwords of a database", "database", db.ID, "error", err)
+	}
+}
+
+// sample calls first with a session, and takes the statistics.
+func (s *Service) sample(ctx context.Context, db model.Database, first func(context.Context, *pgx.Conn)) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	conn, err := s.Instances.Connect(ctx, db.ID, Maintenance)
@@ -56,12 +80,7 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 		return
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := s.noteVersion(db, postgres.ServerVersion(conn)); err != nil {
-		s.core.Log.Error("record the server's version", "database", db.ID, "error", err)
-	}
-	if _, err := s.notePasswords(ctx, conn, db); err != nil {
-		s.core.Log.Debug("check the passwords of a database", "database", db.ID, "error", err)
-	}
+	first(ctx, conn)
 	stats, err := postgres.Stats(ctx, conn, db.Name)
 	if err != nil {
 		s.core.Log.Debug("sample database", "database", db.ID, "error", err)
@@ -74,6 +93,9 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 		if flushed, err := xlog.ParseLSN(stats.Flushed); err == nil {
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
+	}
+	if _, err := s.Record(db.ID); err != nil {
+		return // deleted meanwhile
 	}
 	s.Statistics.newest.Store(db.ID, now)
 	s.samples.observe(db.ID, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -32,8 +33,47 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	return nil
 }
 
+// ProvisionPrepared is [Provision] for an instance that [CheckPrepared] has checked,
+// in one round trip.
+func ProvisionPrepared(ctx context.Context, conn *pgx.Conn, t Tenant) error {
+	statements, err := t.provisioning(preparedNames())
+	if err == nil {
+		err = runAlone(ctx, conn, statements)
+	}
+	if err != nil {
+		return fmt.Errorf("provision: %w", err)
+	}
+	return nil
+}
+
+// CheckPrepared returns when the postmaster last read its configuration, or an error
+// if the instance is not as it was prepared: it has other names or privileges, or a
+// role besides the superuser's can log in. conn is the superuser's, just opened.
+func CheckPrepared(ctx context.Context, conn *pgx.Conn) (loaded time.Time, err error) {
+	now, err := present(ctx, conn)
+	if err != nil {
+		return loaded, err
+	}
+	if now != preparedNames() {
+		return loaded, errors.New("the instance has a tenant")
+	}
+	if is, err := preparedTenant().isPrepared(ctx, conn); err != nil || !is {
+		return loaded, errors.Join(errors.New("the instance lacks privileges"), err)
+	}
+	var open bool
+	err = conn.QueryRow(ctx, `select pg_conf_load_time(),
+		exists (select from pg_authid where rolname <> $1 and (rolcanlogin or rolpassword is not null))`, Superuser).Scan(&loaded, &open)
+	if err == nil && open {
+		err = errors.New("the instance has a role that can log in")
+	}
+	return loaded, err
+}
+
 // names are the names of a tenant's database and roles.
 type names struct{ database, owner, readOnly string }
+
+// preparedNames returns the names in a prepared directory.
+func preparedNames() names { return names{preparedDatabase, preparedOwner, preparedReadOnly} }
 
 // present finds the tenant in an instance: the database is the one that is not
 // PostgreSQL's own, the owner is its owner, and the other role is marked. It

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // logrotate is the signal on which a postmaster checks for the file that `pg_ctl
@@ -87,6 +89,56 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 	}
 }
 
+// assign writes the configuration of spec, makes the postmaster read it, and returns
+// the first session that was forked after that.
+func (i *instance) assign(ctx context.Context, spec Spec, before time.Time) (*pgx.Conn, error) {
+	if err := i.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer i.release()
+	p := i.process()
+	if p == nil {
+		return nil, errors.New("the server is not running")
+	}
+	if _, err := configure(spec); err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	i.spec = spec
+	i.mu.Unlock()
+	if err := p.signal(syscall.SIGHUP); err != nil {
+		return nil, err
+	}
+	for {
+		conn, at, err := openLoaded(ctx, spec, p)
+		if err != nil || !at.Equal(before) {
+			return conn, err
+		}
+		conn.Close(ctx)
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return nil, fmt.Errorf("wait for the reload: %w", err)
+		}
+	}
+}
+
+// openLoaded opens a session and returns the time of [loadedIn]. Rules that
+// PostgreSQL refuses are an error.
+func openLoaded(ctx context.Context, spec Spec, p *process) (*pgx.Conn, time.Time, error) {
+	conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	at, wrong, err := loadedIn(ctx, conn)
+	if err == nil && wrong != "" {
+		err = fmt.Errorf("PostgreSQL refuses the rules: %s", wrong)
+	}
+	if err != nil {
+		conn.Close(ctx)
+		return nil, time.Time{}, err
+	}
+	return conn, at, nil
+}
+
 // loaded asks a new session about the configuration it started with: when the
 // postmaster last read it, and what it found wrong with the rules in the files. A
 // session inherits both the time and the rules from the postmaster, which reads
@@ -97,6 +149,11 @@ func loaded(ctx context.Context, spec Spec, p *process) (at time.Time, wrong str
 		return time.Time{}, "", err
 	}
 	defer conn.Close(ctx)
+	return loadedIn(ctx, conn)
+}
+
+// loadedIn is loaded for a session that was just opened.
+func loadedIn(ctx context.Context, conn *pgx.Conn) (at time.Time, wrong string, err error) {
 	err = conn.QueryRow(ctx, `select pg_conf_load_time(),
 		coalesce((select string_agg('line ' || line_number || ': ' || error, '; ')
 			from pg_hba_file_rules where error is not null), '')`).Scan(&at, &wrong)

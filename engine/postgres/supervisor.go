@@ -131,6 +131,18 @@ func (s *Supervisor) Update(ctx context.Context, id string, hba HBA) error {
 	return s.act(id, "update who may connect to", func(i *instance) error { return i.update(ctx, hba) })
 }
 
+// Assign gives a running instance another specification that needs no restart:
+// access rules, and settings that a reload changes. before is when the postmaster
+// last read its configuration. Assign returns a session as [Superuser] in the
+// database postgres, under the new specification. The caller closes it.
+func (s *Supervisor) Assign(ctx context.Context, spec Spec, before time.Time) (conn *pgx.Conn, err error) {
+	err = s.act(spec.ID, "assign", func(i *instance) (err error) {
+		conn, err = i.assign(ctx, spec, before)
+		return err
+	})
+	return conn, err
+}
+
 // Reload makes the instance read its files again, for example a new certificate.
 // When it returns nil, the new files are in force.
 func (s *Supervisor) Reload(ctx context.Context, id string) error {

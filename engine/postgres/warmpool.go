@@ -32,7 +32,10 @@ type WarmPoolOptions struct {
 	// HasSpace, when set, is called before a directory is built ahead of need. If it
 	// returns false, the pool waits: databases need the rest of the disk.
 	HasSpace func() bool
-	Log      *slog.Logger // nil = discard
+	// Await, when set, is called before a directory is built ahead of need, and
+	// returns when nothing more urgent runs, or an error if ctx has ended.
+	Await func(ctx context.Context) error
+	Log   *slog.Logger // nil = discard
 }
 
 // WarmPool holds prepared data directories, ready to become instances. Each is a
@@ -63,6 +66,9 @@ func NewWarmPool(opts WarmPoolOptions) (*WarmPool, error) {
 	}
 	if opts.HasSpace == nil {
 		opts.HasSpace = func() bool { return true }
+	}
+	if opts.Await == nil {
+		opts.Await = func(context.Context) error { return nil }
 	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the warm pool: %w", err)
@@ -200,6 +206,9 @@ func (s *WarmPool) fill() {
 		if !s.opts.HasSpace() {
 			_ = sleep(s.ctx, fillRetry)
 			continue
+		}
+		if s.opts.Await(s.ctx) != nil {
+			return
 		}
 		path, err := s.buildOne(s.ctx, buildNice)
 		if err == nil {

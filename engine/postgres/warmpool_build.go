@@ -13,23 +13,25 @@ import (
 	"holdfast/internal/durable"
 )
 
+// PreparedFormat is the version of what a template contains. A change of
+// fillTemplate or Init must raise it.
+const PreparedFormat = "6"
+
 // The pool's directory contains the template, template-<format>-<version>, and
-// prepared directories, prepared-<format>-<version>-<random>. A change of
-// fillTemplate or Init must raise the format; pools remove directories of other
-// formats and versions.
+// prepared directories, prepared-<format>-<version>-<random>. Pools remove
+// directories of other formats and versions.
 const (
 	preparedPrefix = "prepared-"
 	templatePrefix = "template-"
-	preparedFormat = "6"
 	buildingSuffix = ".building"
 )
 
 func (s *WarmPool) prefix() string {
-	return preparedPrefix + preparedFormat + "-" + s.opts.Bin.Version + "-"
+	return preparedPrefix + PreparedFormat + "-" + s.opts.Bin.Version + "-"
 }
 
 func (s *WarmPool) template() string {
-	return filepath.Join(s.opts.Dir, templatePrefix+preparedFormat+"-"+s.opts.Bin.Version)
+	return filepath.Join(s.opts.Dir, templatePrefix+PreparedFormat+"-"+s.opts.Bin.Version)
 }
 
 // buildOne makes a prepared directory and returns its path.

@@ -86,7 +86,7 @@ func TestWarmPoolAdopts(t *testing.T) {
 	first.Close()
 	for _, name := range []string{
 		"prepared-1-15.1-old", "prepared-0-" + postgrestest.Binaries(t).Version + "-x", "prepared-1-" + postgrestest.Binaries(t).Version + "-y.building",
-		"template-4-" + postgrestest.Binaries(t).Version, "template-5-15.1", "template-5-" + postgrestest.Binaries(t).Version + ".building",
+		"template-4-" + postgrestest.Binaries(t).Version, "template-6-15.1", "template-6-" + postgrestest.Binaries(t).Version + ".building",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "base"), 0o700); err != nil {
 			t.Fatal(err)
