@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ type sandboxRun struct {
 	config
 	org, name, from string
 	private         bool
+	idle            time.Duration // of the private appliance
 	tookPrivate     bool
 	named           bool // the data directory was given
 	fromArgument    bool // --import was an argument, which other users can see
@@ -57,7 +59,7 @@ PGDATABASE, PGUSER and PGPASSWORD (with PGSSLMODE, unless it is on loopback) say
 this program was killed. It is made for tests and experiments: it has no backups, and does not survive a power cut.
 
 Where an appliance runs in the data directory, the database is one of its own. Else a private one is started, which others
-of your ` + "`run`" + `s share and which ends by itself; between its runs it keeps a prepared data directory in ` + privateDirText + `.
+of your ` + "`run`" + `s share. It ends by itself after --private-idle without a database; its files are in ` + privateDirText + `.
 
 --import loads a file of SQL with psql, up to the first error, or copies another database. Its password is taken from
 PGPASSWORD, because others can see arguments; or the whole URL from HOLDFAST_IMPORT.
@@ -79,6 +81,7 @@ Otherwise the command's exit code is passed on; 128 and the signal's number when
 	flags.StringVar(&r.name, "name", "", "name of the database (default: one that is free)")
 	flags.StringVar(&r.from, "import", "", "what to fill it with: a file of SQL, or postgres://user@host/database")
 	flags.BoolVar(&r.private, "private", false, "start a private appliance even where another runs")
+	registerIdle(flags, &r.idle)
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"holdfast/cli/sandbox"
 	"holdfast/engine"
@@ -30,12 +31,12 @@ import (
 const privateCommand = "private-appliance"
 
 const (
-	// privateGrace is how long it waits for the first sandbox.
+	// privateGrace is how long it waits for the first sandbox at least.
 	privateGrace = 5 * time.Second
-	// privateLinger is how long it stays without a sandbox, for the next `run`
-	// of a script; it stays at least until a prepared data directory is ready
-	// for that, but not longer than privateGrace.
-	privateLinger = time.Second
+	// privateIdle is how long it stays without a sandbox, unless --private-idle says
+	// otherwise: the next `run` then starts its command at once. It stays at least
+	// until the warm pool is full, but for that not longer than privateGrace.
+	privateIdle = 10 * time.Minute
 	// privateTimeout is how long `run` tries to start it.
 	privateTimeout = 2 * time.Minute
 )
@@ -109,7 +110,9 @@ func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(program, privateCommand, "--data-dir", dir)
-	for name, value := range map[string]string{"user": r.User, "postgres-bin": r.Search.Explicit, "postgres-mirror": r.Search.Mirror} {
+	for name, value := range map[string]string{
+		"user": r.User, "postgres-bin": r.Search.Explicit, "postgres-mirror": r.Search.Mirror, "private-idle": r.idle.String(),
+	} {
 		if value != "" {
 			cmd.Args = append(cmd.Args, "--"+name, value)
 		}
@@ -154,17 +157,26 @@ func awaitPrivate(ctx context.Context, ready *os.File, ended <-chan error, said 
 
 func newPrivateAppliance() *cobra.Command {
 	var c config
+	var idle time.Duration
 	cmd := &cobra.Command{
 		Use: privateCommand, Short: "The appliance that `run` starts for itself", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return servePrivately(cmd.Context(), c, cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return servePrivately(cmd.Context(), c, idle, cmd.ErrOrStderr())
+		},
 	}
+	registerIdle(cmd.Flags(), &idle)
 	c.registerCommon(cmd.Flags())
 	c.registerPostgres(cmd.Flags())
 	return cmd
 }
 
-// servePrivately serves until no sandbox is held.
-func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
+// registerIdle registers the flag that bounds how long the private appliance stays.
+func registerIdle(flags *pflag.FlagSet, idle *time.Duration) {
+	flags.DurationVar(idle, "private-idle", privateIdle, "how long the private appliance stays after its last database")
+}
+
+// servePrivately serves until no sandbox was held for that long.
+func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io.Writer) error {
 	c.Listen, c.Config.Listen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
 	c.FirstPort = 10000 + rand.IntN(20000)
 	c.LastPort = c.FirstPort + 1000
@@ -178,7 +190,7 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 		ready := os.NewFile(3, "ready")
 		_, _ = ready.Write([]byte{1}) // the parent may have stopped waiting
 		ready.Close()
-		go endWhenIdle(ctx, cancel, eng, leases)
+		go endWhenIdle(ctx, cancel, idle, eng, leases)
 	})
 	if _, another := errors.AsType[inUse](err); another {
 		return nil
@@ -186,11 +198,11 @@ func servePrivately(ctx context.Context, c config, stderr io.Writer) error {
 	return err
 }
 
-// endWhenIdle calls end when no sandbox is held.
-func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine, leases *operator.Leases) {
+// endWhenIdle calls end when no sandbox was held for that long.
+func endWhenIdle(ctx context.Context, end context.CancelFunc, stay time.Duration, eng *engine.Engine, leases *operator.Leases) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	idle, linger := time.Now(), privateGrace
+	idle, linger := time.Now(), max(privateGrace, stay)
 	for {
 		select {
 		case <-tick.C:
@@ -198,11 +210,11 @@ func endWhenIdle(ctx context.Context, end context.CancelFunc, eng *engine.Engine
 			return
 		}
 		if leases.Held() > 0 {
-			idle, linger = time.Now(), privateLinger
+			idle, linger = time.Now(), stay
 			continue
 		}
 		since := time.Since(idle)
-		if (since > privateGrace || since > linger && eng.Databases.WarmPoolReady()) && leases.CloseIdle() {
+		if since > linger && (since > privateGrace || eng.Databases.WarmPoolReady()) && leases.CloseIdle() {
 			end()
 			return
 		}
