@@ -1,0 +1,158 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/rounds"
+	"holdfast/internal/testenv"
+)
+
+// BenchmarkInstant compares the ways to an empty database, each until its first query is answered, in milliseconds:
+// a database of a running appliance, a command under `run` with its private appliance running, initdb and a start by
+// hand, and CREATE DATABASE from a template in a running server, which is what pgtestdb and IntegreSQL do.
+func BenchmarkInstant(b *testing.B) {
+	m := newMachine(b)
+	m.warm = "1"
+	m.start("--budgets", "create_database=100000/1m")
+	cache, err := os.MkdirTemp("", "hf-")
+	if err == nil {
+		err = os.Chmod(cache, 0o755)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { os.RemoveAll(cache) })
+	b.Setenv("XDG_CACHE_HOME", cache)
+	b.Setenv("HOLDFAST_PRIVATE_IDLE", "10s")
+	plain := postgrestest.NewCluster(b, postgrestest.Binaries(b), 16<<20)
+	i := &instant{b: b, m: m, plain: plain}
+	names := []string{"create", rounds.Itself, "create, five in a row", "run", "initdb and start", "CREATE DATABASE … TEMPLATE"}
+	c := rounds.Compare(names...)
+	i.run() // starts the private appliance
+	for range b.N {
+		for range rounds.Least {
+			c.Round(
+				rounds.Arm{Name: names[0], Measure: i.create}, rounds.Arm{Name: names[1], Measure: i.create},
+				rounds.Arm{Name: names[2], Measure: i.burst}, rounds.Arm{Name: names[3], Measure: i.run},
+				rounds.Arm{Name: names[4], Measure: i.initdb}, rounds.Arm{Name: names[5], Measure: i.template},
+			)
+		}
+	}
+	c.Report(b, "time")
+	for _, name := range names {
+		values := c.Values(name)
+		b.Logf("%-30s %6.0f ms, %.0f to %.0f", name, rounds.Median(values), slices.Min(values), slices.Max(values))
+	}
+	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+}
+
+type instant struct {
+	b     *testing.B
+	m     *machine
+	plain *postgrestest.Cluster
+	made  int
+}
+
+func since(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }
+
+// query runs the first query over a new connection.
+func (i *instant) query(url string) {
+	conn, err := pgx.Connect(i.b.Context(), url)
+	if err != nil {
+		i.b.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(i.b.Context()))
+	if _, err := conn.Exec(i.b.Context(), "select 1"); err != nil {
+		i.b.Fatal(err)
+	}
+}
+
+// create measures a creation, a second after the last one. The database is deleted afterwards.
+func (i *instant) create() float64 {
+	time.Sleep(time.Second)
+	return i.createMany(1)
+}
+
+// burst measures a creation among five without a pause, which take prepared directories and copies of the template.
+func (i *instant) burst() float64 { return i.createMany(5) }
+
+// createMany returns the mean time of a creation and its first query.
+func (i *instant) createMany(count int) float64 {
+	project := i.m.project()
+	began := time.Now()
+	var ids []string
+	for range count {
+		i.made++
+		var made struct {
+			ID          string
+			Credentials struct {
+				URL string `json:"connection_url"`
+			}
+		}
+		i.m.must("POST", "/databases", map[string]any{"name": fmt.Sprintf("d%d", i.made), "project": project}, &made)
+		i.query(made.Credentials.URL)
+		ids = append(ids, made.ID)
+	}
+	took := since(began) / float64(count)
+	for _, id := range ids {
+		i.m.must("DELETE", "/databases/"+id, nil, nil)
+	}
+	return took
+}
+
+// run measures from the start of `run` to that of its command.
+func (i *instant) run() float64 {
+	time.Sleep(time.Second)
+	began := time.Now()
+	out, err := exec.Command(program, "run", "--private", "date", "+%s%N").Output()
+	if err != nil {
+		i.b.Fatal(err)
+	}
+	var at int64
+	if _, err := fmt.Sscan(string(out), &at); err != nil {
+		i.b.Fatal(err)
+	}
+	return float64(time.Unix(0, at).Sub(began).Microseconds()) / 1000
+}
+
+func (i *instant) initdb() float64 {
+	began := time.Now()
+	c := postgrestest.NewForeignCluster(i.b, i.plain.Bin, 16<<20)
+	i.query("host=" + c.SocketDir + " user=postgres")
+	took := since(began)
+	c.Stop()
+	if err := os.RemoveAll(filepath.Dir(c.Dir)); err != nil {
+		i.b.Fatal(err)
+	}
+	return took
+}
+
+func (i *instant) template() float64 {
+	conn, err := pgx.Connect(i.b.Context(), "host="+i.plain.SocketDir+" user=postgres")
+	if err != nil {
+		i.b.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(i.b.Context()))
+	i.made++
+	name := fmt.Sprintf("t%d", i.made)
+	began := time.Now()
+	if _, err := conn.Exec(i.b.Context(), "create database "+name+" template template0"); err != nil {
+		i.b.Fatal(err)
+	}
+	i.query("host=" + i.plain.SocketDir + " user=postgres dbname=" + name)
+	took := since(began)
+	if _, err := conn.Exec(i.b.Context(), "drop database "+name); err != nil {
+		i.b.Fatal(err)
+	}
+	return took
+}
