@@ -292,6 +292,26 @@ func crashes() []crash {
 			}, before,
 		},
 		{
+			"restoring, cancelled, half unpacked",
+			func(t *testing.T, a *appliance, db model.Database) {
+				op := a.beginByHand(t, db, model.OperationRestore, model.DatabaseRestoring, 2)
+				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, op.Generation), "base", "1", "1259"), "half")
+				ctx, gone := context.WithCancel(t.Context())
+				gone() // nothing runs that could end
+				if _, err := a.Databases.OperationCancel(ctx, a.call(model.ActionOperationCancel), op.ID); err != nil {
+					t.Fatal(err)
+				}
+				if err := a.Databases.BeginSwitching(op.ID); err == nil {
+					t.Error("a cancelled restore switches")
+				}
+			}, func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+				before(t, a, db, c)
+				if op := a.operations(t, db.ID)[0]; op.Status != model.OperationCancelled || op.CancelledBy == nil || op.CompletedAt == nil {
+					t.Errorf("%+v", op)
+				}
+			},
+		},
+		{
 			"restoring, recovering on the private socket",
 			func(t *testing.T, a *appliance, db model.Database) {
 				op := a.unpackByHand(t, db)

@@ -28,6 +28,24 @@ func (req *request) databaseRestart() (answer, error) {
 	return done(req.databasePath(""), "restarted"), err
 }
 
+// operationCancel cancels what is being done to a database.
+func (req *request) operationCancel() (answer, error) {
+	return done(req.databasePath(""), "operation_cancelled"), req.cancelRunning(req.id())
+}
+
+// cancelRunning cancels the operation that a database's record names.
+func (req *request) cancelRunning(database string) error {
+	db, err := req.engine.Databases.Get(req.call, database)
+	if err != nil {
+		return err
+	}
+	if db.RunningOp == nil {
+		return model.Errorf(model.CodeConflict, "nothing is being done to %s any more", db.Name)
+	}
+	_, err = req.engine.Databases.OperationCancel(req.r.Context(), req.call, db.RunningOp.ID)
+	return err
+}
+
 func (req *request) databasePassword() (answer, error) {
 	rotation, err := req.engine.Databases.RotatePassword(req.r.Context(), req.call, req.id(), req.checked("terminate_sessions"))
 	if err != nil {

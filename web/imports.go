@@ -106,7 +106,7 @@ func (req *request) importRecord(cause error) (answer, error) {
 	return answer{page: "import.html", title: "Import of " + record.Name, data: data, live: !record.Status.Final()}, cause
 }
 
-// importCancel cancels an import by deleting its database.
+// importCancel cancels the operation of an import.
 func (req *request) importCancel() (answer, error) {
 	record, err := req.engine.Imports.Get(req.call, req.id())
 	if err != nil {
@@ -118,6 +118,5 @@ func (req *request) importCancel() (answer, error) {
 	if record.Status.Final() {
 		return answer{}, model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted")
 	}
-	_, err = req.engine.Databases.Delete(req.r.Context(), req.call, record.Database)
-	return done(importPath(record.ID), "import_cancelled"), err
+	return done(importPath(record.ID), "import_cancelled"), req.cancelRunning(record.Database)
 }

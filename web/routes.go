@@ -69,6 +69,7 @@ func routes() []route {
 		{"POST /databases/{id}/extensions/delete", model.ActionExtensionDelete, (*request).extensionDelete, extensions},
 		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
+		{"POST /databases/{id}/cancel", model.ActionOperationCancel, (*request).operationCancel, settings},
 		{"POST /databases/{id}/restart", model.ActionDatabaseRestart, (*request).databaseRestart, settings},
 		{"POST /databases/{id}/password", model.ActionDatabaseRotatePassword, (*request).databasePassword, settings},
 		{"POST /databases/{id}/delete", model.ActionDatabaseDelete, (*request).databaseDelete, settings},
@@ -88,7 +89,7 @@ func routes() []route {
 		{"GET /imports/new", model.ActionProjectList, show((*request).importNew), nil},
 		{"POST /imports", model.ActionImportCreate, (*request).importCreate, (*request).importNew},
 		{"GET /imports/{id}", model.ActionImportGet, show((*request).importRecord), nil},
-		{"POST /imports/{id}/cancel", model.ActionDatabaseDelete, (*request).importCancel, (*request).importRecord},
+		{"POST /imports/{id}/cancel", model.ActionOperationCancel, (*request).importCancel, (*request).importRecord},
 
 		{"GET /keys", model.ActionKeyList, (*request).keys, nil},
 		{"GET /keys/new", model.ActionKeyList, show((*request).keyNew), nil},

@@ -117,6 +117,7 @@ func doneText(what string) string {
 		"extension_dropped":     "The extension is dropped.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
+		"operation_cancelled":   "It is cancelled, and what it had done is rolled back.",
 		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
 		"bucket_updated":        "The bucket is changed.",

@@ -229,6 +229,14 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
 		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
+		"listOperations": func() error {
+			return err(c.ListOperations(ctx, client.OperationOptions{
+				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, DatabaseID: id,
+				Type: wire.OperationExport, Status: wire.OperationCancelled,
+			}))
+		},
+		"getOperation":    func() error { return err(c.GetOperation(ctx, "op_1", 30*time.Second)) },
+		"cancelOperation": func() error { return err(c.CancelOperation(ctx, "op_1")) },
 		"listImports": func() error {
 			return err(c.ListImports(ctx, client.ImportOptions{ListOptions: page, Filter: filter, DatabaseID: id, Status: wire.ImportFailed}))
 		},

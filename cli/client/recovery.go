@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 
 	"holdfast/server/api/wire"
 )
@@ -28,29 +27,4 @@ func (c *Client) PlanRestore(ctx context.Context, database string, in wire.Reque
 // UndoRestore starts bringing back the data that the last restore replaced.
 func (c *Client) UndoRestore(ctx context.Context, database string) (wire.Operation, error) {
 	return one[wire.Operation](ctx, c, "POST", path("databases", database, "recovery", "undo"), nil)
-}
-
-// AwaitOperation waits until an operation on a database ends and returns its
-// record. It passes each polled record to seen. CodeNotFound means that the
-// operation is unknown because its database was deleted.
-func (c *Client) AwaitOperation(ctx context.Context, op wire.Operation, seen func(wire.Operation)) (wire.Operation, error) {
-	return await(ctx,
-		func(ctx context.Context) (wire.Operation, error) { return c.operation(ctx, op) },
-		func(op wire.Operation) bool {
-			return op.Status == wire.OperationCompleted || op.Status == wire.OperationFailed
-		}, seen)
-}
-
-// operation finds an operation in its database's list.
-func (c *Client) operation(ctx context.Context, op wire.Operation) (wire.Operation, error) {
-	recovery, err := c.GetRecovery(ctx, op.DatabaseID)
-	if err != nil {
-		return op, err
-	}
-	for _, known := range recovery.Operations {
-		if known.ID == op.ID {
-			return known, nil
-		}
-	}
-	return op, &Error{Status: http.StatusNotFound, Code: wire.CodeNotFound, Message: "no operation " + op.ID}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 func newImport(s *session) *cobra.Command {
-	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s))
+	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s), newImportCancel(s))
 }
 
 // startImport holds the flags of `import start`.

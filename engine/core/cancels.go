@@ -28,13 +28,23 @@ func (c *Cancels) Add(ctx context.Context, key string) (_ context.Context, ended
 // Cancel cancels the operation under key with cause and waits until it has ended.
 // It reports whether an operation was running; none is fine.
 func (c *Cancels) Cancel(key string, cause error) bool {
-	found, ok := c.running.Load(key)
-	if ok {
-		run := found.(*cancelable)
-		run.cancel(cause)
+	run := c.signal(key, cause)
+	if run != nil {
 		<-run.done
 	}
-	return ok
+	return run != nil
+}
+
+// Signal is Cancel without the wait.
+func (c *Cancels) Signal(key string, cause error) { c.signal(key, cause) }
+
+func (c *Cancels) signal(key string, cause error) *cancelable {
+	found, _ := c.running.Load(key)
+	run, _ := found.(*cancelable)
+	if run != nil {
+		run.cancel(cause)
+	}
+	return run
 }
 
 // Count returns the number of running cancelable operations.

@@ -37,7 +37,9 @@ type Core struct {
 	IDs        *IDSource
 	Claims     *Claims
 	// Cancels holds the background operations that another operation may cancel.
-	Cancels   Cancels
+	Cancels Cancels
+	// Watchers counts the requests that wait for something to happen.
+	Watchers  Watchers
 	Audits    *AuditQueue
 	Coalescer *AuditCoalescer
 	Rates     *RateLimiter

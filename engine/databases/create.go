@@ -221,7 +221,7 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 				return err
 			}
 		}
-		if err := purgeRecords(tx, db.ID); err != nil || also == nil {
+		if err := purgeRecords(tx, db.ID, db.Operation); err != nil || also == nil {
 			return err
 		}
 		return also(tx)

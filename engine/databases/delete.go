@@ -91,7 +91,7 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 	if err := s.backups.RemoveBackups(db.ID); err != nil {
 		return err
 	}
-	if err := s.core.Change(call, func(tx *meta.Tx) error { return purgeRecords(tx, db.ID) }); err != nil {
+	if err := s.core.Change(call, func(tx *meta.Tx) error { return purgeRecords(tx, db.ID, "") }); err != nil {
 		return err
 	}
 	s.samples.drop(db.ID)
@@ -112,8 +112,8 @@ func (s *Service) beginPurge(tx *meta.Tx, id string) error {
 }
 
 // purgeRecords deletes the record of a database and of everything that belongs to
-// it.
-func purgeRecords(tx *meta.Tx, database string) error {
+// it, except one operation.
+func purgeRecords(tx *meta.Tx, database, except string) error {
 	backups, err := core.AllUnder(tx.Backups(), database)
 	if err != nil {
 		return err
@@ -132,14 +132,8 @@ func purgeRecords(tx *meta.Tx, database string) error {
 			return err
 		}
 	}
-	operations, err := core.AllUnder(tx.Operations(), database)
-	if err != nil {
+	if err := DropOperations(tx, database, except); err != nil {
 		return err
-	}
-	for _, op := range operations {
-		if err := tx.Operations().Delete(op.ID); err != nil {
-			return err
-		}
 	}
 	if err := tx.DropSamples(database); err != nil {
 		return err

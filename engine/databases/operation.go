@@ -21,7 +21,7 @@ func (s *Service) beginOperation(
 // NewOperation returns the record of an operation that begins now.
 func (s *Service) NewOperation(db model.Database, t model.OperationType, phase string) model.DatabaseOperation {
 	return model.DatabaseOperation{
-		ID: s.core.NewID(model.ResourceOperation), Database: db.ID,
+		ID: s.core.NewID(model.ResourceOperation), Organization: db.Organization, Database: db.ID,
 		Type: t, Status: model.OperationRunning, Phase: phase, StartedAt: s.core.Clock(),
 	}
 }
@@ -66,6 +66,17 @@ func forgetOperations(tx *meta.Tx, db model.Database) error {
 		}
 	}
 	return nil
+}
+
+// DropOperations removes the operations of a database except one.
+func DropOperations(tx *meta.Tx, database, except string) error {
+	all, err := core.AllUnder(tx.Operations(), database)
+	for _, op := range all {
+		if err == nil && op.ID != except {
+			err = tx.Operations().Delete(op.ID)
+		}
+	}
+	return err
 }
 
 // EndOperation records that an operation completed.
@@ -116,12 +127,15 @@ func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 		o.CompletedAt = &now
 		if cause != nil {
 			o.Status, o.Error = model.OperationFailed, OperationMessage(cause)
+			if o.CancelledBy != nil {
+				o.Status, o.Error = model.OperationCancelled, cancelled(*o.CancelledBy).Message
+			}
 			return nil
 		}
 		o.Status, o.Progress = model.OperationCompleted, 100
 		return nil
 	})
-	if err == nil {
+	if err == nil && !op.Type.Beside() {
 		endClaims(s.core.Claims, op)
 	}
 	return err
@@ -141,6 +155,21 @@ func OperationMessage(err error) string {
 func (s *Service) SetPhase(id, phase string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		return tx.Operations().Change(id, func(o *model.DatabaseOperation) { o.Phase = phase })
+	})
+}
+
+// BeginSwitching records that a restore switches to its data and can no longer be
+// cancelled. It fails if the restore was cancelled.
+func (s *Service) BeginSwitching(id string) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
+			if o.CancelledBy != nil {
+				return cancelled(*o.CancelledBy)
+			}
+			o.Phase = model.PhaseSwitching
+			return nil
+		})
+		return err
 	})
 }
 

@@ -166,18 +166,18 @@ func dropOldImports(tx *meta.Tx, organization string) error {
 	if err != nil {
 		return err
 	}
-	var gone []string // newest first
+	var gone []model.Import // newest first
 	for _, i := range records {
 		_, err := tx.Databases().Get(i.Database)
 		switch {
 		case errors.Is(err, meta.ErrNotFound):
-			gone = append(gone, i.ID)
+			gone = append(gone, i)
 		case err != nil:
 			return err
 		}
 	}
-	for _, id := range gone[min(len(gone), ImportsKept):] {
-		if err := tx.Imports().Delete(id); err != nil {
+	for _, old := range gone[min(len(gone), ImportsKept):] {
+		if err := errors.Join(tx.Imports().Delete(old.ID), databases.DropOperations(tx, old.Database, "")); err != nil {
 			return err
 		}
 	}

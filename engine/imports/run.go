@@ -33,6 +33,8 @@ func (s *Service) runImport(ctx context.Context, r *importRun) {
 		s.accounts.Delete(r.op.ID)
 		s.sizes.Delete(r.db.ID)
 	}()
+	ctx, ended := s.databases.Cancelable(ctx, r.op.ID)
+	defer ended()
 	keptUp := s.keepAccount(ctx, r)
 	err := s.importInto(ctx, r)
 	keptUp()
@@ -47,7 +49,9 @@ func (s *Service) runImport(ctx context.Context, r *importRun) {
 			return
 		}
 	}
-	if err := s.rollBack(ctx, r.db, r.account.Snapshot(), err); err != nil {
+	db := r.db
+	db.Operation = r.op.ID
+	if err := s.rollBack(ctx, db, r.account.Snapshot(), err); err != nil {
 		s.core.Log.Error("roll back an import", "database", r.db.ID, "error", err)
 	}
 }

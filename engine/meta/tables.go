@@ -92,9 +92,10 @@ func (tx *Tx) Databases() Table[model.Database] {
 	return t
 }
 
-// Operations on databases are indexed ByDatabase.
+// Operations on databases are indexed ByOrganization and ByDatabase.
 func (tx *Tx) Operations() Table[model.DatabaseOperation] {
 	return table(tx, "operations", func(o *model.DatabaseOperation) string { return o.ID },
+		by(ByOrganization, func(o *model.DatabaseOperation) []byte { return Key(o.Organization) }),
 		by(ByDatabase, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }))
 }
 

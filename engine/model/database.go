@@ -140,34 +140,64 @@ type OperationType string
 
 // The kinds of database operation.
 const (
-	OperationBackup  OperationType = "backup"
-	OperationRestore OperationType = "restore"
-	OperationPITR    OperationType = "point_in_time_restore"
-	OperationImport  OperationType = "import"
-	OperationRestart OperationType = "restart"
-	OperationDelete  OperationType = "delete"
+	OperationBackup       OperationType = "backup"
+	OperationRestore      OperationType = "restore"
+	OperationPITR         OperationType = "point_in_time_restore"
+	OperationImport       OperationType = "import"
+	OperationRestart      OperationType = "restart"
+	OperationDelete       OperationType = "delete"
+	OperationExport       OperationType = "export"
+	OperationVerification OperationType = "verification"
 )
+
+// Beside reports whether operations of the type run beside others on the database.
+func (t OperationType) Beside() bool { return t == OperationExport || t == OperationVerification }
+
+// BegunBy returns an action with the scope that begins operations of the type, "" for
+// a type that cannot be cancelled. An export or a verification follows a backup.
+func (t OperationType) BegunBy() Action {
+	switch t {
+	case OperationBackup, OperationExport, OperationVerification:
+		return ActionBackupCreate
+	case OperationRestore, OperationPITR:
+		return ActionRecoveryUndo
+	case OperationImport:
+		return ActionDatabaseCreate
+	default:
+		return ""
+	}
+}
 
 // OperationStatus is the state of a database operation.
 type OperationStatus string
 
-// The states of a database operation; the last two are final.
+// The states of a database operation; the last three are final.
 const (
 	OperationPending   OperationStatus = "pending"
 	OperationRunning   OperationStatus = "running"
 	OperationCompleted OperationStatus = "completed"
 	OperationFailed    OperationStatus = "failed"
+	OperationCancelled OperationStatus = "cancelled"
 )
+
+// Final reports whether s is a final state.
+func (s OperationStatus) Final() bool {
+	return s == OperationCompleted || s == OperationFailed || s == OperationCancelled
+}
+
+// PhaseSwitching is the phase of a restore that can no longer be cancelled.
+const PhaseSwitching = "switching"
 
 // DatabaseOperation is a long-running operation on one database. It is persisted
 // so that it can be resumed or rolled back after a crash.
 type DatabaseOperation struct {
-	ID       string          `json:"id"`
-	Database string          `json:"database"`
-	Type     OperationType   `json:"type"`
-	Status   OperationStatus `json:"status"`
-	Phase    string          `json:"phase"`
-	Progress int             `json:"progress"` // percent
+	ID           string          `json:"id"`
+	Organization string          `json:"organization"`
+	Database     string          `json:"database"`
+	Type         OperationType   `json:"type"`
+	Status       OperationStatus `json:"status"`
+	Phase        string          `json:"phase"`
+	Progress     int             `json:"progress"` // percent
 	// TargetTime or TargetLSN is the requested restore point, if it is not the end
 	// of a backup.
 	TargetTime *time.Time `json:"target_time"`
@@ -175,8 +205,13 @@ type DatabaseOperation struct {
 	Backup     string     `json:"backup"`
 	// NewDatabase is the database that the operation creates, "" for none.
 	NewDatabase string `json:"new_database"`
+	// Export is the id of the export that the operation makes, "" for none.
+	Export string `json:"export"`
 	// Generation is the data directory the operation builds, 0 for none.
-	Generation  int        `json:"generation"`
+	Generation int `json:"generation"`
+	// CancelledBy has cancelled the operation, nil for none. Its end follows: it is
+	// cancelled, or completed if it was about to end.
+	CancelledBy *Actor     `json:"cancelled_by"`
 	Error       string     `json:"error"`
 	StartedAt   time.Time  `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`

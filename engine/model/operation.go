@@ -91,6 +91,10 @@ const (
 	ActionRecoveryUndo   Action = "recovery.undo"
 	ActionExportGet      Action = "export.get"
 
+	ActionOperationList   Action = "operation.list"
+	ActionOperationGet    Action = "operation.get"
+	ActionOperationCancel Action = "operation.cancel"
+
 	ActionImportList   Action = "import.list"
 	ActionImportCreate Action = "import.create"
 	ActionImportGet    Action = "import.get"
@@ -228,6 +232,13 @@ func Operations() []Operation {
 		operation(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore).within(RateRestore),
 		operation(ActionExportGet, "getExport", ScopeBackupDownload),
 
+		operation(ActionOperationList, "listOperations", ScopeDatabaseRead),
+		operation(ActionOperationGet, "getOperation", ScopeDatabaseRead),
+		operation(ActionOperationCancel, "cancelOperation", ScopeDatabaseRead).
+			alsoWhen("To cancel a backup, an export or a verification", ActionBackupCreate).
+			alsoWhen("To cancel a restore", ActionRecoveryUndo).
+			alsoWhen("To cancel an import", ActionDatabaseCreate),
+
 		operation(ActionImportList, "listImports", ScopeDatabaseRead),
 		operation(ActionImportCreate, "createImport", ScopeDatabaseCreate).within(RateImport).also(ActionDatabaseCreate),
 		operation(ActionImportGet, "getImport", ScopeDatabaseRead),
@@ -318,7 +329,7 @@ func (o Operation) Changes() bool {
 		return true
 	}
 	switch o.Action {
-	case ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyCreate, ActionKeyUpdate,
+	case ActionOperationCancel, ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyCreate, ActionKeyUpdate,
 		ActionKeyRevoke, ActionProjectCreate, ActionDeviceApprove, ActionDeviceDeny:
 		return true
 	}

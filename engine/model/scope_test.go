@@ -74,6 +74,10 @@ func TestOnlyFullAccessDestroys(t *testing.T) {
 			}
 		}
 		reads := strings.HasPrefix(op.Name, "get") || strings.HasPrefix(op.Name, "list")
+		needsMore := func(act Operation) bool { return !slices.Contains(PresetReadOnly.Scopes(), act.Scope) }
+		if op.Action == ActionOperationCancel && !slices.ContainsFunc(op.Sometimes(), func(act Operation) bool { return !needsMore(act) }) {
+			continue // each type of operation needs a scope of its own
+		}
 		if !reads && op.Scope != "" && slices.Contains(PresetReadOnly.Scopes(), op.Scope) {
 			t.Errorf("read_only may %s", op.Action)
 		}

@@ -118,6 +118,8 @@ func noBackupsOf(sandbox model.Database) error {
 func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation) {
 	defer s.databases.Progress.Drop(b.ID)
 	defer s.databases.Progress.Drop(op.ID)
+	ctx, ended := s.databases.Cancelable(ctx, op.ID)
+	defer ended()
 	var result backup.Result
 	err := s.StartBackup(b.ID, op.ID)
 	if err == nil {

@@ -152,7 +152,10 @@ func (s *Service) beginSwitch(
 // recovers it.
 func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) {
 	began := time.Now()
-	switched, err := s.buildAndSwitch(ctx, db, op, next)
+	building, ended := s.databases.Cancelable(ctx, op.ID)
+	defer ended()
+	switched, err := s.buildAndSwitch(building, ctx, db, op, next)
+	err = because(building, ctx, err)
 	if err == nil && next.plan != nil {
 		s.notePace(restorePaceSetting, *next.plan, next.plan.unpacked, time.Since(began)-next.plan.unpacked)
 	}
@@ -166,12 +169,21 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 	}
 }
 
-// buildAndSwitch builds the new data directory and switches to it. switched reports whether the switch has begun.
-func (s *Service) buildAndSwitch(ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
-	if err := next.build(ctx); err != nil {
+// because returns why the work of an inner context failed: the cause of its cancellation, if the outer one goes on.
+func because(inner, outer context.Context, err error) error {
+	if err != nil && outer.Err() == nil && inner.Err() != nil {
+		return context.Cause(inner)
+	}
+	return err
+}
+
+// buildAndSwitch builds the new data directory within building, and switches to it. switched reports whether the switch
+// has begun.
+func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
+	if err := next.build(building); err != nil {
 		return false, err
 	}
-	if err := s.PrepareGeneration(ctx, db, op, next.plan); err != nil {
+	if err := s.PrepareGeneration(building, db, op, next.plan); err != nil {
 		return false, err
 	}
 	return true, s.SwitchGeneration(ctx, db, op)
@@ -188,7 +200,7 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 	if err != nil {
 		return err
 	}
-	return s.databases.SetPhase(op.ID, "switching")
+	return s.databases.BeginSwitching(op.ID)
 }
 
 // recoverPrivately recovers the data directory of the record next on a private socket, by the plan if there is one,

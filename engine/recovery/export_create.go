@@ -75,26 +75,28 @@ func exportClaim(organization string) string { return organization + "/export" }
 
 // makeDueExport makes an export, unless another worker has begun it.
 func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
-	db, err := s.beginExport(x.ID)
+	db, op, err := s.beginExport(x.ID)
 	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) {
 		return true // the caller looks for others
 	}
 	if err == nil {
-		err = s.makeExport(ctx, x, db)
+		dumping, ended := s.databases.Cancelable(ctx, op.ID)
+		defer ended()
+		err = because(dumping, ctx, s.makeExport(dumping, x, db, op))
 	}
 	if err == nil || ctx.Err() != nil { // if ctx has ended, the next start makes the export
 		return err == nil
 	}
 	s.core.Log.Warn("export", "database", x.Database, "attempt", x.Attempts+1, "error", err)
-	return s.postponeExport(x, err) == nil
+	return s.postponeExport(x, op, err) == nil
 }
 
 // errBegun means that another worker has begun the export.
 var errBegun = errors.New("the export was begun already")
 
-// beginExport records that an export is being made, and returns its database.
-func (s *Service) beginExport(id string) (model.Database, error) {
-	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
+// beginExport records that an export is being made, and returns its database and the operation.
+func (s *Service) beginExport(id string) (db model.Database, op model.DatabaseOperation, err error) {
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
 		x, err := tx.Exports().Update(id, func(x *model.Export) error {
 			if x.Status != model.ExportPending {
 				return errBegun
@@ -103,10 +105,16 @@ func (s *Service) beginExport(id string) (model.Database, error) {
 			return nil
 		})
 		if err != nil {
-			return model.Database{}, err
+			return err
 		}
-		return tx.Databases().Get(x.Database)
+		if db, err = tx.Databases().Get(x.Database); err != nil {
+			return err
+		}
+		op = s.databases.NewOperation(db, model.OperationExport, "dumping")
+		op.Export = id
+		return databases.InsertBeside(tx, op)
 	})
+	return db, op, err
 }
 
 // dueExports returns the exports of available databases that may be tried now,
@@ -132,7 +140,7 @@ func (s *Service) dueExports() (due []model.Export, err error) {
 }
 
 // makeExport dumps the database into a blob and publishes it.
-func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Database) error {
+func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Database, op model.DatabaseOperation) error {
 	if err := s.checkSpaceForBackup(db.ID); err != nil {
 		return err
 	}
@@ -152,7 +160,7 @@ func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Datab
 	x.ChecksumSHA256, x.Version = hex.EncodeToString(sum.Sum(nil)), db.Version
 	x.CreatedAt = s.core.Clock()
 	x.Filename = fmt.Sprintf("%s-%s.dump", db.Name, x.CreatedAt.Format("20060102T150405Z"))
-	return s.publishExport(db, x)
+	return s.publishExport(db, x, op)
 }
 
 func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) error {
@@ -168,7 +176,7 @@ func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) erro
 }
 
 // publishExport commits a finished export, which replaces the older ones.
-func (s *Service) publishExport(db model.Database, x model.Export) error {
+func (s *Service) publishExport(db model.Database, x model.Export, op model.DatabaseOperation) error {
 	call := s.core.System(model.ActionExportCreate, db.Organization, model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename})
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		all, err := core.AllUnder(tx.Exports(), x.Database)
@@ -185,6 +193,9 @@ func (s *Service) publishExport(db model.Database, x model.Export) error {
 		if err := tx.Exports().Change(x.ID, func(r *model.Export) { *r = x }); err != nil {
 			return err
 		}
+		if err := s.databases.CloseBeside(tx, op.ID, nil); err != nil {
+			return err
+		}
 		return tx.ClaimBlob(x.Blob)
 	})
 	if err != nil { // no record refers to the blob
@@ -194,14 +205,21 @@ func (s *Service) publishExport(db model.Database, x model.Export) error {
 }
 
 // postponeExport schedules another attempt at a failed export, or marks it as
-// failed after the last one.
-func (s *Service) postponeExport(x model.Export, cause error) error {
+// failed after the last one, or if it was cancelled.
+func (s *Service) postponeExport(x model.Export, op model.DatabaseOperation, cause error) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
+			return err
+		}
+		ended, err := tx.Operations().Get(op.ID)
+		if err != nil {
+			return err
+		}
 		return tx.Exports().Change(x.ID, func(x *model.Export) {
 			x.Attempts++
 			x.Status, x.Error = model.ExportPending, databases.OperationMessage(cause)
 			x.NotBefore = s.core.Clock().Add(ExportRetry << (x.Attempts - 1))
-			if x.Attempts >= ExportAttempts {
+			if x.Attempts >= ExportAttempts || ended.Status == model.OperationCancelled {
 				x.Status = model.ExportFailed
 			}
 		})
@@ -222,6 +240,19 @@ func (s *Service) RecoverExports() error {
 		again[x.ID] = x.Status == model.ExportRunning || isReady(x) && !s.core.Blobs.Has(blobstore.Ref(x.Blob))
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		cancelled, err := s.databases.RecoverBeside(tx, model.OperationExport, core.ErrInterrupted)
+		if err != nil {
+			return err
+		}
+		for _, op := range cancelled {
+			if !again[op.Export] {
+				continue
+			}
+			delete(again, op.Export)
+			if err := tx.Exports().Change(op.Export, func(x *model.Export) { x.Status, x.Error = model.ExportFailed, op.Error }); err != nil {
+				return err
+			}
+		}
 		return tx.Exports().ChangeWhere(func(x model.Export) bool { return again[x.ID] },
 			func(x *model.Export) { x.Status, x.NotBefore = model.ExportPending, s.core.Clock() })
 	})

@@ -36,7 +36,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		err = s.setBuild(op)
 	}
 	if err == nil {
-		_, err = s.buildAndSwitch(ctx, db, op, stage{s.unpacking(db, op, plan), &plan})
+		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{s.unpacking(db, op, plan), &plan})
 	}
 	if ctx.Err() != nil {
 		return err

@@ -71,7 +71,9 @@ func (s *Service) beginRestoreNew(
 // appliance stops, the next start rolls it back.
 func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.Database, op model.DatabaseOperation, p RestorePlan) {
 	began := time.Now()
-	err := s.buildRestored(ctx, db, op, &p)
+	building, ended := s.databases.Cancelable(ctx, op.ID)
+	defer ended()
+	err := because(building, ctx, s.buildRestored(building, db, op, &p))
 	if err == nil {
 		s.notePace(restorePaceSetting, p, p.unpacked, time.Since(began)-p.unpacked)
 		err = s.core.Meta.Update(func(tx *meta.Tx) error {

@@ -50,15 +50,17 @@ func (s *Service) VerifyNext(ctx context.Context) bool {
 	defer endDatabase()
 	ctx, endBackup := s.core.Cancels.Add(ctx, databases.VerificationClaim(b.ID))
 	defer endBackup()
-	db, err := s.beginVerification(b)
+	db, op, err := s.beginVerification(b)
 	if err != nil {
 		return false // the backup is being removed
 	}
-	detail, err := s.Verify(ctx, db, b)
-	if ctx.Err() != nil {
-		err = s.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationUnverified })
+	verifying, ended := s.databases.Cancelable(ctx, op.ID)
+	defer ended()
+	detail, err := s.Verify(verifying, db, b)
+	if verifying.Err() != nil {
+		err = s.abandonVerification(b, op, context.Cause(verifying))
 	} else {
-		err = s.endVerification(db, b, detail, err)
+		err = s.endVerification(db, b, op, detail, err)
 	}
 	if err != nil {
 		s.core.Log.Error("record the end of a verification", "backup", b.ID, "error", err)
@@ -104,16 +106,50 @@ func verifiable(tx *meta.Tx, b model.Backup) (model.Database, error) {
 	return db, err
 }
 
-func (s *Service) beginVerification(b model.Backup) (model.Database, error) {
-	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (db model.Database, err error) {
+func (s *Service) beginVerification(b model.Backup) (db model.Database, op model.DatabaseOperation, err error) {
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
 		now, err := tx.Backups().Get(b.ID)
 		if err == nil {
 			db, err = verifiable(tx, now)
 		}
 		if err != nil {
-			return db, err
+			return err
 		}
-		return db, tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationRunning })
+		op = s.databases.NewOperation(db, model.OperationVerification, "restoring")
+		op.Backup = b.ID
+		if err := databases.InsertBeside(tx, op); err != nil {
+			return err
+		}
+		return tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationRunning })
+	})
+	return db, op, err
+}
+
+// abandonVerification records that a verification did not come to a result. One that was cancelled is tried again
+// after a day.
+func (s *Service) abandonVerification(b model.Backup, op model.DatabaseOperation, cause error) error {
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
+			return err
+		}
+		ended, err := tx.Operations().Get(op.ID)
+		if err != nil {
+			return err
+		}
+		return s.postponeCancelled(tx, b.ID, ended)
+	})
+}
+
+// cancelledRetry is the wait after a verification that was cancelled.
+const cancelledRetry = 24 * time.Hour
+
+// postponeCancelled makes a backup unverified again whose verification has ended without a result.
+func (s *Service) postponeCancelled(tx *meta.Tx, backup string, ended model.DatabaseOperation) error {
+	return tx.Backups().Change(backup, func(b *model.Backup) {
+		b.Verification.Status = model.VerificationUnverified
+		if ended.Status == model.OperationCancelled {
+			b.Verification.NotBefore, b.Verification.Detail = s.core.Clock().Add(cancelledRetry), ended.Error
+		}
 	})
 }
 
@@ -158,7 +194,7 @@ func (s *Service) verifyPlan(ctx context.Context, db model.Database, plan Restor
 
 // endVerification commits the outcome of a verification, and its audit entry if
 // the outcome is final.
-func (s *Service) endVerification(db model.Database, b model.Backup, detail string, cause error) error {
+func (s *Service) endVerification(db model.Database, b model.Backup, op model.DatabaseOperation, detail string, cause error) error {
 	v := s.verdict(b.Verification, detail, cause)
 	if cause != nil {
 		s.core.Log.Error("verification of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
@@ -171,6 +207,9 @@ func (s *Service) endVerification(db model.Database, b model.Backup, detail stri
 		})
 	}
 	record := func(tx *meta.Tx) error {
+		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
+			return err
+		}
 		err := tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification = v })
 		if err != nil || v.Status == model.VerificationUnverified {
 			return err
@@ -229,6 +268,15 @@ func (s *Service) RecoverVerifications() error {
 		}
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		cancelled, err := s.databases.RecoverBeside(tx, model.OperationVerification, core.ErrInterrupted)
+		for _, op := range cancelled {
+			if err == nil {
+				err = s.postponeCancelled(tx, op.Backup, op)
+			}
+		}
+		if err != nil {
+			return err
+		}
 		return tx.Backups().ChangeWhere(func(b model.Backup) bool { return b.Verification.Status == model.VerificationRunning },
 			func(b *model.Backup) { b.Verification.Status = model.VerificationUnverified })
 	})

@@ -130,22 +130,23 @@ func (c *contract) furnish(t *testing.T) {
 	i := get[wire.Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")
 	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
-	c.ids = map[string]string{"lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
+	ops := get[[]wire.Operation](t, c.do(t, request{method: "GET", path: "/operations?type=backup&database_id=" + db.ID, key: c.org.full}))
+	c.ids = map[string]string{"operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
 }
 
 // path fills in the parameters of a route with existing or missing ids.
 func (c *contract) path(r route, there bool) string {
-	id, backup, imported, key := nobody, "bkp_x", "imp_x", "none"
+	id, backup, imported, key, op := nobody, "bkp_x", "imp_x", "none", "op_x"
 	if strings.HasPrefix(r.path, "/buckets/") {
 		id = "bucket_00000000000000000000000000"
 	}
 	if there {
-		id, backup, imported, key = c.ids["db"], c.ids["backupId"], c.ids["importId"], c.ids["key"]
+		id, backup, imported, key, op = c.ids["db"], c.ids["backupId"], c.ids["importId"], c.ids["key"], c.ids["operationId"]
 		if strings.HasPrefix(r.path, "/buckets/") {
 			id = c.ids["bucket"]
 		}
 	}
-	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key).Replace(r.path)
+	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key, "{operationId}", op).Replace(r.path)
 	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
 		path += "?key=" + key
 	}
@@ -249,7 +250,7 @@ func malformedBodies(r route) map[string]string {
 // takesJSON reports whether a route takes a JSON body.
 func takesJSON(r route) bool {
 	return r.method != http.MethodGet && r.method != http.MethodDelete && r.action != model.ActionObjectUpload &&
-		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo}, r.action)
+		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel}, r.action)
 }
 
 // without returns a key that may do everything except what needs the scope. It may not delete either, and has
@@ -305,6 +306,8 @@ func (c *contract) conflicts(r route) []fault {
 		return []fault{taken("pinned", post(""))}
 	case model.ActionBucketDelete:
 		return []fault{taken("not empty", post(""))}
+	case model.ActionOperationCancel:
+		return []fault{taken("ended", post(""))}
 	case model.ActionRecoveryUndo:
 		return []fault{{name: "nothing to undo", in: post(""), status: 403, code: model.CodeForbidden}}
 	case model.ActionRecoveryCreate:

@@ -2,7 +2,6 @@ package api
 
 import (
 	"holdfast/engine/databases"
-	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
 
@@ -25,14 +24,4 @@ func NewDatabase(db databases.View) wire.Database {
 		d.Operation = &op
 	}
 	return d
-}
-
-// NewOperation returns the wire form of an operation.
-func NewOperation(op model.DatabaseOperation) wire.Operation {
-	return wire.Operation{
-		ID: op.ID, DatabaseID: op.Database, Type: wire.OperationType(op.Type), Status: wire.OperationStatus(op.Status),
-		Phase: orAbsent(op.Phase), ProgressPercent: op.Progress,
-		TargetTime: utcOrAbsent(op.TargetTime), TargetLSN: orAbsent(op.TargetLSN), BackupID: orAbsent(op.Backup), NewDatabaseID: orAbsent(op.NewDatabase), Error: orAbsent(op.Error),
-		StartedAt: utc(op.StartedAt), CompletedAt: utcOrAbsent(op.CompletedAt),
-	}
 }

@@ -89,7 +89,11 @@ func needs(op model.Operation) string {
 			text += alsoNeeds(act)
 			continue
 		}
-		text += " " + when + " it also needs the scope `" + string(act.Scope) + "`." + alsoNeeds(act)
+		text += " " + when + " it also needs the scope `" + string(act.Scope) + "`."
+		if other.When != "" {
+			act.Rate = model.RateNone // the engine checks only the scope and the toggle
+		}
+		text += alsoNeeds(act)
 	}
 	return text
 }

@@ -180,7 +180,7 @@ func FuzzJSON(f *testing.F) {
 
 // pathOf fills in a route's parameters with missing ids.
 func pathOf(r route) string {
-	return strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{key}", "k").Replace(r.path)
+	return strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k").Replace(r.path)
 }
 
 // FuzzQueries sends any query to any route.

@@ -180,7 +180,7 @@ func TestIsolation(t *testing.T) {
 	bucket := w.bucket(t, "theirs")
 	w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, body: "x"})
 	for _, r := range (&handlers{}).routes() {
-		path := strings.NewReplacer("{backupId}", "bkp_x", "{importId}", "imp_x", "{key}", "k").Replace(r.path)
+		path := strings.NewReplacer("{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k").Replace(r.path)
 		if strings.HasPrefix(path, "/buckets/{id}") {
 			path = strings.Replace(path, "{id}", bucket.ID, 1)
 		} else {

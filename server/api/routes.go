@@ -49,6 +49,10 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/recovery/undo", model.ActionRecoveryUndo, one(h.recoveryUndo), ""},
 		{"GET", "/databases/{id}/export", model.ActionExportGet, one(h.exportGet), ""},
 
+		{"GET", "/operations", model.ActionOperationList, list(h.operationList), ""},
+		{"GET", "/operations/{operationId}", model.ActionOperationGet, one(h.operationGet), ""},
+		{"POST", "/operations/{operationId}/cancel", model.ActionOperationCancel, one(h.operationCancel), ""},
+
 		{"GET", "/imports", model.ActionImportList, list(h.importList), ""},
 		{"POST", "/imports", model.ActionImportCreate, one(h.importCreate), ""},
 		{"GET", "/imports/{importId}", model.ActionImportGet, one(h.importGet), ""},

@@ -63,6 +63,9 @@ POST /databases/{id}/backups/{backupId}/pin backup:create
 GET /databases/{id}/recovery backup:list
 POST /databases/{id}/recovery/restore-request backup:restore
 GET /databases/{id}/export backup:download
+GET /operations database:read
+GET /operations/{operationId} database:read
+POST /operations/{operationId}/cancel database:read
 GET /imports database:read
 POST /imports database:create
 GET /imports/{importId} database:read

@@ -36,6 +36,7 @@ type Operation struct {
 	BackupID        *string         `json:"backup_id"`
 	NewDatabaseID   *string         `json:"new_database_id" doc:"Of the database a restore with mode new makes."`
 	Error           *string         `json:"error"`
+	CancelledBy     *Actor          `json:"cancelled_by" doc:"Who cancelled it. One that was about to end is completed nevertheless."`
 	StartedAt       time.Time       `json:"started_at"`
 	CompletedAt     *time.Time      `json:"completed_at"`
 }

@@ -161,27 +161,34 @@ const (
 	OffsiteFenced     OffsiteStatus = "fenced"
 )
 
-// OperationStatus is the progress of an operation. OperationCompleted and OperationFailed are
-// final.
+// OperationStatus is the progress of an operation. The last three are final.
 type OperationStatus string
+
+// Final reports whether s is a final status.
+func (s OperationStatus) Final() bool {
+	return s == OperationCompleted || s == OperationFailed || s == OperationCancelled
+}
 
 const (
 	OperationPending   OperationStatus = "pending"
 	OperationRunning   OperationStatus = "running"
 	OperationCompleted OperationStatus = "completed"
 	OperationFailed    OperationStatus = "failed"
+	OperationCancelled OperationStatus = "cancelled"
 )
 
 // OperationType is what an operation does.
 type OperationType string
 
 const (
-	OperationBackup  OperationType = "backup"
-	OperationRestore OperationType = "restore"
-	OperationPITR    OperationType = "point_in_time_restore"
-	OperationImport  OperationType = "import"
-	OperationRestart OperationType = "restart"
-	OperationDelete  OperationType = "delete"
+	OperationBackup       OperationType = "backup"
+	OperationRestore      OperationType = "restore"
+	OperationPITR         OperationType = "point_in_time_restore"
+	OperationImport       OperationType = "import"
+	OperationRestart      OperationType = "restart"
+	OperationDelete       OperationType = "delete"
+	OperationExport       OperationType = "export"
+	OperationVerification OperationType = "verification"
 )
 
 // RecommendationCategory is what a recommendation is about.

@@ -1,0 +1,35 @@
+package databases
+
+import (
+	"context"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// operationPoll is how often a wait looks at the record, which is in memory.
+const operationPoll = 100 * time.Millisecond
+
+// OperationWait returns an operation when it has ended, or after the longest wait, or
+// when the appliance stops.
+func (s *Service) OperationWait(ctx context.Context, call *model.Call, id string, longest time.Duration) (model.DatabaseOperation, error) {
+	timeout := time.NewTimer(longest)
+	defer timeout.Stop()
+	ticker := time.NewTicker(operationPoll)
+	defer ticker.Stop()
+	for {
+		op, err := s.OperationGet(call, id)
+		if err != nil || op.Status.Final() {
+			return op, err
+		}
+		select {
+		case <-ticker.C:
+		case <-timeout.C:
+			return op, nil
+		case <-ctx.Done():
+			return op, nil
+		case <-s.core.Lifetime.Done():
+			return op, nil
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/engine/access"
+	"holdfast/engine/model"
+	"holdfast/server/api/wire"
+)
+
+// TestOperations makes a backup, cancels an import that waits for its source, and finds both among the operations.
+func TestOperations(t *testing.T) {
+	w := start(t)
+	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
+	b := get[wire.Backup](t, w.do(t, request{method: "POST", path: "/databases/" + db.ID + "/backups", key: w.org.full}))
+	op := get[[]wire.Operation](t, w.do(t, request{method: "GET", path: "/operations?type=backup", key: w.org.read}))[0]
+	if op.DatabaseID != db.ID || *op.BackupID != b.ID {
+		t.Errorf("%+v", op)
+	}
+	op = get[wire.Operation](t, w.do(t, request{method: "GET", path: "/operations/" + op.ID + "?wait=60s", key: w.org.read}))
+	if op.Status != wire.OperationCompleted || op.ProgressPercent != 100 {
+		t.Errorf("after the wait: %+v", op)
+	}
+	if got := w.do(t, request{method: "POST", path: "/operations/" + op.ID + "/cancel", key: w.org.full}); got.status != 409 {
+		t.Errorf("cancelled after the end: %d %s", got.status, got.text)
+	}
+	if got := w.do(t, request{method: "GET", path: "/operations/" + op.ID, key: w.other.full}); got.status != 404 {
+		t.Errorf("another organization's: %d", got.status)
+	}
+	for _, wait := range []string{"0s", "61s", "1m", "1.5s", "-1s", "30"} {
+		if got := w.do(t, request{method: "GET", path: "/operations/" + op.ID + "?wait=" + wait, key: w.org.read}); got.status != 422 || !strings.HasPrefix(got.msg, "wait: ") {
+			t.Errorf("wait=%s: %d %s", wait, got.status, got.msg)
+		}
+	}
+	t.Run("import", func(t *testing.T) { testCancelImport(t, w) })
+}
+
+// silentSource accepts connections and never answers.
+func silentSource(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted sync.WaitGroup
+	accepted.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); accepted.Wait() })
+	return l.Addr().String()
+}
+
+func testCancelImport(t *testing.T, w *world) {
+	source := silentSource(t)
+	i := get[wire.ImportDetail](t, w.do(t, request{
+		method: "POST", path: "/imports", key: w.org.full,
+		body: `{"project":"` + w.org.project + `","name":"copied","source_url":"postgres://u:p@` + source + `/d"}`,
+	}))
+	op := get[[]wire.Operation](t, w.do(t, request{method: "GET", path: "/operations?status=running&database_id=" + i.DatabaseID, key: w.org.read}))[0]
+	cancel := "/operations/" + op.ID + "/cancel"
+	if got := w.do(t, request{method: "POST", path: cancel, key: w.org.read}); got.status != 403 || !strings.Contains(got.msg, "database:create") {
+		t.Errorf("cancelled by a reader: %d %s", got.status, got.msg)
+	}
+	starter := w.key(t, w.org.organization, access.NewKey{Scopes: []model.Scope{model.ScopeDatabaseRead, model.ScopeDatabaseCreate}})
+	began := time.Now()
+	got := get[wire.Operation](t, w.do(t, request{method: "POST", path: cancel, key: starter}))
+	if got.Status != wire.OperationCancelled || got.CancelledBy == nil || *got.CancelledBy.Name != "test custom" || !strings.Contains(*got.Error, "cancelled by") {
+		t.Errorf("after %s: %+v", time.Since(began), got)
+	}
+	again := get[wire.Operation](t, w.do(t, request{method: "POST", path: cancel, key: starter}))
+	if again.Status != wire.OperationCancelled {
+		t.Errorf("again: %+v", again)
+	}
+	record := get[wire.ImportDetail](t, w.do(t, request{method: "GET", path: "/imports/" + i.ID, key: w.org.read}))
+	if record.Status != wire.ImportFailed || !strings.Contains(*record.Error, "cancelled by") {
+		t.Errorf("%+v", record)
+	}
+	if got := w.do(t, request{method: "GET", path: "/databases/" + i.DatabaseID, key: w.org.read}); got.status != 404 {
+		t.Errorf("its database: %d", got.status)
+	}
+}
