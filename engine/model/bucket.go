@@ -24,6 +24,9 @@ type Bucket struct {
 	NoncurrentBytes int64 `json:"noncurrent_bytes,omitempty"`
 	// Versioning says whether versions are kept that are overwritten or deleted.
 	Versioning Versioning `json:"versioning,omitempty"`
+	// Lock is nil if versions cannot be locked.
+	Lock *BucketLock       `json:"lock,omitempty"`
+	Tags map[string]string `json:"tags,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int       `json:"expire_after_days"`
 	CreatedAt       time.Time `json:"created_at"`
@@ -73,6 +76,9 @@ type Object struct {
 	ETag string `json:"etag,omitempty"`
 	// Attributes is nil if the client sent none.
 	Attributes *Attributes `json:"attributes,omitempty"`
+	// Lock is nil if the version was never locked.
+	Lock *ObjectLock       `json:"lock,omitempty"`
+	Tags map[string]string `json:"tags,omitempty"`
 	// Replaced is the object before this one, while the off-site copy may not have the bytes of this one: a
 	// recovery then brings that one back.
 	Replaced *Object `json:"replaced,omitempty"`

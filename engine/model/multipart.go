@@ -4,12 +4,14 @@ import "time"
 
 // Multipart is an object that is being uploaded in numbered parts by the S3 protocol.
 type Multipart struct {
-	ID           string      `json:"id"`
-	Organization string      `json:"organization"`
-	Bucket       string      `json:"bucket"`
-	Key          string      `json:"key"`
-	ContentType  string      `json:"content_type"`
-	Attributes   *Attributes `json:"attributes,omitempty"`
+	ID           string            `json:"id"`
+	Organization string            `json:"organization"`
+	Bucket       string            `json:"bucket"`
+	Key          string            `json:"key"`
+	ContentType  string            `json:"content_type"`
+	Attributes   *Attributes       `json:"attributes,omitempty"`
+	Lock         *ObjectLock       `json:"lock,omitempty"`
+	Tags         map[string]string `json:"tags,omitempty"`
 	// FullChecksum means that the object gets a checksum of its whole content, not one of those of its parts.
 	FullChecksum bool      `json:"full_checksum,omitempty"`
 	CreatedAt    time.Time `json:"created_at"`

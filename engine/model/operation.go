@@ -161,6 +161,7 @@ const (
 	ActionUploadExpire       Action = "upload.expire"
 	ActionObjectExpire       Action = "object.expire"
 	ActionObjectPurge        Action = "object.purge"
+	ActionObjectUpdate       Action = "object.update"
 	ActionBucketPurge        Action = "bucket.purge"
 	ActionTrashBucketList    Action = "trash.bucket_list"
 	ActionTrashBucketRestore Action = "trash.bucket_restore"

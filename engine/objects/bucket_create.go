@@ -13,6 +13,8 @@ type NewBucket struct {
 	Project string // "" means the oldest
 	Name    string
 	Public  bool
+	Lock    bool // with Object Lock, and so with versioning
+	Tags    map[string]string
 }
 
 // BucketCreate creates a bucket.
@@ -26,7 +28,10 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 	now := s.core.Clock()
 	b := model.Bucket{
 		ID: s.core.NewID(model.ResourceBucket), Organization: call.Organization, Project: in.Project,
-		Name: in.Name, Public: in.Public, CreatedAt: now, UpdatedAt: now,
+		Name: in.Name, Public: in.Public, Tags: in.Tags, CreatedAt: now, UpdatedAt: now,
+	}
+	if in.Lock {
+		b.Versioning, b.Lock = model.VersioningEnabled, &model.BucketLock{}
 	}
 	call.Resource = bucketResource(b)
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {

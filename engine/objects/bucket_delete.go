@@ -8,14 +8,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it. It returns until when the
+// BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it, unless one is locked. It returns until when the
 // operator can restore them, the zero time if they cannot be restored.
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
-	if _, err := s.bucket(call, id); err != nil {
-		return until, err
-	}
 	release := s.locks.bucket(id)
 	defer release()
+	b, err := s.bucket(call, id)
+	if err != nil {
+		return until, err
+	}
+	if force {
+		if err := s.refuseLockedBucket(call, b); err != nil {
+			return until, err
+		}
+	}
 	now := s.core.Clock()
 	until = s.objectTrashUntil(now)
 	err = s.core.Change(call, func(tx *meta.Tx) error {

@@ -13,6 +13,8 @@ type BucketChange struct {
 	Public          *bool
 	ExpireAfterDays *int
 	Versioning      *model.Versioning
+	Lock            *model.BucketLock
+	Tags            *map[string]string
 }
 
 // BucketGet returns a bucket.
@@ -35,7 +37,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return model.Bucket{}, err
 	}
 	change.note(call)
-	if change.Versioning != nil { // no upload is between reading it and its note
+	if change.Versioning != nil || change.Lock != nil { // no upload is between reading it and its note
 		defer s.locks.bucket(id)()
 	}
 	var b model.Bucket
@@ -62,6 +64,12 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			if change.ExpireAfterDays != nil {
 				b.ExpireAfterDays = *change.ExpireAfterDays
 			}
+			if change.Lock != nil {
+				b.Lock = change.Lock
+			}
+			if change.Tags != nil {
+				b.Tags = *change.Tags
+			}
 			if change.Versioning != nil {
 				b.Versioning = *change.Versioning
 			}
@@ -82,8 +90,12 @@ func (c BucketChange) expiresSooner(b model.Bucket) bool {
 // checkVersioning refuses to turn versioning off once it was on: there may be versions.
 func (c BucketChange) checkVersioning(b model.Bucket) error {
 	switch {
+	case c.Lock != nil && b.Versioning != model.VersioningEnabled:
+		return bucketState("Object Lock needs versioning to be on")
 	case c.Versioning == nil || *c.Versioning == b.Versioning:
 		return nil
+	case b.Lock != nil:
+		return bucketState("the bucket has Object Lock: its versioning cannot be suspended")
 	case *c.Versioning == model.VersioningOff:
 		return model.Invalid("versioning", "cannot be turned off once it was on: suspend it")
 	case *c.Versioning != model.VersioningEnabled && *c.Versioning != model.VersioningSuspended:
@@ -93,6 +105,12 @@ func (c BucketChange) checkVersioning(b model.Bucket) error {
 }
 
 func (c BucketChange) note(call *model.Call) {
+	if c.Lock != nil {
+		call.Note("lock", fmt.Sprintf("%s %d days %d years", c.Lock.Mode, c.Lock.Days, c.Lock.Years))
+	}
+	if c.Tags != nil {
+		call.Note("tags", fmt.Sprint(len(*c.Tags)))
+	}
 	if c.Versioning != nil {
 		call.Note("versioning", string(*c.Versioning))
 	}

@@ -25,6 +25,8 @@ type NewMultipart struct {
 	Bucket, Key, ContentType string
 	Attributes               *model.Attributes
 	FullChecksum             bool
+	Lock                     *model.ObjectLock
+	Tags                     map[string]string
 }
 
 // MultipartCreate begins a multipart upload. Its parts count toward the organization's totals until it is complete or
@@ -33,14 +35,18 @@ func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Mult
 	if err := model.ValidateObjectKey("key", in.Key); err != nil {
 		return model.Multipart{}, err
 	}
-	if _, err := s.bucket(call, in.Bucket); err != nil {
+	b, err := s.bucket(call, in.Bucket)
+	if err != nil {
 		return model.Multipart{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
+	if _, err := lockOf(b, in.Lock, s.core.Clock()); err != nil {
+		return model.Multipart{}, err
+	}
 	now := s.core.Clock()
 	m := model.Multipart{
 		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
-		ContentType: in.ContentType, Attributes: in.Attributes, FullChecksum: in.FullChecksum,
+		ContentType: in.ContentType, Attributes: in.Attributes, FullChecksum: in.FullChecksum, Lock: in.Lock, Tags: in.Tags,
 		CreatedAt: now, ExpiresAt: now.Add(MultipartLife),
 	}
 	return m, s.core.Change(call, func(tx *meta.Tx) error {

@@ -120,7 +120,7 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	defer joined.Close()
 	upload := Upload{
 		Bucket: m.Bucket, Key: m.Key, ContentType: m.ContentType, Body: joined, Length: size,
-		IfAbsent: in.IfAbsent, IfMatch: in.IfMatch, resumed: m.ID, reserved: size,
+		IfAbsent: in.IfAbsent, IfMatch: in.IfMatch, resumed: m.ID, reserved: size, Lock: m.Lock, Tags: m.Tags,
 	}
 	b, err := s.bucket(call, m.Bucket)
 	if err != nil {

@@ -18,6 +18,8 @@ type Deletion struct {
 	Version string
 	// Always makes a delete marker even if there is no object.
 	Always bool
+	// Bypass asks to remove a version in spite of governance.
+	Bypass bool
 	// Allow accepts what is deleted; nil accepts everything.
 	Allow func(model.Object) error
 }
@@ -46,6 +48,9 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletio
 	missing := model.CodeOf(err) == model.CodeNotFound
 	if err == nil && in.Allow != nil {
 		err = in.Allow(old)
+	}
+	if err == nil && in.Version != "" {
+		err = s.refuseLocked(call, old, in.Bypass)
 	}
 	if err != nil && (!missing || !in.Always || in.Version != "" || b.Versioning == model.VersioningOff) {
 		return Deleted{}, err

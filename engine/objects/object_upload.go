@@ -32,6 +32,9 @@ type Upload struct {
 	IfMatch string
 	// Describe sets the ETag and attributes of the object once Body was read to its end; nil if it has none.
 	Describe func(*model.Object)
+	// Lock keeps the version from being removed; nil for what the bucket has set.
+	Lock *model.ObjectLock
+	Tags map[string]string
 	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian), "" if it sent none.
 	SHA256, CRC32C string
 	// resumed is the resumable or multipart upload that this completes, "" for none.
@@ -162,6 +165,9 @@ func (s *Service) refuseUpload(call *model.Call, b model.Bucket, in Upload) erro
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
+	if _, err := lockOf(b, in.Lock, s.core.Clock()); err != nil {
+		return err
+	}
 	if err := s.space.refuse(in.minSize()); err != nil {
 		return err
 	}
@@ -252,9 +258,14 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	call.Resource = objectResource(in.Bucket, in.Key)
 	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
 	now := s.core.Clock()
+	lock, err := lockOf(b, in.Lock, now)
+	if err != nil {
+		used()
+		return model.Object{}, err
+	}
 	object := model.Object{
 		Bucket: in.Bucket, Key: in.Key, Version: s.newVersion(b, in.Key, now), Versioned: b.Versioning == model.VersioningEnabled,
-		Blob: string(blob), SizeBytes: w.Size(),
+		Blob: string(blob), SizeBytes: w.Size(), Lock: lock, Tags: in.Tags,
 		ContentType: in.ContentType, CRC32C: w.CRC32C(), ChecksumSHA256: in.SHA256, LastModified: now,
 	}
 	if in.Describe != nil {

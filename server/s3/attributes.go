@@ -94,6 +94,10 @@ func describe(h http.Header, o model.Object, withChecksum bool) {
 	h.Set("X-Amz-Storage-Class", "STANDARD")
 	// Content that a browser could execute has no rights in this origin.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	describeLock(h, o)
+	if len(o.Tags) > 0 {
+		h.Set("X-Amz-Tagging-Count", strconv.Itoa(len(o.Tags)))
+	}
 	a := o.Attributes
 	if a == nil {
 		return

@@ -97,7 +97,9 @@ func (q *request) createBucket() error {
 	if err := model.ValidateBucketName("name", q.bucket); err != nil {
 		return fail("InvalidBucketName", "The specified bucket is not valid.")
 	}
-	_, err := q.engine.Objects.BucketCreate(q.Call, objects.NewBucket{Name: q.bucket})
+	_, err := q.engine.Objects.BucketCreate(q.Call, objects.NewBucket{
+		Name: q.bucket, Lock: strings.EqualFold(q.Request.Header.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true"),
+	})
 	if model.CodeOf(err) == model.CodeConflict {
 		return fail("BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
 	}

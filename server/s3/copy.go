@@ -126,6 +126,12 @@ func (q *request) copyObject() error {
 	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
 		return err
 	}
+	if in.Lock, err = q.lockOf(); err != nil {
+		return err
+	}
+	if in.Tags, err = q.copiedTags(source); err != nil {
+		return err
+	}
 	attributes, err := q.copiedAttributes(&in, source)
 	if err != nil {
 		return err
@@ -196,6 +202,18 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 	attributes.ChecksumAlgorithm, attributes.Checksum = sum.Algorithm, sum.Value
 	attributes.Parts, attributes.Upload, attributes.PartSizes = 0, "", nil
 	return attributes, nil
+}
+
+// copiedTags returns the tags of a copy: those of the source, or of the request.
+func (q *request) copiedTags(source objects.Download) (map[string]string, error) {
+	switch directive := q.Request.Header.Get("X-Amz-Tagging-Directive"); directive {
+	case "", "COPY":
+		return source.Tags, nil
+	case "REPLACE":
+		return tagsOf(q.Request.Header)
+	default:
+		return nil, invalidArgument("x-amz-tagging-directive", directive, "Unknown tagging directive.")
+	}
 }
 
 // copyRange returns the part of the source that a request copies.

@@ -70,13 +70,13 @@ func statusOf(code string) int {
 	switch code {
 	case "AccessDenied", "AccessForbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed":
 		return http.StatusForbidden
-	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion", "NoSuchBucketPolicy", "NoSuchCORSConfiguration", "NoSuchLifecycleConfiguration",
+	case "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion", "NoSuchTagSet", "NoSuchObjectLockConfiguration", "ObjectLockConfigurationNotFoundError", "NoSuchBucketPolicy", "NoSuchCORSConfiguration", "NoSuchLifecycleConfiguration",
 		"NoSuchPublicAccessBlockConfiguration", "NoSuchWebsiteConfiguration", "OwnershipControlsNotFoundError",
 		"ReplicationConfigurationNotFoundError", "ServerSideEncryptionConfigurationNotFoundError":
 		return http.StatusNotFound
 	case "MethodNotAllowed":
 		return http.StatusMethodNotAllowed
-	case "BucketAlreadyOwnedByYou", "BucketNotEmpty", "OperationAborted":
+	case "BucketAlreadyOwnedByYou", "BucketNotEmpty", "OperationAborted", "InvalidBucketState":
 		return http.StatusConflict
 	case "MissingContentLength":
 		return http.StatusLengthRequired
@@ -102,6 +102,10 @@ func codeOf(err error, resource model.ResourceType) string {
 	switch {
 	case errors.Is(err, objects.ErrTooLarge):
 		return "EntityTooLarge"
+	case errors.Is(err, objects.ErrNoLock):
+		return "InvalidRequest"
+	case errors.Is(err, objects.ErrBucketState):
+		return "InvalidBucketState"
 	case errors.Is(err, objects.ErrNoVersion):
 		return "NoSuchVersion"
 	case errors.Is(err, objects.ErrParts):

@@ -21,6 +21,12 @@ func (q *request) createMultipart() error {
 	if in.ContentType, in.Attributes, err = attributesOf(q.Request.Header); err != nil {
 		return err
 	}
+	if in.Lock, err = q.lockOf(); err != nil {
+		return err
+	}
+	if in.Tags, err = tagsOf(q.Request.Header); err != nil {
+		return err
+	}
 	if err := q.multipartChecksum(&in); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (q *request) deleteObject() error {
 	header := q.Request.Header
 	allow := deleteCondition{header.Get("If-Match"), header.Get("X-Amz-If-Match-Last-Modified-Time"), header.Get("X-Amz-If-Match-Size")}.allow
 	deleted, err := q.engine.Objects.ObjectDelete(q.Request.Context(), q.Call, objects.Deletion{
-		Bucket: b.ID, Key: q.key, Version: version, Always: true, Allow: allow,
+		Bucket: b.ID, Key: q.key, Version: version, Always: true, Bypass: q.bypasses(), Allow: allow,
 	})
 	if err != nil && !isGone(q.Call, err) {
 		return err
@@ -148,7 +148,7 @@ func (q *request) deleteOne(b model.Bucket, entry deleteEntry) (deletedKey, *del
 	}
 	if err == nil {
 		deleted, err = q.engine.Objects.ObjectDelete(q.Request.Context(), call, objects.Deletion{
-			Bucket: b.ID, Key: entry.Key, Version: entry.VersionID, Always: true,
+			Bucket: b.ID, Key: entry.Key, Version: entry.VersionID, Always: true, Bypass: q.bypasses(),
 			Allow: deleteCondition{entry.ETag, entry.LastModifiedTime, entry.Size}.allow,
 		})
 	}

@@ -25,6 +25,12 @@ func (q *request) putObject() error {
 	if err := checkKey(q.key); err != nil {
 		return err
 	}
+	if in.Lock, err = q.lockOf(); err != nil {
+		return err
+	}
+	if in.Tags, err = tagsOf(q.Request.Header); err != nil {
+		return err
+	}
 	body, err := q.payload(true, sigv4.OfPayload)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ func routes() []route {
 	upload := func(a model.Action) model.Operation {
 		return model.Operation{Action: a, Scope: model.ScopeStorageCreate}
 	}
+	update := model.Operation{Action: model.ActionObjectUpdate, Scope: model.ScopeStorageUpdate}
 	copying := func(a model.Action) model.Operation {
 		op := upload(a)
 		op.Others = []model.Also{{Act: model.ActionObjectGet}}
@@ -52,11 +53,23 @@ func routes() []route {
 		{http.MethodGet, bucket, "versioning", false, read(model.ActionBucketGet), (*request).bucketVersioning},
 		{http.MethodPut, bucket, "versioning", false, read(model.ActionBucketUpdate), (*request).setBucketVersioning},
 		{http.MethodGet, bucket, "versions", false, read(model.ActionObjectList), (*request).listVersions},
+		{http.MethodGet, bucket, "object-lock", false, read(model.ActionBucketGet), (*request).bucketLock},
+		{http.MethodPut, bucket, "object-lock", false, read(model.ActionBucketUpdate), (*request).setBucketLock},
+		{http.MethodGet, bucket, "tagging", false, read(model.ActionBucketGet), (*request).bucketTags},
+		{http.MethodPut, bucket, "tagging", false, read(model.ActionBucketUpdate), (*request).setBucketTags},
+		{http.MethodDelete, bucket, "tagging", false, read(model.ActionBucketUpdate), (*request).deleteBucketTags},
 		{http.MethodGet, bucket, "uploads", false, read(model.ActionObjectList), (*request).listUploads},
 		{http.MethodGet, bucket, "", false, read(model.ActionObjectList), (*request).listObjects},
 		{http.MethodPost, bucket, "delete", false, read(model.ActionObjectDelete), (*request).deleteObjects},
 
 		{http.MethodGet, object, "uploadId", false, read(model.ActionObjectList), (*request).listParts},
+		{http.MethodGet, object, "retention", false, read(model.ActionObjectGet), (*request).objectRetention},
+		{http.MethodPut, object, "retention", false, update, (*request).setObjectRetention},
+		{http.MethodGet, object, "legal-hold", false, read(model.ActionObjectGet), (*request).objectHold},
+		{http.MethodPut, object, "legal-hold", false, update, (*request).setObjectHold},
+		{http.MethodGet, object, "tagging", false, read(model.ActionObjectGet), (*request).objectTags},
+		{http.MethodPut, object, "tagging", false, update, (*request).setObjectTags},
+		{http.MethodDelete, object, "tagging", false, update, (*request).deleteObjectTags},
 		{http.MethodGet, object, "", false, read(model.ActionObjectGet), (*request).getObject},
 		{http.MethodHead, object, "", false, read(model.ActionObjectGet), (*request).headObject},
 		{http.MethodPut, object, "uploadId", false, upload(model.ActionUploadAppend), (*request).uploadPart},

@@ -178,16 +178,11 @@ func refuseHeaders(x *gate.Exchange) error {
 				return fail("AccessDenied", "Access Denied.")
 			}
 		case strings.HasPrefix(name, "X-Amz-Grant-"), strings.HasPrefix(name, "X-Amz-Server-Side-Encryption"),
-			strings.HasPrefix(name, "X-Amz-Copy-Source-Server-Side-Encryption"), strings.HasPrefix(name, "X-Amz-Object-Lock-"),
-			name == "X-Amz-Tagging", name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes":
+			strings.HasPrefix(name, "X-Amz-Copy-Source-Server-Side-Encryption"), name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes":
 			return notImplemented(name, "")
 		case name == "X-Amz-Object-Ownership":
 			if value != "BucketOwnerEnforced" {
 				return notImplemented(name, value)
-			}
-		case name == "X-Amz-Bucket-Object-Lock-Enabled":
-			if value != "false" {
-				return notImplemented(name, "")
 			}
 		}
 	}

@@ -340,7 +340,7 @@ func (failing) Read([]byte) (int, error) { return 0, errBody }
 
 func cancel(t *testing.T, s Subject) {
 	store := s.open(t, objectstore.Options{})
-	create(t, store, "a", Random(1<<20, 1))
+	create(t, store, "a", Random(16<<20, 1)) // more than the sockets hold
 	ctx, cancel := context.WithCancel(t.Context())
 	o, err := store.Get(ctx, "a", objectstore.Range{})
 	if err != nil {

@@ -1,0 +1,160 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+var (
+	// ErrLocked means that Object Lock keeps a version.
+	ErrLocked = errors.New("locked")
+	// ErrNoLock means that a bucket has no Object Lock.
+	ErrNoLock = errors.New("no Object Lock")
+	// ErrBucketState means that the versioning of a bucket does not admit a change.
+	ErrBucketState = errors.New("bucket state")
+)
+
+func lockedError(format string, args ...any) error {
+	return &model.Error{Code: model.CodeForbidden, Message: "the version is locked: " + fmt.Sprintf(format, args...), Err: ErrLocked}
+}
+
+func noLock() error {
+	return &model.Error{Code: model.CodeValidation, Message: "the bucket has no Object Lock", Err: ErrNoLock}
+}
+
+func bucketState(message string) error {
+	return &model.Error{Code: model.CodeConflict, Message: message, Err: ErrBucketState}
+}
+
+// refuseLocked refuses to remove a version that is locked. bypass asks to remove it in spite of governance.
+func (s *Service) refuseLocked(call *model.Call, o model.Object, bypass bool) error {
+	switch {
+	case o.Lock == nil:
+		return nil
+	case o.Lock.Hold:
+		return lockedError("it has a legal hold")
+	case !o.Lock.Retains(s.core.Clock()):
+		return nil
+	case o.Lock.Mode == model.LockGovernance && bypass:
+		return permitBypass(call)
+	}
+	return lockedError("it is retained until %s (%s)", o.Lock.Until.UTC().Format(time.RFC3339), o.Lock.Mode)
+}
+
+// permitBypass checks that the caller may override governance.
+func permitBypass(call *model.Call) error {
+	return core.Permit(call, []model.Operation{
+		model.OperationFor(model.ActionObjectDelete), {Action: call.Operation.Action, Scope: model.ScopeStorageUpdate, Destructive: true},
+	})
+}
+
+// refuseLockedBucket refuses to delete a bucket with a locked version.
+func (s *Service) refuseLockedBucket(call *model.Call, b model.Bucket) error {
+	if b.Lock == nil {
+		return nil
+	}
+	page := meta.VersionFolder{More: true}
+	for page.More {
+		if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+			page, err = tx.ListVersions(b.ID, "", "", page.LastKey, page.LastVersion, lostPage)
+			return err
+		}); err != nil {
+			return err
+		}
+		for _, v := range page.Versions {
+			if err := s.refuseLocked(call, v.Object, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lockOf returns the lock of a new version: the client's, or the bucket's retention.
+func lockOf(b model.Bucket, asked *model.ObjectLock, at time.Time) (*model.ObjectLock, error) {
+	switch {
+	case b.Lock == nil && asked != nil:
+		return nil, noLock()
+	case b.Lock == nil || b.Lock.Mode == "" || asked != nil && asked.Mode != "":
+		return asked, nil
+	}
+	lock := model.ObjectLock{Mode: b.Lock.Mode, Until: b.Lock.Until(at)}
+	lock.Hold = asked != nil && asked.Hold
+	return &lock, nil
+}
+
+// VersionName names a version of a key, "" for the current one.
+type VersionName struct{ Bucket, Key, Version string }
+
+// ObjectRetain sets until when a version is retained, or with an empty mode that it is not. bypass asks to weaken
+// governance.
+func (s *Service) ObjectRetain(call *model.Call, name VersionName, mode model.LockMode, until time.Time, bypass bool) error {
+	now := s.core.Clock()
+	if mode != "" && !until.After(now) {
+		return model.Invalid("retain_until", "must be in the future")
+	}
+	return s.changeVersion(call, name, true, func(o *model.Object) error {
+		lock := model.ObjectLock{Mode: mode, Until: until}
+		if o.Lock.Retains(now) && (mode != o.Lock.Mode || until.Before(o.Lock.Until)) {
+			if err := s.refuseLocked(call, model.Object{Lock: &model.ObjectLock{Mode: o.Lock.Mode, Until: o.Lock.Until}}, bypass); err != nil {
+				return err
+			}
+		}
+		lock.Hold = o.Lock != nil && o.Lock.Hold
+		o.Lock = &lock
+		return nil
+	})
+}
+
+// ObjectHold sets or removes the legal hold of a version.
+func (s *Service) ObjectHold(call *model.Call, name VersionName, hold bool) error {
+	return s.changeVersion(call, name, true, func(o *model.Object) error {
+		lock := model.ObjectLock{}
+		if o.Lock != nil {
+			lock = *o.Lock
+		}
+		lock.Hold = hold
+		o.Lock = &lock
+		return nil
+	})
+}
+
+// ObjectTag replaces the tags of a version.
+func (s *Service) ObjectTag(call *model.Call, name VersionName, tags map[string]string) error {
+	return s.changeVersion(call, name, false, func(o *model.Object) error {
+		o.Tags = maps.Clone(tags)
+		return nil
+	})
+}
+
+// changeVersion changes the record of a version.
+func (s *Service) changeVersion(call *model.Call, name VersionName, locks bool, change func(*model.Object) error) error {
+	if err := model.ValidateObjectKey("key", name.Key); err != nil {
+		return err
+	}
+	release := s.LockObject(name.Bucket, name.Key)
+	defer release()
+	b, err := s.bucket(call, name.Bucket)
+	if err != nil {
+		return err
+	}
+	if locks && b.Lock == nil {
+		return noLock()
+	}
+	call.Resource = objectResource(name.Bucket, name.Key)
+	o, err := s.version(name.Bucket, name.Key, name.Version)
+	if err != nil {
+		return err
+	}
+	call.Note("version", o.VersionID())
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		_, err := tx.ChangeVersion(name.Bucket, name.Key, o.VersionID(), change)
+		return err
+	})
+}
