@@ -88,20 +88,14 @@ type LocalFile struct {
 	Used    time.Time // when it was written or last used, see Use
 }
 
-// WalkLocal is Walk with the times of the last use. It also counts the bytes for Local.
+// WalkLocal is Walk with the times of the last use.
 func (s *Store) WalkLocal(fn func(LocalFile) error) error {
-	before, sum := s.local.Load(), int64(0)
-	err := s.walk(func(ref Ref, info fs.FileInfo) error {
-		sum += info.Size()
+	return s.walk(func(ref Ref, info fs.FileInfo) error {
 		return fn(LocalFile{ref, contentSize(info.Size()), info.ModTime(), usedAt(info)})
 	})
-	if err == nil {
-		s.local.Add(sum - before)
-	}
-	return err
 }
 
-// Local returns the size of all files on this disk: what the last WalkLocal counted, and what changed since.
+// Local returns the size of all files on this disk: what the last Walk counted, and what changed since.
 func (s *Store) Local() int64 { return s.local.Load() }
 
 // useGrain is how exact the time of the last use is.

@@ -15,7 +15,7 @@ const walkBatch = 512
 
 // Walk calls fn for every committed blob that is a file, in no particular order, until fn fails, and returns that
 // error unchanged. size is in bytes; modTime is the time of writing. Walk may omit blobs committed or removed
-// meanwhile; fn may remove blobs.
+// meanwhile; fn may remove blobs. It also counts the bytes for Local.
 //
 // At start, before it creates any blob, the caller may remove blobs without a row.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
@@ -27,11 +27,16 @@ func (s *Store) walk(fn func(Ref, fs.FileInfo) error) error {
 	if err != nil {
 		return err
 	}
+	before, sum := s.local.Load(), int64(0)
 	for _, n := range numbers {
-		if err := s.walkDirectory(n, fn); err != nil {
+		if err := s.walkDirectory(n, func(ref Ref, info fs.FileInfo) error {
+			sum += info.Size()
+			return fn(ref, info)
+		}); err != nil {
 			return err
 		}
 	}
+	s.local.Add(sum - before)
 	return nil
 }
 
