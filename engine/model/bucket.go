@@ -28,9 +28,14 @@ type Bucket struct {
 	Lock *BucketLock       `json:"lock,omitempty"`
 	Tags map[string]string `json:"tags,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
-	ExpireAfterDays int       `json:"expire_after_days"`
-	CreatedAt       time.Time `json:"created_at"`
-	UpdatedAt       time.Time `json:"updated_at"`
+	ExpireAfterDays int `json:"expire_after_days"`
+	// CORS, Policy and PublicAccessBlock are what S3 clients set. Policy is the document that made the bucket public or
+	// private.
+	CORS              []CORSRule         `json:"cors,omitempty"`
+	Policy            string             `json:"policy,omitempty"`
+	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`
+	CreatedAt         time.Time          `json:"created_at"`
+	UpdatedAt         time.Time          `json:"updated_at"`
 }
 
 // Tag identifies the settings of the bucket. Its objects do not count.

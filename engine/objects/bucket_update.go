@@ -59,7 +59,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		}
 		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
 			if change.Public != nil {
-				b.Public = *change.Public
+				if err := b.SetPublic(*change.Public); err != nil {
+					return err
+				}
 			}
 			if change.ExpireAfterDays != nil {
 				b.ExpireAfterDays = *change.ExpireAfterDays

@@ -190,7 +190,7 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 		if _, _, err := attributesOf(q.Request.Header); err != nil {
 			return nil, err
 		}
-		in.ContentType = source.ContentType
+		in.ContentType, attributes.WebsiteRedirect = source.ContentType, ""
 	case "REPLACE":
 		var err error
 		if in.ContentType, attributes, err = attributesOf(q.Request.Header); err != nil {

@@ -58,6 +58,30 @@ func routes() []route {
 		{http.MethodGet, bucket, "tagging", false, read(model.ActionBucketGet), (*request).bucketTags},
 		{http.MethodPut, bucket, "tagging", false, read(model.ActionBucketUpdate), (*request).setBucketTags},
 		{http.MethodDelete, bucket, "tagging", false, read(model.ActionBucketUpdate), (*request).deleteBucketTags},
+		{http.MethodGet, bucket, "acl", false, read(model.ActionBucketGet), (*request).getACL},
+		{http.MethodGet, object, "acl", false, read(model.ActionObjectGet), (*request).getACL},
+		{http.MethodPut, bucket, "cors", false, read(model.ActionBucketUpdate), (*request).putCORS},
+		{http.MethodGet, bucket, "cors", false, read(model.ActionBucketGet), (*request).getCORS},
+		{http.MethodDelete, bucket, "cors", false, read(model.ActionBucketUpdate), (*request).deleteCORS},
+		{http.MethodPut, bucket, "policy", false, read(model.ActionBucketUpdate), (*request).putPolicy},
+		{http.MethodGet, bucket, "policy", false, read(model.ActionBucketGet), (*request).getPolicy},
+		{http.MethodDelete, bucket, "policy", false, read(model.ActionBucketUpdate), (*request).deletePolicy},
+		{http.MethodGet, bucket, "policyStatus", false, read(model.ActionBucketGet), (*request).policyStatus},
+		{http.MethodPut, bucket, "publicAccessBlock", false, read(model.ActionBucketUpdate), (*request).putAccessBlock},
+		{http.MethodGet, bucket, "publicAccessBlock", false, read(model.ActionBucketGet), (*request).getAccessBlock},
+		{http.MethodDelete, bucket, "publicAccessBlock", false, read(model.ActionBucketUpdate), (*request).deleteAccessBlock},
+		{http.MethodPut, bucket, "ownershipControls", false, read(model.ActionBucketUpdate), (*request).putOwnership},
+		{http.MethodGet, bucket, "ownershipControls", false, read(model.ActionBucketGet), (*request).getOwnership},
+		{http.MethodPut, bucket, "lifecycle", false, read(model.ActionBucketUpdate), (*request).putLifecycle},
+		{http.MethodGet, bucket, "lifecycle", false, read(model.ActionBucketGet), (*request).getLifecycle},
+		{http.MethodDelete, bucket, "lifecycle", false, read(model.ActionBucketUpdate), (*request).deleteLifecycle},
+		{http.MethodGet, bucket, "accelerate", false, read(model.ActionBucketGet), empty("AccelerateConfiguration")},
+		{http.MethodGet, bucket, "encryption", false, read(model.ActionBucketGet), unset("ServerSideEncryptionConfigurationNotFoundError", "The server side encryption configuration was not found")},
+		{http.MethodGet, bucket, "logging", false, read(model.ActionBucketGet), empty("BucketLoggingStatus")},
+		{http.MethodGet, bucket, "notification", false, read(model.ActionBucketGet), empty("NotificationConfiguration")},
+		{http.MethodGet, bucket, "replication", false, read(model.ActionBucketGet), unset("ReplicationConfigurationNotFoundError", "The replication configuration was not found")},
+		{http.MethodGet, bucket, "requestPayment", false, read(model.ActionBucketGet), (*request).requestPayment},
+		{http.MethodGet, bucket, "website", false, read(model.ActionBucketGet), unset("NoSuchWebsiteConfiguration", "The specified bucket does not have a website configuration")},
 		{http.MethodGet, bucket, "uploads", false, read(model.ActionObjectList), (*request).listUploads},
 		{http.MethodGet, bucket, "", false, read(model.ActionObjectList), (*request).listObjects},
 		{http.MethodPost, bucket, "delete", false, read(model.ActionObjectDelete), (*request).deleteObjects},
@@ -120,6 +144,11 @@ func routeOf(r *http.Request, q *request) route {
 	return route{operation: model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}, serve: func(q *request) error {
 		if subresource == "" {
 			return q.notAllowed(at)
+		}
+		if q.bucket != "" {
+			if _, err := q.findBucket(); err != nil {
+				return err
+			}
 		}
 		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: %s", subresource)
 	}}

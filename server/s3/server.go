@@ -105,6 +105,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.bucket, q.key = s.target(r)
 	route := routeOf(r, q)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+	if r.Method == http.MethodOptions && q.bucket != "" {
+		s.preflight(q).ServeHTTP(w, r)
+		return
+	}
 	if err := q.misrouted(r.Header["X-Amz-Copy-Source"]); err != nil {
 		unknown := model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}
 		s.gate.Open(unknown, func(x *gate.Exchange) error {
@@ -113,10 +117,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).ServeHTTP(w, r)
 		return
 	}
+	if isPublicRead(r, q) {
+		s.publicRead(q).ServeHTTP(w, r)
+		return
+	}
 	s.gate.Handler(route.operation, func(x *gate.Exchange) error {
 		q.Exchange = x
 		if err := refuseHeaders(x); err != nil {
 			return err
+		}
+		if q.bucket != "" && x.Request.Header.Get("Origin") != "" {
+			if b, err := q.findBucket(); err == nil {
+				q.allowOrigin(b)
+			}
 		}
 		return refused(route.serve(q))
 	}).ServeHTTP(w, r)
@@ -227,22 +240,9 @@ func (p *payload) Read(b []byte) (int, error) {
 
 // readXML reads the body into a document. It returns false if the body is empty.
 func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
-	if q.signature.IsStreamed() {
-		return false, fail("InvalidRequest", "The value of x-amz-content-sha256 header is invalid.")
-	}
-	body, err := q.payload(false, of)
-	if err != nil {
+	text, err := q.readAll(maxXML, of)
+	if err != nil || len(text) == 0 {
 		return false, err
-	}
-	text, err := io.ReadAll(io.LimitReader(body, maxXML+1))
-	if err != nil {
-		return false, err
-	}
-	if len(text) > maxXML {
-		return false, fail("EntityTooLarge", "The XML you provided has more than %d bytes", maxXML)
-	}
-	if len(text) == 0 {
-		return false, nil
 	}
 	if bytes.Count(text, []byte("<")) > maxXMLTags {
 		return false, malformedXML()
@@ -251,6 +251,25 @@ func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
 		return false, malformedXML()
 	}
 	return true, nil
+}
+
+// readAll reads a body of at most that many bytes.
+func (q *request) readAll(most int64, of sigv4.Of) ([]byte, error) {
+	if q.signature.IsStreamed() {
+		return nil, fail("InvalidRequest", "The value of x-amz-content-sha256 header is invalid.")
+	}
+	body, err := q.payload(false, of)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(body, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > most {
+		return nil, fail("EntityTooLarge", "Your request was too big: it has more than %d bytes", most)
+	}
+	return text, nil
 }
 
 func malformedXML() error {

@@ -1,0 +1,53 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// BucketConfigure changes the settings of a bucket that only S3 clients have. What names the setting in the audit log.
+func (s *Service) BucketConfigure(call *model.Call, id, what string, change func(*model.Bucket) error) error {
+	if _, err := s.bucket(call, id); err != nil {
+		return err
+	}
+	call.Note("setting", what)
+	return s.core.Change(call, func(tx *meta.Tx) error {
+		if _, err := bucketOf(tx, call.Organization, id); err != nil {
+			return err
+		}
+		_, err := tx.Buckets().Update(id, func(b *model.Bucket) error {
+			was := b.Public
+			if err := change(b); err != nil {
+				return err
+			}
+			if b.Public != was {
+				call.Note("public", fmt.Sprint(b.Public))
+			}
+			b.UpdatedAt = s.core.Clock()
+			return nil
+		})
+		return err
+	})
+}
+
+// BucketForEverybody returns the bucket that a name means to a caller without a key: the oldest one of that name in any
+// organization, and only if it is public.
+func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
+	b, err := s.core.Meta.CachedOldestBucketNamed(name)
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return b, err
+	}
+	if !b.Public {
+		return b, model.NotFound(model.ResourceBucket, name)
+	}
+	return s.anonymousBucket(call, b.ID)
+}
+
+// BucketsNamed returns the buckets of that name in every organization, oldest first.
+func (s *Service) BucketsNamed(name string) ([]model.Bucket, error) {
+	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Bucket, error) { return tx.BucketsNamed(name) })
+}

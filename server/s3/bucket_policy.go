@@ -1,0 +1,83 @@
+package s3
+
+import (
+	"encoding/xml"
+	"net/http"
+
+	"holdfast/engine/model"
+	"holdfast/server/s3/sigv4"
+)
+
+// maxPolicy is the maximum size of a policy document in bytes.
+const maxPolicy = 20 << 10
+
+// putPolicy makes a bucket public or private: the two meanings of a policy that there are here.
+func (q *request) putPolicy() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	text, err := q.readAll(maxPolicy, sigv4.OfPayload)
+	if err != nil {
+		return err
+	}
+	public, err := parsePolicy(text, b.Name)
+	if err != nil {
+		return err
+	}
+	err = q.configure(b, "policy", func(b *model.Bucket) error {
+		if err := b.SetPublic(public); err != nil {
+			return fail("AccessDenied", "Public policies are blocked by the public access block of this bucket.")
+		}
+		b.Policy = string(text)
+		return nil
+	})
+	if err == nil {
+		q.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (q *request) getPolicy() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	text := b.Policy
+	if text == "" && b.Public { // by the API
+		text = publicPolicy(b.Name)
+	}
+	if text == "" {
+		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
+	}
+	q.Header().Set("Content-Type", "application/json")
+	_, _ = q.Write([]byte(text)) // the client may have gone
+	return nil
+}
+
+func (q *request) deletePolicy() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	err = q.configure(b, "policy", func(b *model.Bucket) error { b.Policy = ""; return b.SetPublic(false) })
+	if err == nil {
+		q.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func (q *request) policyStatus() error {
+	b, err := q.findBucket()
+	if err != nil {
+		return err
+	}
+	if b.Policy == "" && !b.Public {
+		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
+	}
+	return writeXML(q.Exchange, struct {
+		XMLName  xml.Name `xml:"PolicyStatus"`
+		Xmlns    string   `xml:"xmlns,attr"`
+		IsPublic bool
+	}{Xmlns: namespace, IsPublic: b.Public})
+}

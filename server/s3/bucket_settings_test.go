@@ -1,0 +1,226 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/cors"
+	rules "github.com/minio/minio-go/v7/pkg/lifecycle"
+
+	"holdfast/engine/model"
+)
+
+// anonymous sends a request without a signature.
+func (w *world) anonymous(t *testing.T, method, path string, header map[string]string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, w.server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, string(text)
+}
+
+func (w *world) bucketWith(t *testing.T, client *minio.Client, name string) {
+	t.Helper()
+	ctx := context.Background()
+	if err := client.MakeBucket(ctx, name, minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.PutObject(ctx, name, "a/b", bytes.NewReader([]byte("hello")), 5, minio.PutObjectOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func publicRead(bucket, effect string) string {
+	return strings.Replace(publicPolicy(bucket), "Allow", effect, 1)
+}
+
+// TestPolicy covers the two policies there are, and what everybody may do then.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client, other := w.minio(t, w.org.full), w.minio(t, w.other.full)
+	w.bucketWith(t, client, "photos")
+	reads := func(want int) {
+		t.Helper()
+		for _, method := range []string{"GET", "HEAD"} {
+			if got, text := w.anonymous(t, method, "/photos/a/b", nil); got.StatusCode != want || want == 200 && method == "GET" && text != "hello" {
+				t.Errorf("%s by everybody: %d %s, want %d", method, got.StatusCode, text, want)
+			}
+		}
+	}
+	reads(403)
+	if err := client.SetBucketPolicy(ctx, "photos", publicRead("photos", "Allow")); err != nil {
+		t.Fatal(err)
+	}
+	reads(200)
+	if got, err := client.GetBucketPolicy(ctx, "photos"); err != nil || got != publicRead("photos", "Allow") {
+		t.Errorf("the policy is %s, %v", got, err)
+	}
+	for what, path := range map[string]string{"a list": "/photos", "a missing bucket": "/nowhere/a", "another answer": "/photos/a/b?response-content-type=text/html", "a setting": "/photos/a/b?acl"} {
+		if got, _ := w.anonymous(t, "GET", path, nil); got.StatusCode != 403 {
+			t.Errorf("%s for everybody: %d", what, got.StatusCode)
+		}
+	}
+	if got, _ := w.anonymous(t, "PUT", "/photos/a/b", nil); got.StatusCode != 403 {
+		t.Errorf("a write by everybody: %d", got.StatusCode)
+	}
+	w.bucketWith(t, other, "photos") // a later bucket of that name does not take the public one's place
+	reads(200)
+	if err := client.SetBucketPolicy(ctx, "photos", publicRead("photos", "Deny")); err != nil {
+		t.Fatal(err)
+	}
+	reads(403)
+	if err := other.SetBucketPolicy(ctx, "photos", publicRead("photos", "Allow")); err != nil {
+		t.Fatal(err)
+	}
+	reads(403)
+	if err := client.SetBucketPolicy(ctx, "photos", ""); err != nil {
+		t.Error(err)
+	}
+	if got, err := client.GetBucketPolicy(ctx, "photos"); err != nil || got != "" {
+		t.Errorf("the policy is %q, %v", got, err)
+	}
+	for policy, want := range map[string]string{
+		strings.Replace(publicPolicy("photos"), "GetObject", "PutObject", 1):             "NotImplemented",
+		strings.Replace(publicPolicy("photos"), `"*"`, `{"AWS":"*"}`, 1) + " ":           "",
+		strings.Replace(publicPolicy("photos"), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
+		strings.Replace(publicPolicy("photos"), ":photos/", ":others/", 1):               "MalformedPolicy",
+		strings.Replace(publicPolicy("photos"), "/*", "/a/*", 1):                         "NotImplemented",
+		strings.Replace(publicPolicy("photos"), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "NotImplemented",
+		"{}": "MalformedPolicy", "x": "MalformedPolicy",
+	} {
+		if got := minio.ToErrorResponse(client.SetBucketPolicy(ctx, "photos", policy)).Code; got != want {
+			t.Errorf("%s: %s, want %s", policy, got, want)
+		}
+	}
+	if got := minio.ToErrorResponse(w.minio(t, w.org.read).SetBucketPolicy(ctx, "photos", publicPolicy("photos"))).Code; got != "AccessDenied" {
+		t.Errorf("with a key that may only read: %s", got)
+	}
+}
+
+// TestAccessBlock checks that a blocked bucket is private, whatever asks for it to be public.
+func TestAccessBlock(t *testing.T) {
+	t.Parallel()
+	b := model.Bucket{Public: true, Policy: "x"}
+	b.Block(&model.PublicAccessBlock{BlockPublicACLs: true})
+	if !b.Public {
+		t.Error("a switch about ACLs makes the bucket private")
+	}
+	b.Block(&model.PublicAccessBlock{RestrictPublicBuckets: true})
+	if b.Public || b.Policy != "" || b.SetPublic(true) == nil || b.SetPublic(false) != nil {
+		t.Errorf("blocked: %+v", b)
+	}
+	b.Block(nil)
+	if err := b.SetPublic(true); err != nil || !b.Public {
+		t.Errorf("without a block: %v", err)
+	}
+}
+
+// TestCORS covers the rules of a bucket, preflight requests, and what pages of other origins see.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(origin, method, headers string) *http.Response {
+		got, _ := w.anonymous(t, "OPTIONS", "/photos/a/b", map[string]string{"Origin": origin, "Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers})
+		return got
+	}
+	if got := ask("https://app.example.com", "PUT", ""); got.StatusCode != 403 {
+		t.Errorf("without rules: %d", got.StatusCode)
+	}
+	allowed := cors.NewConfig([]cors.Rule{{
+		AllowedOrigin: []string{"https://*.example.com"}, AllowedMethod: []string{"GET", "PUT"},
+		AllowedHeader: []string{"content-*"}, ExposeHeader: []string{"ETag"}, MaxAgeSeconds: 60,
+	}})
+	if err := client.SetBucketCors(ctx, "photos", allowed); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.GetBucketCors(ctx, "photos"); err != nil || len(got.CORSRules) != 1 || got.CORSRules[0].MaxAgeSeconds != 60 {
+		t.Errorf("the rules are %+v, %v", got, err)
+	}
+	for what, c := range map[string]struct {
+		origin, method, headers string
+		want                    int
+	}{
+		"allowed":        {"https://app.example.com", "PUT", "Content-Type, content-md5", 200},
+		"another origin": {"https://example.org", "PUT", "", 403},
+		"another method": {"https://app.example.com", "DELETE", "", 403},
+		"another header": {"https://app.example.com", "PUT", "x-amz-acl", 403},
+		"no method":      {"https://app.example.com", "PATCH", "", 400},
+	} {
+		got := ask(c.origin, c.method, c.headers)
+		allowed := got.Header.Get("Access-Control-Allow-Origin")
+		if got.StatusCode != c.want || (allowed == c.origin) != (c.want == 200) {
+			t.Errorf("%s: %d for %q", what, got.StatusCode, allowed)
+		}
+	}
+	for origin, want := range map[string]string{"https://app.example.com": "https://app.example.com", "https://example.org": ""} {
+		got, _ := w.anonymous(t, "GET", "/photos/a/b", map[string]string{"Origin": origin})
+		if allowed := got.Header.Get("Access-Control-Allow-Origin"); allowed != want || got.StatusCode != 200 {
+			t.Errorf("a page of %s: %d for %q", origin, got.StatusCode, allowed)
+		}
+	}
+	if err := client.SetBucketCors(ctx, "photos", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask("https://app.example.com", "PUT", ""); got.StatusCode != 403 {
+		t.Errorf("after the rules were removed: %d", got.StatusCode)
+	}
+}
+
+// TestLifecycle covers the rule there is, and those that are refused.
+func TestLifecycle(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	set := func(r rules.Rule) string {
+		c := rules.NewConfiguration()
+		r.ID, r.Status = "x", "Enabled"
+		c.Rules = []rules.Rule{r}
+		return minio.ToErrorResponse(client.SetBucketLifecycle(ctx, "photos", c)).Code
+	}
+	if got := set(rules.Rule{Expiration: rules.Expiration{Days: 30}}); got != "" {
+		t.Fatal(got)
+	}
+	if got, err := client.GetBucketLifecycle(ctx, "photos"); err != nil || len(got.Rules) != 1 || got.Rules[0].Expiration.Days != 30 {
+		t.Errorf("the rules are %+v, %v", got, err)
+	}
+	for what, r := range map[string]rules.Rule{
+		"a prefix":     {RuleFilter: rules.Filter{Prefix: "a"}, Expiration: rules.Expiration{Days: 30}},
+		"a transition": {Transition: rules.Transition{Days: 3, StorageClass: "GLACIER"}},
+		"another age":  {AbortIncompleteMultipartUpload: rules.AbortIncompleteMultipartUpload{DaysAfterInitiation: 1}},
+	} {
+		if got := set(r); got != "NotImplemented" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	if err := client.SetBucketLifecycle(ctx, "photos", rules.NewConfiguration()); err != nil { // removes it
+		t.Fatal(err)
+	}
+	if _, err := client.GetBucketLifecycle(ctx, "photos"); minio.ToErrorResponse(err).Code != "NoSuchLifecycleConfiguration" {
+		t.Errorf("after the rule was removed: %v", err)
+	}
+}
