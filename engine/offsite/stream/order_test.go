@@ -234,3 +234,38 @@ func TestMergedInOrderOfTime(t *testing.T) {
 		}
 	})
 }
+
+// namedScript is a script with a stream.
+type namedScript struct {
+	*script
+	stream Stream
+}
+
+func (s namedScript) Stream() Stream { return s.stream }
+
+// TestStreams: each stream has a lag of its own, until its changes are stored.
+func TestStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, claim(t, newStored(t).Repository, "one", false), Options{Interval: time.Minute})
+		defer kill(w)
+		prompt, late := Stream{Kind: "prompt"}, Stream{Kind: "late", Owner: "db"}
+		a, b := &script{owner: "a"}, &script{owner: "b"}
+		w.Add(namedScript{a, prompt})
+		w.Add(namedScript{b, late})
+		a.add(w, 10)
+		flush(t, w)
+		b.add(w, 1000)
+		time.Sleep(10 * time.Second)
+		st := w.Status()
+		if got := st.Streams[prompt]; got.Lag != 0 || got.Backlog != 0 {
+			t.Errorf("the stream that is stored: %+v", got)
+		}
+		if got := st.Streams[late]; got.Lag < 10*time.Second || got.Backlog < 1000 || st.Lag != got.Lag {
+			t.Errorf("the stream that waits: %+v, all of it %s", got, st.Lag)
+		}
+		flush(t, w)
+		if got := w.Status().Streams[late]; got.Lag != 0 || got.Backlog != 0 {
+			t.Errorf("once it is stored: %+v", got)
+		}
+	})
+}

@@ -116,11 +116,11 @@ func (w *Writer) gather() {
 	if _, bytes := w.waiting(); bytes > maxLog/2 {
 		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
 	}
-	w.stuck, w.held, w.reads = false, false, map[*input]uint64{}
+	w.stuck, w.held, w.reads = false, false, map[*input]readMark{}
 	failed := map[*input]bool{}
 	defer func() { w.stuck = w.stuck || w.builder.header.frames == 0 }()
 	for len(w.builder.plain) < maxLog {
-		next, until := w.oldestInput(failed)
+		next, oldest, until := w.oldestInput(failed)
 		if next == nil {
 			return
 		}
@@ -128,7 +128,7 @@ func (w *Writer) gather() {
 		if err != nil {
 			w.note("read what is to be copied", err)
 		}
-		w.reads[next] = next.frames
+		w.reads[next] = readMark{next.frames, earlier(w.reads[next].oldest, oldest)}
 		if err != nil || read == 0 {
 			failed[next] = true
 			w.stuck, w.held = w.stuck || err != nil, true
@@ -136,10 +136,9 @@ func (w *Writer) gather() {
 	}
 }
 
-// oldestInput returns the input whose next frame is the oldest, nil if none has one, and
+// oldestInput returns the input whose next frame is the oldest, nil if none has one, its time, and
 // the time of the oldest of the others, zero if there is none.
-func (w *Writer) oldestInput(except map[*input]bool) (next *input, others time.Time) {
-	var oldest time.Time
+func (w *Writer) oldestInput(except map[*input]bool) (next *input, oldest, others time.Time) {
 	for _, i := range w.sources() {
 		at := i.source.Waiting().Oldest
 		if except[i] || at.IsZero() {
@@ -151,7 +150,7 @@ func (w *Writer) oldestInput(except map[*input]bool) (next *input, others time.T
 			others = earlier(others, at)
 		}
 	}
-	return next, others
+	return next, oldest, others
 }
 
 // send makes a log object of what was gathered, and sends it in the background.
@@ -214,8 +213,8 @@ func (w *Writer) markStored(p *pending) {
 		p, w.flight = w.flight[0], w.flight[1:]
 		w.stored = p.seq
 		<-w.slots
-		for i, n := range p.reads {
-			i.source.Stored(n)
+		for i, mark := range p.reads {
+			i.source.Stored(mark.frames)
 		}
 	}
 	w.notify()

@@ -27,6 +27,22 @@ type Source interface {
 	Waiting() Waiting
 }
 
+// Named is a Source that says which stream it is a part of. The status has the lag of each stream.
+type Named interface {
+	Source
+	Stream() Stream
+}
+
+// Stream names what several sources have together: a kind of data and, if it belongs to one, a database.
+type Stream struct{ Kind, Owner string }
+
+func streamOf(s Source) Stream {
+	if n, ok := s.(Named); ok {
+		return n.Stream()
+	}
+	return Stream{}
+}
+
 // Waiting is what a Source has for the Writer.
 type Waiting struct {
 	Bytes  int64     // that Next would return, about

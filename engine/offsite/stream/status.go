@@ -13,6 +13,8 @@ type Status struct {
 	Stored uint64
 	// Point is the newest checkpoint, zero before the first.
 	Point Point
+	// Streams has the lag and the backlog of each stream.
+	Streams map[Stream]StreamStatus
 	// Counts are since the Writer was opened.
 	Counts Counts
 	// Problem is the last failure; its Since is zero when the last act succeeded.
@@ -21,6 +23,13 @@ type Status struct {
 	Foreign []string
 	// Ended is why the Writer has ended, as Err returns it.
 	Ended error
+}
+
+// StreamStatus describes a stream.
+type StreamStatus struct {
+	Lag     time.Duration // as in Status
+	Backlog int64         // bytes that no log object has yet
+	oldest  time.Time
 }
 
 // Counts are what a Writer has stored.
@@ -38,9 +47,18 @@ type Failure struct {
 
 // Status returns a description of the moment.
 func (w *Writer) Status() Status {
-	oldest, bytes := w.waiting()
+	var oldest time.Time
+	var bytes int64
+	streams := map[Stream]StreamStatus{}
 	for _, i := range w.sources() {
-		bytes += i.source.Waiting().Later
+		waiting := i.source.Waiting()
+		size := waiting.Later
+		if !waiting.Oldest.IsZero() {
+			size += waiting.Bytes
+		}
+		bytes += size
+		oldest = earlier(oldest, waiting.Oldest)
+		addTo(streams, i.source, waiting.Oldest, size)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,11 +69,31 @@ func (w *Writer) Status() Status {
 	for _, p := range w.flight {
 		s.Backlog += p.bytes
 		oldest = earlier(oldest, p.oldest)
+		for i, mark := range p.reads {
+			addTo(streams, i.source, mark.oldest, 0)
+		}
 	}
-	if !oldest.IsZero() {
-		s.Lag = max(0, time.Since(oldest))
+	s.Lag, s.Streams = lagOf(oldest), streams
+	for name, st := range streams {
+		st.Lag = lagOf(st.oldest)
+		streams[name] = st
 	}
 	return s
+}
+
+func lagOf(oldest time.Time) time.Duration {
+	if oldest.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(oldest))
+}
+
+// addTo adds what a source lacks to its stream.
+func addTo(streams map[Stream]StreamStatus, s Source, oldest time.Time, bytes int64) {
+	name := streamOf(s)
+	st := streams[name]
+	st.oldest, st.Backlog = earlier(st.oldest, oldest), st.Backlog+bytes
+	streams[name] = st
 }
 
 // note remembers a failure and logs the first of several.

@@ -69,7 +69,7 @@ type Writer struct {
 
 	buffers sync.Pool  // *[]byte, for log objects
 	builder logBuilder // of run, as are the next four
-	reads   map[*input]uint64
+	reads   map[*input]readMark
 	lastCut time.Time
 	stuck   bool // nothing could be read though a source said so, or a source failed
 	held    bool // a source had nothing to read though it said so
@@ -116,8 +116,15 @@ type pending struct {
 	seq    uint64
 	oldest time.Time
 	bytes  int64
-	reads  map[*input]uint64 // frames up to the end of the object
+	reads  map[*input]readMark
 	stored bool
+}
+
+// readMark is what a log object has of an input: its frames up to the end of the object, and the time of the first one
+// in it.
+type readMark struct {
+	frames uint64
+	oldest time.Time
 }
 
 // NewWriter starts the Writer of the newest epoch of a history, which the caller has
