@@ -15,11 +15,12 @@ import (
 
 	"holdfast/internal/objectstore"
 	. "holdfast/internal/objectstore/objectstoretest"
+	"holdfast/internal/rounds"
 	"holdfast/internal/sealed"
 )
 
-// BenchmarkThroughput moves packs and small objects, four at a time, with minio-go
-// alone, with a Store, and sealed as well, in turns, and reports the rates: MB/s of
+// BenchmarkThroughput moves packs and small objects, four at a time, sealed in a Store, with minio-go
+// alone, and with a Store alone, in rounds, and reports the ratios of the rates, and the rates: MB/s of
 // packs, objects a second of small ones.
 func BenchmarkThroughput(b *testing.B) {
 	for _, server := range Servers(b) {
@@ -29,24 +30,44 @@ func BenchmarkThroughput(b *testing.B) {
 		}{{"packs", "MB", 16, 16 << 20}, {"small", "objects", 400, 16 << 10}} {
 			b.Run(server.Name+"/"+load.name, func(b *testing.B) {
 				bench := newBench(b, server, load.size)
-				took := map[string]time.Duration{}
-				for b.Loop() {
-					for _, way := range bench.ways() {
-						took[way.name+"-up"] += bench.all(b, load.many, way.up)
-						took[way.name+"-down"] += bench.all(b, load.many, way.down)
-					}
-				}
-				total := float64(load.many * b.N)
+				total := float64(load.many)
 				if load.unit == "MB" {
 					total *= float64(load.size) / 1e6
 				}
-				for name, d := range took {
-					b.ReportMetric(total/d.Seconds(), name+"-"+load.unit+"/s")
+				up, down := rounds.Compare(ways...), rounds.Compare(ways...)
+				for b.Loop() {
+					for range rounds.Least {
+						bench.compare(b, up, down, load.many, total)
+					}
+				}
+				for name, c := range map[string]*rounds.Comparison{"up": up, "down": down} {
+					c.Report(b, load.name+"-"+name+"-rate")
+					for _, way := range ways {
+						b.ReportMetric(rounds.Median(c.Values(way)), way+"-"+name+"-"+load.unit+"/s")
+					}
 				}
 				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
+}
+
+// ways are what is compared.
+var ways = []string{"sealed", rounds.Itself, "minio-go", "store"}
+
+// compare makes a round of uploads, and one of downloads of what was uploaded.
+func (n *bench) compare(b *testing.B, up, down *rounds.Comparison, many int, total float64) {
+	b.Helper()
+	rate := func(do func(context.Context, string) error) func() float64 {
+		return func() float64 { return total / n.all(b, many, do).Seconds() }
+	}
+	var ups, downs []rounds.Arm
+	for i, way := range n.ways() {
+		ups = append(ups, rounds.Arm{Name: ways[i], Measure: rate(way.up)})
+		downs = append(downs, rounds.Arm{Name: ways[i], Measure: rate(way.down)})
+	}
+	up.Round(ups...)
+	down.Round(downs...)
 }
 
 type bench struct {
@@ -60,7 +81,6 @@ type bench struct {
 }
 
 type way struct {
-	name     string
 	up, down func(ctx context.Context, key string) error
 }
 
@@ -106,21 +126,26 @@ func (n *bench) all(b *testing.B, many int, do func(context.Context, string) err
 func (n *bench) ways() []way {
 	n.round++
 	return []way{
-		{"bare", n.bareUp, n.bareDown},
-		{"store", func(ctx context.Context, key string) error {
+		n.sealed("e/"), n.sealed("i/"),
+		{n.bareUp, n.bareDown},
+		{func(ctx context.Context, key string) error {
 			return n.store.Create(ctx, "s/"+key, objectstore.Bytes(n.content), objectstore.CreateOptions{})
 		}, func(ctx context.Context, key string) error {
 			_, err := n.open(ctx, "s/"+key)
 			return err
 		}},
-		{"sealed", func(ctx context.Context, key string) error {
-			body, err := sealed.Seal(n.key, "e/"+key, objectstore.Bytes(n.content))
-			if err != nil {
-				return err
-			}
-			return n.store.Create(ctx, "e/"+key, body, objectstore.CreateOptions{})
-		}, n.sealedDown},
 	}
+}
+
+// sealed returns the way that the copy takes, below a prefix.
+func (n *bench) sealed(prefix string) way {
+	return way{func(ctx context.Context, key string) error {
+		body, err := sealed.Seal(n.key, prefix+key, objectstore.Bytes(n.content))
+		if err != nil {
+			return err
+		}
+		return n.store.Create(ctx, prefix+key, body, objectstore.CreateOptions{})
+	}, func(ctx context.Context, key string) error { return n.sealedDown(ctx, prefix+key) }}
 }
 
 func (n *bench) bareUp(ctx context.Context, key string) error {
@@ -148,12 +173,12 @@ func (n *bench) open(ctx context.Context, key string) (int64, error) {
 }
 
 func (n *bench) sealedDown(ctx context.Context, key string) error {
-	o, err := n.store.Get(ctx, "e/"+key, objectstore.Range{})
+	o, err := n.store.Get(ctx, key, objectstore.Range{})
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	r, err := sealed.NewReader(o, o.Length, n.keys, "e/"+key)
+	r, err := sealed.NewReader(o, o.Length, n.keys, key)
 	if err != nil {
 		return err
 	}
