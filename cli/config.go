@@ -26,28 +26,30 @@ import (
 type config struct {
 	core.Config // the settings that the engine uses
 
-	ConfigFile        string
-	Listen            string
-	ObjectsListen     string
-	ObjectsURL        string
-	S3Listen          string
-	S3URL             string
-	PublicURL         string
-	InsecureHTTP      bool
-	TrustedProxies    []string
-	TLS               bool
-	TLSCert, TLSKey   string
-	HSTSMaxAge        time.Duration
-	PostgresPorts     string
-	User              string
-	LogFormat         string
-	LogLevel          string
-	NoFirstKey        bool
-	NoExports         bool
-	NoVerification    bool
-	MetricsListen     string
-	WebhookURL        string
-	WebhookSecretFile string
+	ConfigFile      string
+	Listen          string
+	ObjectsListen   string
+	ObjectsURL      string
+	S3Listen        string
+	S3URL           string
+	PublicURL       string
+	InsecureHTTP    bool
+	TrustedProxies  []string
+	TLS             bool
+	TLSCert, TLSKey string
+	HSTSMaxAge      time.Duration
+	PostgresPorts   string
+	User            string
+	LogFormat       string
+	LogLevel        string
+	NoFirstKey      bool
+	NoExports       bool
+	NoVerification  bool
+	// NoOffsiteVerification turns the daily sample and the weekly trial restore of the copy off.
+	NoOffsiteVerification bool
+	MetricsListen         string
+	WebhookURL            string
+	WebhookSecretFile     string
 
 	OffsitePassphraseFile, OffsiteIdentityFile string
 	ObjectsLocalSize                           string
@@ -57,6 +59,8 @@ type config struct {
 
 	// prepare fills the data directory before it is opened; nil for nothing.
 	prepare func(*slog.Logger) error
+	// told receives the appliance's events; nil for nobody.
+	told func(model.Event)
 
 	proxies []netip.Prefix // TrustedProxies, parsed
 

@@ -20,6 +20,7 @@ func (c *config) registerOffsite(flags *pflag.FlagSet) {
 	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with an age identity that opens --offsite, in place of a passphrase")
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
 	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
+	flags.BoolVar(&c.NoOffsiteVerification, "no-offsite-verification", false, "do not read a sample of the copy back every day, and do not restore a database from it on trial every week, which stores may charge for")
 	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock; 0 locks nothing")
 	flags.StringVar(&c.ObjectsLocalSize, "objects-local-size", "0", "how much of this disk large objects may take, in bytes or as a share such as 30%; those not read for longest are then in the store of --offsite only. 0 keeps all here")
 	flags.Int64Var(&c.LocalObjects.Above, "objects-offsite-above", 1<<20, "size of the smallest object that may leave this disk, in bytes")

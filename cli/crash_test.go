@@ -30,7 +30,7 @@ func fill(t *testing.T, url string) {
 }
 
 // query runs SQL and returns the first column of the first row as text.
-func query(t *testing.T, url, sql string) string {
+func query(t testing.TB, url, sql string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 // download returns the status and the bytes at an address.
-func download(t *testing.T, url string) (int, string) {
+func download(t testing.TB, url string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(url)
 	if err != nil {

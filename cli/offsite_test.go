@@ -9,7 +9,7 @@ import (
 
 // store makes a directory for copies that the appliance's user can write, and a
 // passphrase file.
-func (m *machine) store(t *testing.T) (url, passphraseFile string) {
+func (m *machine) store(t testing.TB) (url, passphraseFile string) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(m.dataDir), "store")
 	if err := os.Mkdir(dir, 0o777); err != nil {

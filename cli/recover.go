@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"holdfast/cli/remote"
+	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 )
 
@@ -21,7 +22,7 @@ type recoverer struct {
 	config
 	copyFlags
 	at                        string
-	first                     []string
+	first, only               []string
 	list, takeOver, yes, json bool
 }
 
@@ -52,6 +53,7 @@ wait. Should it come back, it notices, copies nothing any more and is read-only.
 	}
 	flags.StringVar(&r.at, "at", "", "bring back this moment, such as 2026-11-23T09:30:00Z (default: the last that was copied)")
 	flags.StringSliceVar(&r.first, "first", nil, "names of databases that come before the others")
+	flags.StringSliceVar(&r.only, "only", nil, "names of the databases to bring back; the others stay in the copy until the command is repeated with their names, or without --only")
 	flags.BoolVar(&r.list, "list", false, "only list the machines and the points in the copy")
 	flags.BoolVar(&r.takeOver, "take-over", false, "do not wait until the other machine is silent")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
@@ -88,14 +90,19 @@ func (r *recoverer) run(ctx context.Context, cmd *cobra.Command, location string
 	r.prepare = func(log *slog.Logger) error {
 		shown := &recoveryMeter{out: cmd.ErrOrStderr()}
 		report, err := offsite.Recover(ctx, offsite.RecoverOptions{
-			Location: where, DataDir: r.DataDir, At: at, First: r.first, TakeOver: r.takeOver,
-			Confirm: func(found offsite.Recoverable) error { return r.confirm(cmd, location, found) }, Progress: shown.show,
+			Location: where, DataDir: r.DataDir, At: at, First: r.first, Only: r.only, TakeOver: r.takeOver,
+			Confirm: func(found offsite.Recoverable) error { return r.confirm(ctx, cmd, location, found) }, Progress: shown.show,
 		})
 		shown.end()
 		if err != nil {
 			return err
 		}
 		return remote.Print(cmd.OutOrStdout(), func(w io.Writer) { r.showRecovered(w, report) })
+	}
+	r.told = func(event model.Event) {
+		if event.Type == model.EventOffsiteRecovered {
+			_ = remote.Print(cmd.OutOrStdout(), func(w io.Writer) { fmt.Fprintln(w, event.Message) })
+		}
 	}
 	return serve(ctx, r.config, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 }
@@ -115,7 +122,10 @@ func (r *recoverer) moment() (time.Time, error) {
 	return at, nil
 }
 
-func (r *recoverer) confirm(cmd *cobra.Command, location string, found offsite.Recoverable) error {
+func (r *recoverer) confirm(ctx context.Context, cmd *cobra.Command, location string, found offsite.Recoverable) error {
+	for _, warning := range r.unfit(ctx, found.Databases) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
+	}
 	return remote.Confirm(cmd, r.yes, fmt.Sprintf("make %s the appliance of %s, whose copy in %s was written last at %s (%s); %s copies nothing any more and becomes read-only when it notices",
 		r.DataDir, found.Machine, location, found.Latest.Local().Format(time.DateTime), remote.Ago(&found.Latest), found.Machine))
 }

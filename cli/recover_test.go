@@ -27,11 +27,26 @@ func (c copied) serveFlags() []string {
 }
 
 // prepareCopy prepares a directory for the copy of a machine.
-func (m *machine) prepareCopy(t *testing.T) copied {
+func (m *machine) prepareCopy(t testing.TB) copied {
 	t.Helper()
 	url, passphrase := m.store(t)
 	m.mustRun("offsite", "init", url, "--passphrase-file", passphrase, "--yes")
 	return copied{url, passphrase}
+}
+
+// prepareBucket prepares a bucket of an S3 server for the copy of a machine.
+func (m *machine) prepareBucket(t testing.TB) copied {
+	t.Helper()
+	server := objectstoretest.Servers(t)[0]
+	_, passphrase := m.store(t)
+	c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
+	for name, value := range server.Environment("") {
+		m.env = append(m.env, name+"="+value)
+	}
+	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return c
 }
 
 // killAll kills the appliance and every server with SIGKILL.
@@ -137,7 +152,7 @@ func before(times []time.Time, moment time.Time) (n int) {
 
 // holdsUntil checks that everything that was acknowledged until a moment is there, and
 // nothing that was not. It returns how many seconds of rows and objects are missing.
-func (l *acknowledged) holdsUntil(t *testing.T, m *machine, database, bucket string, moment, end time.Time) (rowsLost, objectsLost time.Duration) {
+func (l *acknowledged) holdsUntil(t testing.TB, m *machine, database, bucket string, moment, end time.Time) (rowsLost, objectsLost time.Duration) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,19 +209,8 @@ func TestRecover(t *testing.T) {
 	})
 	t.Run("S3", func(t *testing.T) {
 		t.Parallel()
-		server := objectstoretest.Servers(t)[0]
 		m := newMachine(t)
-		_, passphrase := m.store(t)
-		c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
-		var env []string
-		for name, value := range server.Environment("") {
-			env = append(env, name+"="+value)
-		}
-		m.env = env
-		if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		testRecover(t, m, c, env)
+		testRecover(t, m, m.prepareBucket(t), m.env)
 	})
 }
 
@@ -400,4 +404,82 @@ func TestRecoverRefuses(t *testing.T) {
 	if entries, err := os.ReadDir(empty.dataDir); err == nil && len(entries) > 0 {
 		t.Errorf("the data directory has %v", entries)
 	}
+}
+
+// TestRecoverOnly brings back one database of two and then the other, and sees the recovery points and the report.
+func TestRecoverOnly(t *testing.T) {
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop, wiki := old.createDatabase("shop"), old.createDatabase("wiki")
+	for _, db := range []database{shop, wiki} {
+		query(t, old.connectionURL(db.ID), "create table t as select 7 n")
+		old.backup(db.ID)
+	}
+	old.awaitCopied()
+	var streams struct {
+		Streams []struct {
+			Stream     string
+			DatabaseID *string `json:"database_id"`
+			LagSeconds float64 `json:"lag_seconds"`
+		}
+	}
+	old.must("GET", "/account/offsite", nil, &streams)
+	seen := map[string]bool{}
+	for _, s := range streams.Streams {
+		if s.DatabaseID != nil {
+			seen[*s.DatabaseID] = true
+		}
+		seen[s.Stream] = true
+	}
+	for _, want := range []string{"metadata", "objects", "large_objects", "backups", "wal", shop.ID, wiki.ID} {
+		if !seen[want] {
+			t.Errorf("no recovery point of %s: %+v", want, streams.Streams)
+		}
+	}
+	var protection struct {
+		Offsite struct {
+			Point      *time.Time
+			LagSeconds *float64 `json:"lag_seconds"`
+		}
+	}
+	old.must("GET", "/databases/"+shop.ID+"/recovery", nil, &protection)
+	if protection.Offsite.Point == nil || protection.Offsite.LagSeconds == nil {
+		t.Errorf("the copy of the database: %+v", protection.Offsite)
+	}
+	old.killAll()
+
+	fresh := old.elsewhere()
+	fresh.description = old.description
+	_, stderr, code := fresh.run("", "recover", c.url, "--passphrase-file", c.passphrase, "--yes", "--take-over", "--only", "nothing", "--listen", "127.0.0.1:0")
+	if code == 0 || !strings.Contains(stderr, `no database "nothing"`) {
+		t.Errorf("a database that is not there: %d %s", code, stderr)
+	}
+	fresh.recoverFrom(c, "--only", "wiki")
+	fresh.awaitAvailable(wiki.ID)
+	var left struct {
+		Status string
+	}
+	testenv.Eventually(t, "the other database to be left in the copy", func() bool {
+		fresh.must("GET", "/databases/"+shop.ID, nil, &left)
+		return left.Status == "failed"
+	})
+	fresh.awaitCopied() // without the files of the other one
+	fresh.stop()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select n from t"); got != "7" {
+		t.Errorf("the database that came later has %s", got)
+	}
+	testenv.Eventually(t, "the report", func() bool {
+		var report struct {
+			Recovery struct {
+				EndedAt   *time.Time `json:"ended_at"`
+				Databases []struct{ Done bool }
+			}
+		}
+		fresh.must("GET", "/account/offsite", nil, &report)
+		return report.Recovery.EndedAt != nil && len(report.Recovery.Databases) == 2 && report.Recovery.Databases[0].Done && report.Recovery.Databases[1].Done
+	})
 }

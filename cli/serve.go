@@ -89,7 +89,12 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	}
 	defer w.close()
 	cfg := c.engine()
-	cfg.Observe = w.event
+	cfg.Observe = func(event model.Event) {
+		w.event(event)
+		if c.told != nil {
+			c.told(event)
+		}
+	}
 	eng, err := openEngine(cfg, log)
 	if err != nil {
 		return err
@@ -225,7 +230,7 @@ func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL, s3URL string, s
 func (c config) engine() core.Config {
 	cfg := c.Config
 	cfg.Search.CacheDir = filepath.Join(c.DataDir, "postgres")
-	cfg.Exports, cfg.VerifyBackups = !c.NoExports, !c.NoVerification
+	cfg.Exports, cfg.VerifyBackups, cfg.Offsite.Verify = !c.NoExports, !c.NoVerification, !c.NoOffsiteVerification
 	cfg.Advice, cfg.Version, cfg.Clock = c.advice(), version(), clock
 	return cfg
 }

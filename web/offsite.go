@@ -10,7 +10,7 @@ import (
 type offsiteData struct {
 	offsite.Status
 	Damaged int    // objects, when the copy was last read back
-	Away    string // what a recovery has yet to bring back
+	Away    string // what a recovery has yet to bring back, "" once it is complete
 }
 
 func newOffsiteData(s offsite.Status) offsiteData {
@@ -18,7 +18,7 @@ func newOffsiteData(s offsite.Status) offsiteData {
 	if s.Verified != nil {
 		data.Damaged = len(s.Verified.Damage)
 	}
-	if s.Recovery != nil {
+	if s.Recovery != nil && s.Recovery.EndedAt == nil {
 		data.Away = describeAway(*s.Recovery)
 	}
 	return data
@@ -40,5 +40,6 @@ func describeAway(r offsite.RecoveryReport) string {
 
 func (req *request) offsite() (answer, error) {
 	req.call.Resource.ID = req.call.Organization
-	return answer{page: "offsite.html", title: "Off-site copy", data: newOffsiteData(req.engine.Offsite.Status()), live: req.engine.Offsite.Enabled()}, nil
+	status, err := req.engine.Offsite.StatusFor(req.call.Organization)
+	return answer{page: "offsite.html", title: "Off-site copy", data: newOffsiteData(status), live: req.engine.Offsite.Enabled()}, err
 }

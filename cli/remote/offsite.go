@@ -22,6 +22,35 @@ func OffsiteStatus(version string) *cobra.Command {
 
 func offsiteDetails(w io.Writer, o wire.Offsite) {
 	details(w, offsiteFields(o)...)
+	printMore(w, []string{"STREAM", "RECOVERS TO", "BEHIND", "WAITING"}, o.Streams, func(s wire.OffsiteStream) []string {
+		name := string(s.Stream)
+		if s.Database != nil {
+			name += " of " + *s.Database
+		}
+		return []string{name, formatTime(&s.Point), behind(&s.LagSeconds), size(s.BacklogBytes)}
+	})
+	if o.Recovery != nil {
+		fmt.Fprintln(w)
+		details(w, recoveredFields(*o.Recovery)...)
+	}
+}
+
+// recoveredFields returns what details shows of a recovery.
+func recoveredFields(r wire.RecoveredAppliance) []string {
+	fields := []string{"recovered from", r.Machine, "as of", formatTime(&r.Until), "complete", formatTime(r.EndedAt)}
+	for _, d := range r.Databases {
+		state := "to follow"
+		switch {
+		case d.Problem != nil:
+			state = "failed: " + *d.Problem
+		case d.Done && d.LastCommitAt != nil:
+			state = "back, last commit " + formatTime(d.LastCommitAt)
+		case d.Done:
+			state = "back"
+		}
+		fields = append(fields, "database "+d.Database, state)
+	}
+	return append(fields, "objects dropped", damagedCount(r.ObjectsDropped), "objects damaged", damagedCount(r.ObjectsDamaged))
 }
 
 // offsiteFields returns what details shows of a copy.

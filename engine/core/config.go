@@ -86,6 +86,8 @@ type Offsite struct {
 	Bandwidth int64
 	// Retention is for how long what is stored is locked, where the bucket has Object Lock.
 	Retention time.Duration
+	// Verify reads a sample of the copy back every day, and restores a database from it every week.
+	Verify bool
 }
 
 // LocalObjects bounds what large objects take on this disk: those that were not read for longest leave it for the off-site copy.

@@ -17,6 +17,7 @@ const (
 	EventOffsiteBehind      EventType = "offsite.behind"
 	EventOffsiteDamaged     EventType = "offsite.damaged"
 	EventOffsiteFenced      EventType = "offsite.fenced"
+	EventOffsiteRecovered   EventType = "offsite.recovered"
 )
 
 // Alarming reports whether the operator should be notified at once.

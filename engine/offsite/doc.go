@@ -23,7 +23,7 @@
 //   - metadata and secrets: part_metadata.go, part_metadata_source.go, part_secrets.go, restore_metadata.go,
 //     restore_secrets.go
 //   - databases: part_database.go, restore_database.go
-//   - objects: part_objects.go, restore_objects.go, body_location.go, fetch_objects.go, evict.go
+//   - objects: part_objects.go with …_journal.go and …_bodies.go, restore_objects.go, body_location.go, fetch_objects.go, evict.go
 //   - the operator's acts: init.go, verify.go, prune.go, rotate.go
 //   - recovery: recover.go and recover_….go
 //

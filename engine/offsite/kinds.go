@@ -19,3 +19,12 @@ const (
 	// has what the copy had before, and the log does not continue that.
 	KindStale = "stale"
 )
+
+// The streams whose recovery points the status has.
+const (
+	StreamMetadata     = "metadata"
+	StreamWAL          = "wal" // of one database each
+	StreamBackups      = "backups"
+	StreamObjects      = "objects"       // the journal, with the bytes of small objects
+	StreamLargeObjects = "large_objects" // the bytes of large ones
+)

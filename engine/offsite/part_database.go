@@ -339,6 +339,9 @@ func (q *frameQueue) Next(context.Context, int, time.Time) ([]stream.Frame, erro
 // Stored implements stream.Source.
 func (q *frameQueue) Stored(uint64) {}
 
+// Stream implements stream.Named.
+func (q *frameQueue) Stream() stream.Stream { return stream.Stream{Kind: StreamBackups} }
+
 // Waiting implements stream.Source.
 func (q *frameQueue) Waiting() (w stream.Waiting) {
 	q.mu.Lock()

@@ -48,6 +48,9 @@ func (s *walSource) Next(_ context.Context, limit int, until time.Time) ([]strea
 // Stored implements stream.Source.
 func (s *walSource) Stored(uint64) {}
 
+// Stream implements stream.Named.
+func (s *walSource) Stream() stream.Stream { return stream.Stream{Kind: StreamWAL, Owner: s.owner} }
+
 // Waiting implements stream.Source.
 func (s *walSource) Waiting() (w stream.Waiting) {
 	w.Bytes, w.Oldest = s.tap.Waiting()

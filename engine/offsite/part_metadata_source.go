@@ -203,6 +203,9 @@ func (s *metadataSource) end() {
 // Stored implements stream.Source.
 func (s *metadataSource) Stored(uint64) {}
 
+// Stream implements stream.Named.
+func (s *metadataSource) Stream() stream.Stream { return stream.Stream{Kind: StreamMetadata} }
+
 // Waiting implements stream.Source.
 func (s *metadataSource) Waiting() stream.Waiting {
 	s.mu.Lock()

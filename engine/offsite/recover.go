@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ type RecoverOptions struct {
 	At time.Time
 	// First are the names of databases that come before the others.
 	First []string
+	// Only are the names of the databases to bring back, empty for all. The others stay in the copy until a recovery
+	// that is repeated names them, or none.
+	Only []string
 	// TakeOver does not wait until the machine that wrote last is silent.
 	TakeOver bool
 	// Confirm is asked before anything is changed; nil agrees.
@@ -40,6 +44,8 @@ type RecoverOptions struct {
 type Recoverable struct {
 	Machine string
 	Latest  time.Time // when that machine wrote last
+	// Databases are those of the checkpoint, without deleted ones.
+	Databases []model.Database
 }
 
 // Stage is what a recovery is doing.
@@ -81,7 +87,8 @@ func Recover(ctx context.Context, o RecoverOptions) (report RecoveryReport, err 
 		return report, err
 	}
 	if s != nil && s.get().Step == stepServe {
-		return s.get().Report, refuseOtherCopy(ctx, o.Location, s)
+		err := s.change(func(p *recoveryPlan) { p.Only = o.Only })
+		return s.get().Report, errors.Join(err, refuseOtherCopy(ctx, o.Location, s))
 	}
 	if err := refuseUsed(o.DataDir, s); err != nil {
 		return report, err
@@ -176,13 +183,14 @@ func (r *firstPhase) begin(ctx context.Context) error {
 		} else if r.o.At.IsZero() != (p.At == nil) || p.At != nil && !p.At.Equal(r.o.At) {
 			return model.Errorf(model.CodeConflict, "the recovery into %s that was cut off is of another moment: repeat it with the same --at, or name an empty directory", r.o.DataDir)
 		}
-		return nil
+		return r.store.change(func(p *recoveryPlan) { p.First, p.Only = r.o.First, r.o.Only })
 	}
 	h, err := c.history(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := r.find(ctx, h); err != nil {
+	checkpoint, err := r.find(ctx, h)
+	if err != nil {
 		return err
 	}
 	activity, err := h.Activity(ctx)
@@ -190,7 +198,11 @@ func (r *firstPhase) begin(ctx context.Context) error {
 		return err
 	}
 	if r.o.Confirm != nil {
-		if err := r.o.Confirm(Recoverable{h.Tip().Machine, activity.Time}); err != nil {
+		all, err := preview(ctx, c.repository, checkpoint)
+		if err != nil {
+			return err
+		}
+		if err := r.o.Confirm(Recoverable{h.Tip().Machine, activity.Time, all}); err != nil {
 			return err
 		}
 	}
@@ -200,7 +212,7 @@ func (r *firstPhase) begin(ctx context.Context) error {
 		}
 	}
 	p := recoveryPlan{
-		Format: recoveryFormat, Repository: c.marker.Repository, Step: stepClaim, First: r.o.First,
+		Format: recoveryFormat, Repository: c.marker.Repository, Step: stepClaim, First: r.o.First, Only: r.o.Only,
 		Report: RecoveryReport{Machine: h.Tip().Machine, StartedAt: time.Now()},
 	}
 	if !r.o.At.IsZero() {
@@ -211,6 +223,16 @@ func (r *firstPhase) begin(ctx context.Context) error {
 	}
 	r.store, err = newPlan(r.o.DataDir, p)
 	return err
+}
+
+// refuseUnknown refuses names of databases that there are not.
+func (r *firstPhase) refuseUnknown(all []model.Database) error {
+	for _, name := range slices.Concat(r.o.Only, r.o.First) {
+		if !slices.ContainsFunc(all, func(d model.Database) bool { return d.Name == name && d.Trash == nil }) {
+			return model.Errorf(model.CodeValidation, "the copy has no database %q", name)
+		}
+	}
+	return nil
 }
 
 // newNonce returns a nonce for a claim.
@@ -351,6 +373,9 @@ func (r *firstPhase) complete(context.Context) error {
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("mark what is rebuilt: %w", err)
 	}
+	if err := r.refuseUnknown(all); err != nil {
+		return err
+	}
 	for _, d := range all {
 		if !d.Rebuild {
 			continue
@@ -358,7 +383,7 @@ func (r *firstPhase) complete(context.Context) error {
 		if r.restorers.databases.isStale(d.ID) {
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing", d.Name))
 		}
-		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
+		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Organization: d.Organization, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
 	}
 	return r.store.change(func(p *recoveryPlan) { p.Step, p.Report = stepServe, r.report })
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +47,13 @@ type recoveryPlan struct {
 	Nonce  string         `json:"nonce,omitempty"`
 	At     *time.Time     `json:"at,omitempty"`    // the moment that was asked for
 	First  []string       `json:"first,omitempty"` // names of the databases that come first
+	Only   []string       `json:"only,omitempty"`  // names of the databases that are brought back, none for all
 	Report RecoveryReport `json:"report"`
+}
+
+// isLeft reports whether a database stays in the copy.
+func (p recoveryPlan) isLeft(d RecoveredDatabase) bool {
+	return len(p.Only) > 0 && !d.Done && !slices.Contains(p.Only, d.Name)
 }
 
 // isOver reports whether nothing is left to do: not even databases in the trash, which are
@@ -71,11 +78,44 @@ type RecoveryReport struct {
 	ObjectsDamaged int `json:"objects_damaged"`
 }
 
+// String returns the report in sentences, for people.
+func (r RecoveryReport) String() string {
+	var b strings.Builder
+	back := 0
+	for _, d := range r.Databases {
+		if d.Done {
+			back++
+		}
+	}
+	fmt.Fprintf(&b, "The recovery from the copy of %s is complete, as of %s: %s, and all objects that the copy has.", r.Machine, r.Until.UTC().Format(time.DateTime+" UTC"), model.Count(int64(back), "database"))
+	for _, d := range r.Databases {
+		switch {
+		case d.Error != "":
+			fmt.Fprintf(&b, " The database %s could not be brought back: %s.", d.Name, d.Error)
+		case d.Done && d.LastCommit != nil:
+			fmt.Fprintf(&b, " The last commit of %s is of %s.", d.Name, d.LastCommit.UTC().Format(time.DateTime+" UTC"))
+		case !d.Done && !d.Trash:
+			fmt.Fprintf(&b, " The database %s stays in the copy.", d.Name)
+		}
+	}
+	if r.ObjectsDropped > 0 {
+		fmt.Fprintf(&b, " %s had not been copied and are dropped.", model.Count(int64(r.ObjectsDropped), "object"))
+	}
+	if r.ObjectsDamaged > 0 {
+		fmt.Fprintf(&b, " %s are damaged or missing in the copy.", model.Count(int64(r.ObjectsDamaged), "object"))
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(&b, " Note: %s.", text)
+	}
+	return b.String()
+}
+
 // RecoveredDatabase is a database that a recovery brings back.
 type RecoveredDatabase struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Trash bool   `json:"trash"`
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Name         string `json:"name"`
+	Trash        bool   `json:"trash"`
 	// Bytes are those of the files that are fetched.
 	Bytes   int64 `json:"bytes"`
 	Fetched bool  `json:"fetched"`

@@ -37,10 +37,9 @@ type secondPhase struct {
 }
 
 // openSecondPhase returns the rest of the recovery into a data directory, nil if there is none.
-func openSecondPhase(c *core.Core, o *objects.Service, r *recovery.Service, reader func(context.Context) (*connection, error)) (*secondPhase, error) {
-	store, err := openPlan(c.Config.DataDir)
-	if err != nil || store == nil || store.get().isOver() {
-		return nil, err
+func openSecondPhase(c *core.Core, o *objects.Service, r *recovery.Service, store *planStore, reader func(context.Context) (*connection, error)) (*secondPhase, error) {
+	if store == nil || store.get().isOver() {
+		return nil, nil //nolint:nilnil // nothing is left to do
 	}
 	s := &secondPhase{core: c, objects: o, recovery: r, store: store, reader: reader, fetched: make(chan struct{}), turns: map[string]*sync.Mutex{}}
 	if err := s.reconcile(); err != nil {
@@ -101,8 +100,8 @@ func (s *secondPhase) awaitFetched(ctx context.Context) bool {
 
 // noteFetched closes fetched once nothing is away.
 func (s *secondPhase) noteFetched() {
-	all := s.store.get().Report.Databases
-	if slices.ContainsFunc(all, func(d RecoveredDatabase) bool { return !d.Fetched }) {
+	p := s.store.get()
+	if slices.ContainsFunc(p.Report.Databases, func(d RecoveredDatabase) bool { return !d.Fetched && !p.isLeft(d) }) {
 		return
 	}
 	s.mu.Lock()
@@ -138,6 +137,12 @@ func (s *secondPhase) order() (ids []string) {
 func (s *secondPhase) Recovers(database string) bool {
 	d, ok := s.store.database(database)
 	return ok && !d.Done
+}
+
+// Left implements recovery.Offsite.
+func (s *secondPhase) Left(database string) bool {
+	d, ok := s.store.database(database)
+	return ok && s.store.get().isLeft(d)
 }
 
 // Away implements recovery.Offsite.
@@ -238,7 +243,7 @@ func (s *secondPhase) Rebuilt(database string, last *time.Time, cause error) {
 // finish fetches what no rebuild fetched, and reports. It runs after the databases' start.
 func (s *secondPhase) finish(ctx context.Context) error {
 	for _, id := range s.order() {
-		if !s.Away(id) {
+		if !s.Away(id) || s.Left(id) {
 			continue
 		}
 		err := s.recovery.FetchBackups(ctx, id, func(int64, int64) {})
@@ -279,6 +284,7 @@ func (s *secondPhase) tell() {
 			s.core.Log.Error("a database could not be recovered; the next start tries again", "database", d.ID, "name", d.Name, "error", d.Error)
 		}
 	}
+	s.core.Emit(model.Event{Type: model.EventOffsiteRecovered, Message: r.String()})
 	s.core.Log.Info("the recovery is complete", "machine", r.Machine, "until", r.Until, "databases", len(r.Databases),
 		"objects_dropped", r.ObjectsDropped, "objects_damaged", r.ObjectsDamaged, "warnings", strings.Join(r.Warnings, "; "), "took", s.core.Clock().Sub(r.StartedAt).Round(time.Second))
 }

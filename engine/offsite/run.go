@@ -240,7 +240,9 @@ func (s *Service) attend(ctx context.Context, r *run) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
-	tasks.Go(func() { s.verifyDaily(ctx, r.connection) })
+	if s.config.Verify {
+		tasks.Go(func() { s.verifyDaily(ctx, r.connection) })
+	}
 	tasks.Go(func() { s.extendLocks(ctx, r.connection, r.lock) })
 	if s.objects.Evicts() {
 		tasks.Go(func() { s.evict(ctx, r) })

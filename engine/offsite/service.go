@@ -24,6 +24,7 @@ type Service struct {
 	backups   *recovery.Service
 	location  Location
 	parts     []part
+	plan      *planStore    // of the recovery into this data directory, nil without one
 	recovery  *secondPhase  // nil unless the appliance is being recovered
 	soon      chan struct{} // a checkpoint is wanted soon
 
@@ -72,7 +73,10 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 			return nil, err
 		}
 	}
-	if s.recovery, err = openSecondPhase(c, o, r, s.reader); err != nil {
+	if s.plan, err = openPlan(c.Config.DataDir); err != nil {
+		return nil, err
+	}
+	if s.recovery, err = openSecondPhase(c, o, r, s.plan, s.reader); err != nil {
 		return nil, err
 	}
 	if !s.Enabled() {
@@ -117,7 +121,9 @@ func (s *Service) Start() {
 	s.cancel = cancel
 	s.tasks.Go(func() { s.run(ctx) })
 	s.tasks.Go(func() { s.watch(ctx) })
-	s.core.Background(s.restoreWeekly)
+	if s.config.Verify {
+		s.core.Background(s.restoreWeekly)
+	}
 	s.core.Background(s.bringObjectsBack)
 }
 

@@ -1,11 +1,14 @@
 package offsite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
@@ -20,6 +23,9 @@ type Status struct {
 	Lag   time.Duration
 	// Backlog is the bytes that wait, about.
 	Backlog int64
+	// Streams are the recovery points of each kind of data, and of each database's WAL. They are empty while there is no
+	// connection to the store.
+	Streams []StreamStatus
 	// Checkpoint is the time of the newest checkpoint, nil before the first.
 	Checkpoint *time.Time
 	// Verified is the newest verification, nil before the first.
@@ -33,7 +39,7 @@ type Status struct {
 	Since   time.Time // of the problem
 	// Fenced says which machine has taken over, nil for none.
 	Fenced *Fenced
-	// Recovery is what is brought back, nil unless the appliance is being recovered.
+	// Recovery is what is brought back or was, nil unless the appliance came from a copy.
 	Recovery *RecoveryReport
 	// Unreadable is what cannot be read here, so that the copy keeps what it has of it: ids of databases, and "" for objects.
 	Unreadable []string
@@ -47,11 +53,61 @@ type Status struct {
 	LocalBytes, LocalLimit int64
 }
 
+// StreamStatus is the recovery point of a stream.
+type StreamStatus struct {
+	Stream   string // one of the constants
+	Database string // whose WAL it is, "" for other streams
+	Name     string // of the database
+	Point    time.Time
+	Lag      time.Duration
+	Backlog  int64 // bytes, about
+}
+
+// Of returns the recovery point of a database's WAL, false if it is unknown.
+func (s Status) Of(database string) (StreamStatus, bool) {
+	i := slices.IndexFunc(s.Streams, func(st StreamStatus) bool { return st.Database == database })
+	if database == "" || i < 0 {
+		return StreamStatus{}, false
+	}
+	return s.Streams[i], true
+}
+
+// streamsOf returns the recovery points of a writer's streams.
+func streamsOf(all map[stream.Stream]stream.StreamStatus, now time.Time) (streams []StreamStatus) {
+	for name, st := range all {
+		streams = append(streams, StreamStatus{Stream: name.Kind, Database: name.Owner, Point: now.Add(-st.Lag), Lag: st.Lag, Backlog: st.Backlog})
+	}
+	slices.SortFunc(streams, func(a, b StreamStatus) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Database, b.Database))
+	})
+	return streams
+}
+
+// StatusFor returns the status as members of an organization may see it: without the databases of others.
+func (s *Service) StatusFor(organization string) (Status, error) {
+	st, names := s.Status(), map[string]string{}
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		own, err := core.AllBy(tx.Databases(), meta.ByOrganization, meta.Key(organization))
+		for _, db := range own {
+			names[db.ID] = db.Name
+		}
+		return err
+	})
+	st.Streams = slices.DeleteFunc(st.Streams, func(stream StreamStatus) bool { return stream.Database != "" && names[stream.Database] == "" })
+	for i, stream := range st.Streams {
+		st.Streams[i].Name = names[stream.Database]
+	}
+	if st.Recovery != nil {
+		st.Recovery.Databases = slices.DeleteFunc(st.Recovery.Databases, func(d RecoveredDatabase) bool { return d.Organization != organization })
+	}
+	return st, err
+}
+
 // Status returns the status of the copy.
 func (s *Service) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified, Restored: s.state.Restored}
+	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified, Restored: s.state.Restored, Recovery: s.report()}
 	if covered := s.state.Covered; !covered.IsZero() {
 		st.Point, st.Checkpoint = &covered, &covered
 	}
@@ -61,7 +117,7 @@ func (s *Service) Status() Status {
 		s.describeObjects(&st)
 		return st
 	case !s.Enabled():
-		st = Status{State: model.OffsiteOff}
+		st = Status{State: model.OffsiteOff, Recovery: st.Recovery}
 		s.describeObjects(&st)
 		return st
 	}
@@ -79,6 +135,15 @@ func (s *Service) describeObjects(st *Status) {
 	}
 }
 
+// report returns the report of the recovery into this data directory, nil if there was none.
+func (s *Service) report() *RecoveryReport {
+	if s.plan == nil {
+		return nil
+	}
+	report := s.plan.get().Report
+	return &report
+}
+
 // describe adds what the writer says.
 func (s *Service) describe(st *Status) {
 	now := s.core.Clock()
@@ -93,17 +158,14 @@ func (s *Service) describe(st *Status) {
 		if s.whole == s.gaps.Load() {
 			reached := now.Add(-w.Lag)
 			st.State, st.Point, st.Lag = model.OffsiteCopying, &reached, w.Lag
+			st.Streams = streamsOf(w.Streams, now)
 		}
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
 		st.Lag = max(0, now.Sub(*st.Point))
 	}
-	if s.recovery != nil && s.recovery.isPending() {
-		report := s.recovery.store.get().Report
-		st.Recovery = &report
-		if s.writer == nil {
-			st.State = model.OffsiteRecovering
-		}
+	if s.recovery != nil && s.recovery.isPending() && s.writer == nil {
+		st.State = model.OffsiteRecovering
 	}
 	if st.Cause != nil {
 		st.State, st.Problem = model.OffsiteFailing, explain(st.Cause)

@@ -9,6 +9,8 @@ import (
 type Offsite interface {
 	// Recovers reports whether a database has yet to be brought back from the copy.
 	Recovers(database string) bool
+	// Left reports whether a database stays in the copy because others were chosen.
+	Left(database string) bool
 	// Away reports whether files of a database's backups are still in the store alone.
 	Away(database string) bool
 	// Fetch brings them here. It can be repeated.

@@ -21,6 +21,10 @@ import (
 // restored to the last commit in the archive. It is a restore that replaces nothing. If it fails or the appliance
 // crashes before the switch, the next start tries again.
 func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
+	if s.offsite != nil && s.offsite.Left(db.ID) {
+		s.databases.HandleInstanceState(db.ID, postgres.StateFailed, "the recovery left the database in the copy off-site, because --only names others; stop the appliance and repeat `holdfast recover` with its name, or without --only")
+		return nil
+	}
 	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")
 	recovered := s.isRecovered(db.ID)
 	if recovered {

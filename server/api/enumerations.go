@@ -60,6 +60,8 @@ func enumerations() []enumeration {
 		listed("How the key was made.", wire.KeySourceConsole, wire.KeySourceDevice, wire.KeySourceOperator, wire.KeySourceFirstStart),
 		listed("What the copy off-site does: off without a store, starting before the first checkpoint of a run, recovering while the backups of an appliance that is brought back are fetched, failing while the store takes nothing, fenced once another machine has taken over.",
 			wire.OffsiteOff, wire.OffsiteStarting, wire.OffsiteRecovering, wire.OffsiteCopying, wire.OffsiteFailing, wire.OffsiteFenced),
+		listed("The part of the data: wal is that of one database, large_objects is the content of large ones, and objects everything else of objects.",
+			wire.OffsiteStreamMetadata, wire.OffsiteStreamWAL, wire.OffsiteStreamBackups, wire.OffsiteStreamObjects, wire.OffsiteStreamLargeObjects),
 		listed("How far the operation is; completed, failed and cancelled are final.",
 			wire.OperationPending, wire.OperationRunning, wire.OperationCompleted, wire.OperationFailed, wire.OperationCancelled),
 		listed("What the operation does.",

@@ -15,7 +15,7 @@ import (
 func (h *handlers) recoveryGet(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.Recovery, error) {
 	r, err := h.engine.Recovery.RecoveryGet(ctx, call, in.ID)
 	view := newRecovery(r)
-	view.Offsite = newOffsite(h.engine.Offsite.Status())
+	view.Offsite = newOffsiteDatabase(h.engine.Offsite.Status(), in.ID)
 	return view, err
 }
 

@@ -75,6 +75,10 @@ func figures(m insight.Measurement) []figure {
 		{name: "offsite_enabled", help: "1 where everything is copied to a store elsewhere.", value: toNumber(m.Offsite.State != model.OffsiteOff)},
 		{name: "offsite_fenced", help: "1 once another machine has taken over and this one is read-only.", value: toNumber(m.Offsite.State == model.OffsiteFenced)},
 		{name: "offsite_lag_seconds", help: "Age of the oldest change that the copy off-site lacks.", value: int64(m.Offsite.Lag.Seconds())},
+		{
+			name: "offsite_stream_lag_seconds", help: "The same of each kind of data; of wal, that of the database where it is longest.",
+			label: "stream", by: byStream(m.Offsite),
+		},
 		{name: "offsite_backlog_bytes", help: "Bytes that wait to be copied off-site, about.", value: m.Offsite.Backlog},
 		{name: "offsite_verified_timestamp_seconds", help: "When the copy off-site was last read back, in seconds since 1970; 0 for never.", value: verifiedAt(m.Offsite)},
 		{name: "offsite_damaged_objects", help: "Objects that could not be read then.", value: damaged(m.Offsite)},
@@ -93,6 +97,14 @@ func toNumber(is bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+func byStream(s offsite.Status) map[string]int64 {
+	by := map[string]int64{}
+	for _, st := range s.Streams {
+		by[st.Stream] = max(by[st.Stream], int64(st.Lag.Seconds()))
+	}
+	return by
 }
 
 func verifiedAt(s offsite.Status) int64 {

@@ -149,6 +149,18 @@ const (
 	KeySourceFirstStart KeySource = "first_start"
 )
 
+// OffsiteStreamName names a part of the data that is copied off-site.
+type OffsiteStreamName string
+
+// The streams of a copy.
+const (
+	OffsiteStreamMetadata     OffsiteStreamName = "metadata"
+	OffsiteStreamWAL          OffsiteStreamName = "wal"
+	OffsiteStreamBackups      OffsiteStreamName = "backups"
+	OffsiteStreamObjects      OffsiteStreamName = "objects"
+	OffsiteStreamLargeObjects OffsiteStreamName = "large_objects"
+)
+
 // OffsiteStatus is what the copy in a store elsewhere does.
 type OffsiteStatus string
 

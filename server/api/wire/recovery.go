@@ -12,7 +12,7 @@ type Recovery struct {
 	RPOSeconds             *float64        `json:"rpo_seconds" doc:"How much of the past would be missing if the server were lost now."`
 	WALArchiving           WALArchiving    `json:"wal_archiving"`
 	Schedule               Schedule        `json:"schedule"`
-	Offsite                Offsite         `json:"offsite"`
+	Offsite                OffsiteDatabase `json:"offsite"`
 	Timeline               []RecoveryEvent `json:"timeline" doc:"Newest first."`
 	Operations             []Operation     `json:"operations" doc:"Newest first."`
 }

@@ -1,0 +1,217 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"holdfast/blobstore"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/offsite/stream"
+)
+
+const (
+	// bodiesAtOnce is how many bodies of large objects are stored at once.
+	bodiesAtOnce = 4
+	// liveBatch is how many blobs are looked up at a time.
+	liveBatch = 1000
+)
+
+// allBodies returns the entries of all bodies, once those have been stored that were there when it was called.
+func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, err error) {
+	if err := p.core.Meta.Flush(); err != nil { // so that what was published has its record
+		return nil, err
+	}
+	before := p.known.Names("", KindBlob)
+	var here []blobstore.Ref
+	sizes := map[blobstore.Ref]int64{} // of those that the store may lack
+	if err := p.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
+		here = append(here, ref)
+		if _, known := p.known.Get("", KindBlob, string(ref)); !known {
+			sizes[ref] = size
+		}
+		if len(sizes) < liveBatch {
+			return ctx.Err()
+		}
+		return p.offer(ctx, sizes)
+	}); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(p.offer(ctx, sizes), p.tap.Copied(ctx)); err != nil {
+		return nil, err
+	}
+	// What is listed as away comes first: it is in the store, whether or not it comes or leaves meanwhile.
+	entries, err = p.listedBodies()
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for _, e := range entries {
+		listed[e.Name] = true
+		delete(before, e.Name)
+	}
+	for _, ref := range here {
+		delete(before, string(ref))
+		if known, ok := p.known.Get("", KindBlob, string(ref)); ok && !listed[string(ref)] {
+			entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(ref), Ref: known})
+		}
+	}
+	for name := range before { // removed, which the tap may have forgotten
+		p.known.Drop("", KindBlob, name)
+	}
+	return entries, nil
+}
+
+// offer lets those bodies be copied that belong to an object, and clears the map.
+func (p *objectsPart) offer(ctx context.Context, sizes map[blobstore.Ref]int64) error {
+	defer clear(sizes)
+	if err := p.core.Meta.View(func(tx *meta.Tx) error {
+		for ref := range sizes {
+			if !tx.BlobKnown(string(ref)) {
+				delete(sizes, ref)
+			}
+		}
+		return tx.Exports().All(func(x model.Export) error {
+			delete(sizes, blobstore.Ref(x.Blob))
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	for ref, size := range sizes {
+		if err := p.tap.Offer(ctx, ref, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listedBodies returns the entries of the bodies that are listed as away.
+func (p *objectsPart) listedBodies() (entries []stream.Entry, err error) {
+	bodies, err := listedBodies(p.core, func(bool) bool { return true })
+	for _, a := range bodies {
+		ref, err := locate(p.repository, a)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(a.Ref), Ref: ref})
+	}
+	return entries, err
+}
+
+// bodyQueue describes the bodies that are not stored yet. Their frames come from the lanes.
+type bodyQueue struct{ tap *blobstore.Tap }
+
+var _ stream.Source = bodyQueue{}
+
+// Next implements stream.Source.
+func (bodyQueue) Next(context.Context, int, time.Time) ([]stream.Frame, error) { return nil, nil }
+
+// Stored implements stream.Source.
+func (bodyQueue) Stored(uint64) {}
+
+// Stream implements stream.Named.
+func (bodyQueue) Stream() stream.Stream { return stream.Stream{Kind: StreamLargeObjects} }
+
+// Waiting implements stream.Source.
+func (q bodyQueue) Waiting() (w stream.Waiting) {
+	w.Later, w.Oldest = q.tap.Bodies()
+	return w
+}
+
+// bodyLane stores one body after the other, in the order in which they were published, so that its frames
+// can have those times however long another body takes.
+type bodyLane struct {
+	part *objectsPart
+
+	mu    sync.Mutex
+	ready []stream.Frame
+}
+
+var _ stream.Source = (*bodyLane)(nil)
+
+func (l *bodyLane) run(ctx context.Context) {
+	for {
+		b, r, err := l.part.tap.Take()
+		switch {
+		case err != nil:
+			l.part.giveUp(b, err)
+		case b != nil:
+			l.part.wakeLane() // another may wait
+			if !l.store(ctx, b, r) {
+				return
+			}
+		default:
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.part.bodies:
+			}
+		}
+	}
+}
+
+// store stores a body. It returns false when the run ends.
+func (l *bodyLane) store(ctx context.Context, b *blobstore.Body, r *blobstore.Reader) bool {
+	ref, err := l.part.writer.Store(ctx, r)
+	_ = r.Close()
+	switch {
+	case err != nil && (ctx.Err() != nil || l.part.writer.Err() != nil):
+		return false
+	case err != nil:
+		l.part.giveUp(b, err)
+		return true
+	}
+	name := string(b.Ref)
+	l.part.known.Put("", KindBlob, name, ref)
+	l.add(stream.Frame{Time: b.Time, Body: stream.File{Kind: KindBlob, Name: name, Ref: ref}})
+	if l.part.tap.Done(b) {
+		l.part.known.Drop("", KindBlob, name)
+		l.add(stream.Frame{Time: time.Now(), Body: stream.FileDrop{Kind: KindBlob, Name: name}})
+	}
+	l.part.writer.Wake()
+	return true
+}
+
+// giveUp passes over a body that cannot be read here. The scrub reports it, and a recovery leaves the object out.
+func (p *objectsPart) giveUp(b *blobstore.Body, err error) {
+	p.core.Log.Error("an object cannot be read and is not in the off-site copy", "blob", b.Ref, "error", err)
+	p.tap.Done(b)
+}
+
+func (l *bodyLane) add(f stream.Frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready = append(l.ready, f)
+}
+
+// Next implements stream.Source.
+func (l *bodyLane) Next(_ context.Context, _ int, until time.Time) ([]stream.Frame, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for n < len(l.ready) && (n == 0 || until.IsZero() || !l.ready[n].Time.After(until)) {
+		n++
+	}
+	frames := l.ready[:n:n]
+	l.ready = l.ready[n:]
+	return frames, nil
+}
+
+// Stored implements stream.Source.
+func (*bodyLane) Stored(uint64) {}
+
+// Stream implements stream.Named.
+func (*bodyLane) Stream() stream.Stream { return stream.Stream{Kind: StreamLargeObjects} }
+
+// Waiting implements stream.Source.
+func (l *bodyLane) Waiting() (w stream.Waiting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ready) > 0 {
+		w.Oldest = l.ready[0].Time
+	}
+	return w
+}
