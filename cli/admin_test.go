@@ -51,7 +51,7 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-func createKey(t *testing.T, m *machine, args ...string) string {
+func createKey(t testing.TB, m *machine, args ...string) string {
 	t.Helper()
 	out, stderr, code := m.run("", append([]string{"admin", "key", "create", "--org", "default", "--name", "test", "--json"}, args...)...)
 	var created struct {

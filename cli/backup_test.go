@@ -382,7 +382,7 @@ func numbersOf(t *testing.T, dir string) string {
 
 // giveAway makes an ordinary user the owner of a directory, if the test runs as
 // root.
-func giveAway(t *testing.T, dir string) *syscall.Credential {
+func giveAway(t testing.TB, dir string) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
