@@ -222,10 +222,10 @@ func countLive(object model.Object, live map[string]bool, segments map[uint32]Se
 }
 
 // checkVersions checks the table of versions: they are older than the current object, only the newest may be the latest,
-// which is then a delete marker, and the indexes have exactly those that belong there.
+// which is then a delete marker, and exactly the null versions are indexed.
 func checkVersions(t *versionTable, keys *boltBucket, bucket string, from []byte, live map[string]bool, segments map[uint32]SegmentUse) error {
 	var errs []error
-	nulls, since, before := 0, 0, ""
+	nulls, before := 0, ""
 	err := t.rows.ForEach(func(row, data []byte) error {
 		o, err := decodeObject(bucket, data)
 		if err != nil {
@@ -243,19 +243,14 @@ func checkVersions(t *versionTable, keys *boltBucket, bucket string, from []byte
 				errs = append(errs, fmt.Errorf("%q has another null version than %s", key, version))
 			}
 		}
-		if !latest {
-			if since++; string(t.since.Get(sinceKey(o))) != key {
-				errs = append(errs, fmt.Errorf("the version %s of %q is not indexed by time", version, key))
-			}
-		}
 		if from == nil || bytes.IndexByte(from, 0) < 0 || bytes.Compare(row, from) >= 0 {
 			countLive(o, live, segments)
 		}
 		before = key
 		return nil
 	})
-	if a, b := countKeys(t.nulls), countKeys(t.since); a != nulls || b != since {
-		errs = append(errs, fmt.Errorf("%s has %d null and %d noncurrent versions, and %d and %d are indexed", bucket, nulls, since, a, b))
+	if got := countKeys(t.nulls); got != nulls {
+		errs = append(errs, fmt.Errorf("%s has %d null versions, and %d are indexed", bucket, nulls, got))
 	}
 	return errors.Join(append(errs, err)...)
 }

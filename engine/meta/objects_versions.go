@@ -2,7 +2,6 @@ package meta
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -17,7 +16,6 @@ import (
 const (
 	objectVersions     = "versions"
 	objectNullVersions = "versions.null"
-	objectNoncurrent   = "versions.since"
 )
 
 // versionTable is the location of the versions of a bucket that are not current. The
@@ -25,7 +23,6 @@ const (
 type versionTable struct {
 	rows  *boltBucket // versionRow → the value of an object
 	nulls *boltBucket // the key of a null version → its version
-	since *boltBucket // NoncurrentAt (8 bytes) and the version → the key
 }
 
 func findVersions(b *boltBucket) *versionTable {
@@ -33,7 +30,7 @@ func findVersions(b *boltBucket) *versionTable {
 	if rows == nil {
 		return nil
 	}
-	return &versionTable{rows, b.Bucket([]byte(objectNullVersions)), b.Bucket([]byte(objectNoncurrent))}
+	return &versionTable{rows, b.Bucket([]byte(objectNullVersions))}
 }
 
 // makeVersions returns the table of versions of a bucket that has or had objects.
@@ -46,7 +43,7 @@ func (tx *Tx) makeVersions(bucket string) (*versionTable, error) {
 		return nil, err
 	}
 	b := tx.bolt.Bucket([]byte(objectsBucket)).Bucket([]byte(bucket))
-	for _, name := range []string{objectVersions, objectNullVersions, objectNoncurrent} {
+	for _, name := range []string{objectVersions, objectNullVersions} {
 		if _, err := b.CreateBucketIfNotExists([]byte(name)); err != nil {
 			return nil, fmt.Errorf("make version bucket: %w", err)
 		}
@@ -80,10 +77,6 @@ func splitVersionRow(row []byte) (key, version string) {
 	return string(name), string(raw)
 }
 
-func sinceKey(object model.Object) []byte {
-	return append(DeletionKey(object.NoncurrentAt), object.Version...)
-}
-
 func (t *versionTable) get(bucket, key, version string) (model.Object, error) {
 	if t == nil {
 		return model.Object{}, ErrNotFound
@@ -108,7 +101,7 @@ func (t *versionTable) newest(bucket, key string) (model.Object, error) {
 	return decodeObject(bucket, data)
 }
 
-// put stores a version, or replaces its record, whose NoncurrentAt is the same.
+// put stores a version, or replaces its record.
 func (t *versionTable) put(object model.Object) error {
 	data, err := encodeObject(object)
 	if err == nil {
@@ -116,9 +109,6 @@ func (t *versionTable) put(object model.Object) error {
 	}
 	if err == nil && !object.Versioned {
 		err = t.nulls.Put([]byte(object.Key), []byte(object.Version))
-	}
-	if err == nil && !object.NoncurrentAt.IsZero() {
-		err = t.since.Put(sinceKey(object), []byte(object.Key))
 	}
 	if err != nil {
 		return fmt.Errorf("store version: %w", err)
@@ -130,9 +120,6 @@ func (t *versionTable) remove(object model.Object) error {
 	err := t.rows.Delete(versionRow(object.Key, object.Version))
 	if err == nil && !object.Versioned {
 		err = t.nulls.Delete([]byte(object.Key))
-	}
-	if err == nil && !object.NoncurrentAt.IsZero() {
-		err = t.since.Delete(sinceKey(object))
 	}
 	if err != nil {
 		return fmt.Errorf("remove version: %w", err)
@@ -372,24 +359,4 @@ func (tx *Tx) clearNull(bucket, key string, at time.Time) error {
 		return ErrExists
 	}
 	return errors.Join(tx.dropVersion(null, at), tx.promote(bucket, key, at))
-}
-
-// NoncurrentBefore returns up to limit versions of a bucket that have not been the latest
-// of their keys since before a time, in the order of those times.
-func (tx *Tx) NoncurrentBefore(bucket string, before time.Time, limit int) (found []model.Object, err error) {
-	t := tx.locate(bucket).versions
-	if t == nil {
-		return nil, nil
-	}
-	var errs []error
-	bound, cursor := DeletionKey(before), t.since.Cursor()
-	for k, key := cursor.First(); k != nil && bytes.Compare(k, bound) < 0 && len(found) < limit; k, key = cursor.Next() {
-		object, err := t.get(bucket, string(key), string(k[binary.Size(uint64(0)):]))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		found = append(found, object)
-	}
-	return found, errors.Join(errs...)
 }

@@ -36,7 +36,7 @@ func TestVersionsKeepToTheModel(t *testing.T) {
 		m.make(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"put": m.put, "put again": m.put, "mark": m.mark, "delete version": m.deleteVersion, "trash": m.trash,
-			"move": m.move, "change": m.change, "page": m.page, "noncurrent": m.noncurrent, "bucket": m.bucket,
+			"move": m.move, "change": m.change, "page": m.page, "bucket": m.bucket,
 			"": m.compare,
 		})
 	})
@@ -238,32 +238,6 @@ func (m *versionModel) change(t *rapid.T) {
 	})
 	o.ContentType = "text/plain"
 	m.replace(key, id, o)
-}
-
-// noncurrent compares the earlier versions by time.
-func (m *versionModel) noncurrent(t *rapid.T) {
-	before := time.Unix(rapid.Int64Range(0, 50).Draw(t, "before"), 0).UTC()
-	var want []string
-	for _, versions := range m.keys {
-		for _, o := range versions {
-			if !o.NoncurrentAt.IsZero() && o.NoncurrentAt.Before(before) {
-				want = append(want, o.Version)
-			}
-		}
-	}
-	m.view(t, func(tx *Tx) error {
-		found, err := tx.NoncurrentBefore(versioned, before, 1<<20)
-		var got []string
-		for _, o := range found {
-			got = append(got, o.Version)
-		}
-		slices.Sort(want)
-		slices.Sort(got)
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Fatal(diff)
-		}
-		return err
-	})
 }
 
 // page compares a list of versions, page by page, with the model.
