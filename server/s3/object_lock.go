@@ -143,8 +143,11 @@ func (q *request) named() (model.Bucket, objects.VersionName, error) {
 	if err != nil {
 		return b, objects.VersionName{}, err
 	}
-	version, err := q.version()
-	return b, objects.VersionName{Bucket: b.ID, Key: q.key, Version: version}, err
+	name := objects.VersionName{Bucket: b.ID, Key: q.key}
+	if q.query.Get("versionId") != "" { // an empty one is none here
+		name.Version, err = q.version()
+	}
+	return b, name, err
 }
 
 // markedError is versionError for requests about what is stored with a version: a delete marker has nothing.

@@ -20,10 +20,13 @@ type tagging struct {
 	Tags    []tag    `xml:"TagSet>Tag"`
 }
 
+// objectTagCount names the number of an object's tags in a refusal.
+const objectTagCount = "Object tags"
+
 // tagSet checks a list of tags.
-func tagSet(tags []tag, most int) (map[string]string, error) {
+func tagSet(what string, tags []tag, most int) (map[string]string, error) {
 	if len(tags) > most {
-		return nil, fail("BadRequest", "Object tags cannot be greater than %d", most)
+		return nil, fail("BadRequest", "%s cannot be greater than %d", what, most)
 	}
 	set := map[string]string{}
 	for _, t := range tags {
@@ -57,18 +60,18 @@ func tagsOf(h http.Header) (map[string]string, error) {
 			tags = append(tags, tag{key, value})
 		}
 	}
-	return tagSet(tags, model.MaxObjectTags)
+	return tagSet(objectTagCount, tags, model.MaxObjectTags)
 }
 
 // readTags reads the document of a request.
-func (q *request) readTags(most int) (map[string]string, error) {
+func (q *request) readTags(what string, most int) (map[string]string, error) {
 	var in tagging
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return nil, err
 	} else if !some {
 		return nil, malformedXML()
 	}
-	return tagSet(in.Tags, most)
+	return tagSet(what, in.Tags, most)
 }
 
 func (q *request) writeTags(tags map[string]string) error {
@@ -93,7 +96,7 @@ func (q *request) objectTags() error {
 }
 
 func (q *request) setObjectTags() error {
-	tags, err := q.readTags(model.MaxObjectTags)
+	tags, err := q.readTags(objectTagCount, model.MaxObjectTags)
 	if err != nil {
 		return err
 	}
@@ -134,11 +137,14 @@ func (q *request) bucketTags() error {
 }
 
 func (q *request) setBucketTags() error {
-	tags, err := q.readTags(model.MaxBucketTags)
-	if err != nil {
-		return err
+	tags, err := q.readTags("Bucket tag count", model.MaxBucketTags)
+	if err == nil {
+		err = q.tagBucket(tags)
 	}
-	return q.tagBucket(tags)
+	if err == nil {
+		q.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }
 
 func (q *request) deleteBucketTags() error {
