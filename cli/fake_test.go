@@ -65,7 +65,7 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "POST /v1/imports":
 		f.startImport(w, r)
 	case "GET /v1/imports":
-		var found []any
+		found := []any{}
 		if name := r.URL.Query().Get("name"); name == "" || name == "shop" {
 			found = append(found, f.importRecord("copying"))
 		}
