@@ -31,11 +31,12 @@ func (c *Client) Operations(ctx context.Context, o OperationOptions) iter.Seq2[w
 	return all(ctx, o, func(o *OperationOptions) *ListOptions { return &o.ListOptions }, c.ListOperations)
 }
 
-// longestWait is how long the API lets a request wait.
-const longestWait = time.Minute
+// longestWait is less than the minute that the API allows, after which the client
+// gives up on a response that does not start.
+const longestWait = 50 * time.Second
 
 // GetOperation returns an operation. If wait is not 0, it returns when the operation
-// has ended, or after wait, which is at most a minute and counts in whole seconds.
+// has ended, or after wait, which counts in whole seconds, up to 50.
 func (c *Client) GetOperation(ctx context.Context, id string, wait time.Duration) (wire.Operation, error) {
 	query := url.Values{}
 	if seconds := int(min(wait, longestWait).Seconds()); seconds > 0 {
