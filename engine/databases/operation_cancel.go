@@ -18,6 +18,9 @@ const cancelWait = 20 * time.Second
 // recorded first, so an appliance that dies meanwhile rolls the operation back at its
 // next start.
 func (s *Service) OperationCancel(ctx context.Context, call *model.Call, id string) (model.DatabaseOperation, error) {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return model.DatabaseOperation{}, err
+	}
 	op, err := s.OperationGet(call, id)
 	if err != nil {
 		return op, err

@@ -91,11 +91,12 @@ func doors() []door {
 		{name: "deleteBackup", method: "DELETE", path: db + backup, scopes: []model.Scope{model.ScopeBackupDelete}, toggle: true},
 		{name: "deleteBucket", method: "DELETE", path: bucket, scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "deleteBucket with force", method: "DELETE", path: bucket + "?force=true", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+		{name: "cancelOperation", method: "POST", path: "/operations/op_x/cancel", scopes: []model.Scope{model.ScopeDatabaseRead}},
 		{name: "deleteObject", method: "DELETE", path: bucket + "/objects/k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 	}
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x",
+			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
 		},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},

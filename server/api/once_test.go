@@ -218,7 +218,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 		if !takesIdempotencyKey(r.method, model.OperationFor(r.action)) || r.action == model.ActionObjectUpload {
 			continue
 		}
-		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x").Replace(r.path)
+		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{operationId}", "op_x").Replace(r.path)
 		valid := validBody(r, w.org.project)
 		w.answered(t, w.org.full, "used", path, valid)
 		ask := func(path, body string) reply {
@@ -239,7 +239,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 			malformedBodies["no name"] = `{"name":""}`
 		case model.ActionRLSSet:
 			malformedBodies["no table"] = `{"table":"","enabled":true}`
-		case model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo:
+		case model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel:
 			delete(malformedBodies, "unknown field")
 			delete(malformedBodies, "no JSON")
 		}
