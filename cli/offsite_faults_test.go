@@ -89,7 +89,6 @@ func TestOffsiteFaults(t *testing.T) {
 
 	fresh := old.elsewhere()
 	fresh.description, fresh.env = old.description, old.env
-	proxy.Inject(objectstoretest.Fault{Method: "GET", Path: "/file/", Times: 3, Act: objectstoretest.WrongBytes()})
 	fresh.recoverFrom(c)
 	fresh.awaitAvailable(shop.ID)
 	l.holdsUntil(t, fresh, shop.ID, bucket.ID, end, end)
