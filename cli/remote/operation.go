@@ -11,9 +11,6 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// idOperation is the prefix of ids of operations.
-const idOperation = "op_"
-
 func newOperation(s *session) *cobra.Command {
 	return Group("operation", "Backups, restores, imports and others, running and ended",
 		newOperationList(s), newOperationGet(s), newOperationCancel(s))
