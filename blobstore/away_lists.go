@@ -289,9 +289,19 @@ func (a *absent) add(files, bytes int64) {
 // since.
 func (s *Store) Absent() (files, bytes int64) { return s.absent.files.Load(), s.absent.bytes.Load() }
 
-// NoneAway forgets what can be fetched, once all of it is on this disk or not needed any more.
-func (s *Store) NoneAway() error {
+// NoneAway forgets what can be fetched, and reports whether it did: only if all of it is on this disk.
+func (s *Store) NoneAway() (bool, error) {
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
+	for a, err := range s.away.all() {
+		if err != nil {
+			return false, err
+		}
+		if !s.onDisk(a.Ref) {
+			return false, nil
+		}
+	}
 	files, bytes := s.Absent()
 	s.absent.add(-files, -bytes)
-	return s.away.clear()
+	return true, s.away.clear()
 }

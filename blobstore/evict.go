@@ -16,6 +16,8 @@ func (s *Store) Evict(files []Away) error {
 		return fmt.Errorf("evict blobs: %w", err)
 	}
 	defer s.life.RUnlock()
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
 	if err := s.listAway(files); err != nil {
 		return fmt.Errorf("evict blobs: %w", err)
 	}
@@ -57,10 +59,10 @@ func (s *Store) Unlist(ref Ref) error {
 	return err
 }
 
-// EvictCopy takes a file from this disk if it is listed as away, and reports whether it did.
+// EvictCopy takes a file from this disk if it is listed as away and can be fetched, and reports whether it did.
 func (s *Store) EvictCopy(ref Ref) bool {
 	a, err := s.away.find(ref)
-	return err == nil && s.onDisk(ref) && s.Evict([]Away{a}) == nil
+	return err == nil && s.fetches.from != nil && s.onDisk(ref) && s.Evict([]Away{a}) == nil
 }
 
 // unlink removes the file of a blob, and reports whether it was there.

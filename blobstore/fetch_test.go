@@ -87,8 +87,18 @@ func TestFetch(t *testing.T) {
 	}); err != nil || left > 0 {
 		t.Errorf("%d are away, %v", left, err)
 	}
-	if err := errors.Join(s.NoneAway(), s.NoneAway()); err != nil {
-		t.Error(err)
+	ref, content := awayRef(7)
+	if err := s.Evict([]Away{{Ref: ref}}); err != nil {
+		t.Fatal(err)
+	}
+	if none, err := s.NoneAway(); none || err != nil || !s.IsAway(ref) {
+		t.Errorf("a file that left the disk was forgotten: %v", err)
+	}
+	mustRead(t, s, ref, content, "an eviction during fetches")
+	for range 2 {
+		if none, err := s.NoneAway(); !none || err != nil {
+			t.Errorf("%v, %v", none, err)
+		}
 	}
 	s.Close()
 	s = openStore(t, dir, Options{})

@@ -70,6 +70,7 @@ type Store struct {
 	parts    string
 	inline   int
 	lock     *durable.DirLock
+	evicting sync.Mutex // held from the listing of files to their removal, and while the lists are removed
 	layout   *layout
 	journal  *journal
 	away     *awayLists

@@ -248,7 +248,7 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 	if err == nil || lookupErr != nil || now.Blob != object.Blob {
 		return err == nil, nil
 	}
-	if isObjectDamage(err) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
+	if errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
 		s.core.Log.Warn("the copy of an object on this disk was damaged and is fetched again", "bucket", object.Bucket, "key", object.Key, "error", err)
 		return true, nil
 	}

@@ -116,7 +116,8 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 	if err != nil || damaged > 0 || stay {
 		return damaged, err
 	}
-	return 0, c.Blobs.NoneAway()
+	_, err = c.Blobs.NoneAway() // others may have left the disk meanwhile
+	return 0, err
 }
 
 // awayBodies returns the bodies that are away and belong to an object.
