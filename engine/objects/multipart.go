@@ -40,7 +40,7 @@ func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Mult
 		return model.Multipart{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if _, err := lockOf(b, in.Lock, s.core.Clock()); err != nil {
+	if err := s.permitLock(call, b, in.Lock); err != nil {
 		return model.Multipart{}, err
 	}
 	now := s.core.Clock()

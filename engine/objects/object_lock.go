@@ -89,6 +89,26 @@ func lockOf(b model.Bucket, asked *model.ObjectLock, at time.Time) (*model.Objec
 	return &lock, nil
 }
 
+// permitLock refuses a lock that a client asks for with a new version, unless the caller may change versions.
+func (s *Service) permitLock(call *model.Call, b model.Bucket, asked *model.ObjectLock) error {
+	now := s.core.Clock()
+	if _, err := lockOf(b, asked, now); err != nil || asked == nil {
+		return err
+	}
+	if err := checkRetention(asked.Until, now); err != nil {
+		return err
+	}
+	return core.Permit(call, []model.Operation{{Action: call.Operation.Action, Scope: model.ScopeStorageUpdate}})
+}
+
+// checkRetention refuses a retention that is longer than those of buckets.
+func checkRetention(until, now time.Time) error {
+	if until.After(now.AddDate(0, 0, model.MaxLockDays)) {
+		return model.Invalid("retain_until", "must be within %d days", model.MaxLockDays)
+	}
+	return nil
+}
+
 // VersionName names a version of a key, "" for the current one.
 type VersionName struct{ Bucket, Key, Version string }
 
@@ -98,6 +118,9 @@ func (s *Service) ObjectRetain(call *model.Call, name VersionName, mode model.Lo
 	now := s.core.Clock()
 	if mode != "" && !until.After(now) {
 		return model.Invalid("retain_until", "must be in the future")
+	}
+	if err := checkRetention(until, now); err != nil {
+		return err
 	}
 	return s.changeVersion(call, name, true, func(o *model.Object) error {
 		lock := model.ObjectLock{Mode: mode, Until: until}

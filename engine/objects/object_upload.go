@@ -165,7 +165,7 @@ func (s *Service) refuseUpload(call *model.Call, b model.Bucket, in Upload) erro
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
-	if _, err := lockOf(b, in.Lock, s.core.Clock()); err != nil {
+	if err := s.permitLock(call, b, in.Lock); err != nil {
 		return err
 	}
 	if err := s.space.refuse(in.minSize()); err != nil {

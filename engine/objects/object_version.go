@@ -86,14 +86,16 @@ func noVersion(key, id string) error {
 // newVersion returns the id of a new version of a key at that time. It is greater than those of the versions that are
 // kept, even if the clock was set back.
 func (s *Service) newVersion(b model.Bucket, key string, at time.Time) string {
-	if b.Versioning != model.VersioningOff {
-		if latest, err := s.latest(b.ID, key); err == nil {
-			if id, err := ulid.Parse(strings.ToUpper(latest.Version)); err == nil && !ulid.Time(id.Time()).Before(at) {
-				at = ulid.Time(id.Time()).Add(time.Millisecond)
-			}
+	version := core.FormatID("", s.core.IDs.Next(at))
+	if b.Versioning == model.VersioningOff {
+		return version
+	}
+	if latest, err := s.latest(b.ID, key); err == nil && version <= latest.Version {
+		if id, err := ulid.Parse(strings.ToUpper(latest.Version)); err == nil {
+			return core.FormatID("", s.core.IDs.Next(ulid.Time(id.Time()).Add(time.Millisecond)))
 		}
 	}
-	return core.FormatID("", s.core.IDs.Next(at))
+	return version
 }
 
 // VersionPage is a page of versions, and ListedVersion one of them.

@@ -25,7 +25,7 @@ func isPublicRead(r *http.Request, q *request) bool {
 			return false
 		}
 	}
-	return true
+	return !q.query.Has("versionId") // earlier versions are not public
 }
 
 // publicRead serves an object of a public bucket to everybody.

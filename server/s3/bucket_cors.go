@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"net/http"
 	"regexp"
@@ -13,6 +14,9 @@ import (
 
 // maxCORSRules is the maximum number of rules of a bucket.
 const maxCORSRules = 100
+
+// maxCORSBytes is the maximum size of all rules of a bucket, as S3 has it: they are in the bucket's record.
+const maxCORSBytes = 64 << 10
 
 // corsRule is a rule in XML.
 type corsRule struct {
@@ -47,6 +51,11 @@ func (q *request) putCORS() error {
 			return err
 		}
 		rules = append(rules, model.CORSRule{ID: r.ID, Origins: r.AllowedOrigin, Methods: r.AllowedMethod, Headers: r.AllowedHeader, Expose: r.ExposeHeader, MaxAgeSeconds: r.MaxAgeSeconds})
+	}
+	if stored, err := json.Marshal(rules); err != nil {
+		return err
+	} else if len(stored) > maxCORSBytes {
+		return fail("InvalidRequest", "The rules take %d bytes, and may take %d.", len(stored), maxCORSBytes)
 	}
 	return q.configure(b, "cors", func(b *model.Bucket) error { b.CORS = rules; return nil })
 }
