@@ -161,6 +161,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.press("Row security")
 	b.press("Turn on for public.two lines")
 	b.press("Turn off for public.two lines")
+	b.until("turn it off", `document.evaluate('//button[normalize-space()="Turn on for public.two lines"]', document, null, XPathResult.BOOLEAN_TYPE).booleanValue`)
 	b.see("Row-level security is changed")
 	b.shot("database-tables")
 

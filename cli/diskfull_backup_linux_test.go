@@ -26,7 +26,7 @@ func (m *machine) begin(path string) (id string) {
 		}
 		return begun.ID
 	}
-	if status != http.StatusForbidden && status != http.StatusConflict {
+	if status != http.StatusInsufficientStorage && status != http.StatusConflict {
 		m.t.Errorf("POST %s: %d %+v", path, status, e.Error)
 	}
 	return ""
@@ -177,7 +177,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	// A deletion, which removes unneeded data at the latest when there is space.
 	fill()
 	status, e := m.do("DELETE", path+"/backups/"+first.ID, nil)
-	if status != http.StatusOK && status != http.StatusForbidden && status != http.StatusConflict {
+	if status != http.StatusOK && status != http.StatusInsufficientStorage && status != http.StatusConflict {
 		t.Errorf("delete of a backup: %d %+v", status, e.Error)
 	}
 	empty()

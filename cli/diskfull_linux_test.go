@@ -103,7 +103,7 @@ func TestDiskFull(t *testing.T) {
 	refused := func(method, path string, body any) {
 		t.Helper()
 		status, e := m.do(method, path, body)
-		if status != http.StatusForbidden && status != http.StatusConflict {
+		if status != http.StatusInsufficientStorage && status != http.StatusConflict {
 			t.Errorf("%s %s: %d %+v", method, path, status, e.Error)
 		} else if !strings.Contains(e.Error.Message, "disk is full") {
 			t.Errorf("%s %s does not say that the disk is full: %s", method, path, e.Error.Message)
@@ -124,7 +124,7 @@ func TestDiskFull(t *testing.T) {
 		{"PUT", "/databases/" + other.ID + "/allowlist", map[string]any{"entries": []string{"127.0.0.0/8"}}},
 		{"POST", "/databases/" + other.ID + "/backups", nil},
 	} {
-		if status, e := m.do(change.method, change.path, change.body); status >= 500 || status == 0 {
+		if status, e := m.do(change.method, change.path, change.body); status >= 500 && status != http.StatusInsufficientStorage || status == 0 {
 			t.Errorf("%s %s: %d %+v", change.method, change.path, status, e.Error)
 		}
 	}
@@ -175,7 +175,7 @@ func TestUploadsUntilTheDiskIsFull(t *testing.T) {
 	for _, size := range []int{1 << 20, 4 << 10} {
 		for {
 			status, e := m.do("POST", fmt.Sprintf("%s?key=%d", objects, put), strings.NewReader(strings.Repeat("x", size)))
-			if status == http.StatusForbidden && strings.Contains(e.Error.Message, "disk is full") {
+			if status == http.StatusInsufficientStorage && strings.Contains(e.Error.Message, "disk is full") {
 				break
 			}
 			if status != http.StatusOK {

@@ -56,6 +56,10 @@ func jsonCommands() []jsonCommand {
 		{name: "db rotate-password", args: "shop"},
 		{name: "db restart", args: "shop"},
 
+		{name: "extension list", args: "shop", api: "/databases/$ID/extensions"},
+		{name: "extension create", args: "shop bloom"},
+		{name: "extension drop", args: "shop bloom"},
+
 		{name: "backup create", args: "shop --wait", keep: "BACKUP"},
 		{name: "backup list", args: "shop", api: "/databases/$ID/backups"},
 		{name: "backup get", args: "shop latest", api: "/databases/$ID/backups/$BACKUP"},
@@ -66,7 +70,9 @@ func jsonCommands() []jsonCommand {
 		{name: "backup export", args: "shop copy.dump --wait"},
 		{name: "recovery status", args: "shop", api: "/databases/$ID/recovery", keep: "AT earliest_restorable_time"},
 		{name: "recovery restore", args: "shop --to $AT --dry-run"},
-		{name: "backup restore", args: "shop $NEWEST --wait --yes"},
+		{name: "backup restore", args: "shop $NEWEST --wait --yes", keep: "OPERATION"},
+		{name: "operation list", api: "/operations"},
+		{name: "operation get", args: "$OPERATION", api: "/operations/$OPERATION"},
 		{name: "recovery undo", args: "shop --wait --yes"},
 
 		{name: "import start", args: "copy --from -", stdin: "postgres://app:secret@127.0.0.1:1/shop", keep: "IMPORT"},
@@ -98,10 +104,10 @@ func jsonCommands() []jsonCommand {
 }
 
 // withoutEnvelope returns the commands that accept --json but do not call the
-// API, or that exec another program.
+// API, that exec another program, or that need an operation that is under way.
 func withoutEnvelope() []string {
 	return []string{
-		"api", "doctor", "backup verify", "backup extract", "db psql",
+		"api", "doctor", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}
 }

@@ -32,8 +32,8 @@ type crash struct {
 	check func(t *testing.T, a *appliance, db model.Database, c databases.Connection)
 }
 
-// before checks that a database is as it was before the operation.
-func before(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+// undamaged checks that a database is as it was before an operation.
+func undamaged(t *testing.T, db model.Database, c databases.Connection) {
 	t.Helper()
 	if db.Status != model.DatabaseAvailable || db.Operation != "" || db.Generation != 1 {
 		t.Errorf("%s, operation %q, generation %d", db.Status, db.Operation, db.Generation)
@@ -41,6 +41,12 @@ func before(t *testing.T, a *appliance, db model.Database, c databases.Connectio
 	if n := answer[int](t, c, "select sum(n) from kept"); n != 1 {
 		t.Errorf("the rows sum up to %d, not 1", n)
 	}
+}
+
+// before checks that a database is as it was before an operation, and that the operation has failed.
+func before(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+	t.Helper()
+	undamaged(t, db, c)
 	for _, op := range a.operations(t, db.ID) {
 		if op.Phase != byHand {
 			continue
@@ -305,7 +311,7 @@ func crashes() []crash {
 					t.Error("a cancelled restore switches")
 				}
 			}, func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
-				before(t, a, db, c)
+				undamaged(t, db, c)
 				if op := a.operations(t, db.ID)[0]; op.Status != model.OperationCancelled || op.CancelledBy == nil || op.CompletedAt == nil {
 					t.Errorf("%+v", op)
 				}

@@ -285,7 +285,7 @@ func checkOwners(t testing.TB, conn *pgx.Conn) {
 	others := ask(t, conn, `select c.oid::regclass, relowner::regrole from pg_class c join pg_namespace n on n.oid = relnamespace
 			where relowner <> 'app'::regrole and nspname !~ '^pg_' and nspname <> 'information_schema'
 		union all select oid, lomowner::regrole from pg_largeobject_metadata where lomowner <> 'app'::regrole
-		union all select oid, nspowner::regrole from pg_namespace where oid >= 16384 and nspowner <> 'app'::regrole and nspname !~ '^pg_'
+		union all select oid, nspowner::regrole from pg_namespace where oid >= 16384 and nspowner <> 'app'::regrole and nspname !~ '^pg_' and nspname <> 'extensions'
 		union all select p.oid, proowner::regrole from pg_proc p where oid >= 16384 and proowner <> 'app'::regrole
 			and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype in ('e', 'i'))`)
 	if others != "" {
