@@ -23,6 +23,7 @@ const (
 	ByBucket       = "bucket"       // newest first within a bucket
 	ByUpload       = "upload"       // the parts of a multipart upload, highest number first
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
+	ByAnyName      = "any_name"     // newest first among the buckets of one name in all organizations
 )
 
 // Key joins the parts of an index key.
@@ -122,11 +123,12 @@ func (tx *Tx) Imports() Table[model.Import] {
 		by(ByDatabase, func(i *model.Import) []byte { return Key(i.Database) }))
 }
 
-// Buckets are indexed ByOrganization, and ByName within their project.
+// Buckets are indexed ByOrganization, ByName within their project, and ByAnyName.
 func (tx *Tx) Buckets() Table[model.Bucket] {
 	t := table(tx, "buckets", func(b *model.Bucket) string { return b.ID },
 		by(ByOrganization, func(b *model.Bucket) []byte { return Key(b.Organization) }),
-		unique(ByName, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }))
+		unique(ByName, func(b *model.Bucket) []byte { return Key(b.Project, b.Name) }),
+		by(ByAnyName, func(b *model.Bucket) []byte { return Key(b.Name) }))
 	t.tally = func(b *model.Bucket) (string, model.Totals) {
 		return b.Organization, model.Totals{Buckets: 1, Objects: b.ObjectCount, StorageBytes: b.SizeBytes}
 	}

@@ -37,17 +37,21 @@ func (s *Service) BucketConfigure(call *model.Call, id, what string, change func
 // organization, and only if it is public.
 func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
-	b, err := s.core.Meta.CachedOldestBucketNamed(name)
-	if err != nil && !errors.Is(err, meta.ErrNotFound) {
-		return b, err
+	named, err := s.BucketsNamed(name)
+	if err != nil {
+		return model.Bucket{}, err
 	}
-	if !b.Public {
-		return b, model.NotFound(model.ResourceBucket, name)
+	if len(named) == 0 || !named[0].Public {
+		return model.Bucket{}, model.NotFound(model.ResourceBucket, name)
 	}
-	return s.anonymousBucket(call, b.ID)
+	return s.anonymousBucket(call, named[0].ID)
 }
 
-// BucketsNamed returns the buckets of that name in every organization, oldest first.
+// BucketsNamed returns the buckets of that name in every organization, oldest first. Their counters may be stale.
 func (s *Service) BucketsNamed(name string) ([]model.Bucket, error) {
-	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Bucket, error) { return tx.BucketsNamed(name) })
+	named, err := s.core.Meta.CachedBucketsNamed(name)
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil, nil
+	}
+	return named, err
 }
