@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"holdfast/engine"
@@ -28,10 +29,16 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		IP:        model.ClientIP(r.RemoteAddr),
 		UserAgent: model.CleanText(r.UserAgent(), model.MaxUserAgent),
 	}
-	err := d.serve(w, content.LimitRanges(r), call)
+	err := d.engine.Core.ThrottleVisitor(call)
+	if err == nil {
+		err = d.serve(w, content.LimitRanges(r), call)
+	}
 	d.engine.Core.Finish(call, err)
-	switch {
+	switch limited, _ := errors.AsType[*model.Error](err); {
 	case err == nil:
+	case model.CodeOf(err) == model.CodeRateLimited:
+		w.Header().Set("Retry-After", strconv.Itoa(int(limited.RetryAfter.Seconds())+1))
+		http.Error(w, model.PublicMessage(err), http.StatusTooManyRequests)
 	case errors.Is(err, content.ErrCutOff):
 		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
 	case errors.Is(err, objects.ErrAway):

@@ -17,10 +17,12 @@ const (
 	rateDeviceWaiting   model.RateClass = "device_authorize that may still wait"
 	rateDeviceToken     model.RateClass = "device_token"
 	RateUserCode        model.RateClass = "codes of tools"
+	rateDownload        model.RateClass = "downloads without a key"
 )
 
 // VisitorRates returns the limits on requests without a key. A client polls for its key
-// twelve times a minute, and an office behind one address has several clients.
+// twelve times a minute, and an office behind one address has several clients. Downloads
+// of public buckets and by links, and the preflights before them, are the requests of pages.
 func VisitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		RateSignInAddress:   {30, time.Minute},
@@ -31,6 +33,7 @@ func VisitorRates() map[model.RateClass]Rate {
 		rateDeviceWaiting:   {100, model.DeviceLife},
 		rateDeviceToken:     {300, time.Minute},
 		RateUserCode:        {60, model.DeviceLife},
+		rateDownload:        {6000, time.Minute},
 	}
 }
 
@@ -47,9 +50,20 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 		err := c.ThrottleAddress(call.IP, rateDeviceToken)
 		call.Budgets = c.visitors.State(model.VisitorOf(call.IP), []model.RateClass{rateDeviceToken}, c.Clock())
 		return err
+	case model.ActionObjectDownload:
+		return c.throttleDownloads(call.IP)
 	default:
 		return nil
 	}
+}
+
+// throttleDownloads limits the downloads of an address. The loopback address is exempt, because all clients of a proxy
+// on this machine share it.
+func (c *Core) throttleDownloads(ip string) error {
+	if IsLoopback(ip) {
+		return nil
+	}
+	return c.ThrottleAddress(ip, rateDownload)
 }
 
 // throttleDevices limits how many device authorizations of an address can be pending:

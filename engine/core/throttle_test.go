@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -52,5 +53,26 @@ func TestOneAddressMakesFewDeviceAuthorizations(t *testing.T) {
 	}
 	if got := made("127.0.0.1"); got <= limit {
 		t.Errorf("a proxy's clients have %d", got)
+	}
+}
+
+// TestDownloadsOfAnAddressAreLimited: reads without a key and preflights cost the appliance something, and nobody
+// answers for them.
+func TestDownloadsOfAnAddressAreLimited(t *testing.T) {
+	t.Parallel()
+	c := &Core{Clock: func() time.Time { return time.Unix(1_800_000_000, 0) }, visitors: newRateLimiter(VisitorRates())}
+	from := func(ip string) error {
+		return c.ThrottleVisitor(&model.Call{Operation: model.Operation{Action: model.ActionObjectDownload}, IP: ip})
+	}
+	for range VisitorRates()[rateDownload].Limit {
+		if err := errors.Join(from("192.0.2.1"), from("127.0.0.1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from("192.0.2.1"); model.CodeOf(err) != model.CodeRateLimited {
+		t.Errorf("one address may read without end: %v", err)
+	}
+	if err := errors.Join(from("192.0.2.2"), from("127.0.0.1")); err != nil {
+		t.Error(err)
 	}
 }
