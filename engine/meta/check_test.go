@@ -206,8 +206,39 @@ func checkBucketObjects(tx *Tx, id, from []byte, live map[string]bool, segments 
 	if a, b := countKeys(keys), countKeys(ages.members); a != b {
 		errs = append(errs, fmt.Errorf("%s has %d keys and %d by age", id, a, b))
 	}
-	errs = append(errs, checkPartitions(ages))
+	errs = append(errs, checkPartitions(ages), checkLocks(b, string(id)))
 	return errors.Join(append(errs, err)...)
+}
+
+// checkLocks checks that exactly the versions that were ever locked are indexed.
+func checkLocks(b *boltBucket, bucket string) error {
+	var errs []error
+	want, got := 0, 0
+	rows := b.Bucket([]byte(objectLocks))
+	for _, name := range []string{objectKeys, objectVersions} {
+		versions := b.Bucket([]byte(name))
+		if versions == nil {
+			continue
+		}
+		errs = append(errs, versions.ForEach(func(_, data []byte) error {
+			o, err := decodeObject(bucket, data)
+			row := lockRow(o)
+			if err != nil || row == nil {
+				return err
+			}
+			if want++; rows == nil || string(rows.Get(row)) != o.Key {
+				return fmt.Errorf("the lock of %q %s is not indexed", o.Key, o.Version)
+			}
+			return nil
+		}))
+	}
+	if rows != nil {
+		got = countKeys(rows)
+	}
+	if got != want {
+		errs = append(errs, fmt.Errorf("%s has %d locked versions, and %d are indexed", bucket, want, got))
+	}
+	return errors.Join(errs...)
 }
 
 func countLive(object model.Object, live map[string]bool, segments map[uint32]SegmentUse) {

@@ -75,10 +75,18 @@ func (tx *Tx) PutObject(object model.Object) (removed model.Object, err error) {
 	if err := tx.claimBytes(object); err != nil {
 		return removed, err
 	}
+	return removed, tx.storeLatest(object)
+}
+
+// storeLatest stores the latest version of a key, and indexes its lock.
+func (tx *Tx) storeLatest(object model.Object) error {
 	if object.DeleteMarker {
-		return removed, tx.storeVersion(object)
+		return tx.storeVersion(object)
 	}
-	return removed, tx.storeObject(object)
+	if err := tx.storeObject(object); err != nil {
+		return err
+	}
+	return tx.indexLock(nil, lockRow(object), object)
 }
 
 func (tx *Tx) storeObject(object model.Object) error {
@@ -152,7 +160,7 @@ func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, erro
 		return old, err
 	}
 	if !damaged { // otherwise the reference to its bytes is unreadable
-		if err := tx.releaseBytes(old); err != nil {
+		if err := errors.Join(tx.releaseBytes(old), tx.indexLock(lockRow(old), nil, old)); err != nil {
 			return old, err
 		}
 	}

@@ -217,7 +217,7 @@ func (tx *Tx) dropVersion(old model.Object, at time.Time) error {
 	if err := tx.locate(old.Bucket).versions.remove(old); err != nil {
 		return err
 	}
-	if err := tx.releaseBytes(old); err != nil {
+	if err := errors.Join(tx.releaseBytes(old), tx.indexLock(lockRow(old), nil, old)); err != nil {
 		return err
 	}
 	if err := tx.countNoncurrent(old, -1, at); err != nil {
@@ -298,10 +298,11 @@ func (tx *Tx) ChangeVersion(bucket, key, id string, change func(*model.Object) e
 	if err != nil {
 		return object, err
 	}
+	before := lockRow(object)
 	if err := change(&object); err != nil {
 		return object, err
 	}
-	return object, tx.locate(bucket).rewrite(object)
+	return object, errors.Join(tx.locate(bucket).rewrite(object), tx.indexLock(before, lockRow(object), object))
 }
 
 // PutBack stores a version where its id has its place among the others of its key. It
@@ -330,7 +331,7 @@ func (tx *Tx) place(object model.Object, at time.Time) error {
 		return err
 	case latest.Version > object.Version:
 		object.NoncurrentAt = at
-		return tx.storeVersion(object)
+		return errors.Join(tx.storeVersion(object), tx.indexLock(nil, lockRow(object), object))
 	case latest.DeleteMarker:
 		err = tx.supersede(object.Bucket, object.Key, at)
 	default:
@@ -340,10 +341,7 @@ func (tx *Tx) place(object model.Object, at time.Time) error {
 		return err
 	}
 	object.NoncurrentAt = time.Time{}
-	if object.DeleteMarker {
-		return tx.storeVersion(object)
-	}
-	return tx.storeObject(object)
+	return tx.storeLatest(object)
 }
 
 // clearNull removes a delete marker that is the null version of a key. It returns

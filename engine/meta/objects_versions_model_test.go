@@ -77,7 +77,14 @@ func (m *versionModel) next(t *rapid.T) model.Object {
 	o := object(versioned, drawKey(t), m.upload)
 	o.Segment = rapid.Uint32Range(0, 3).Draw(t, "segment")
 	o.Versioned = rapid.Bool().Draw(t, "versioned")
+	o.Lock = drawLock(t)
 	return o
+}
+
+func drawLock(t *rapid.T) *model.ObjectLock {
+	return rapid.SampledFrom([]*model.ObjectLock{
+		nil, {}, {Hold: true}, {Mode: model.LockGovernance, Until: time.Unix(10, 0).UTC()}, {Mode: model.LockCompliance, Until: time.Unix(20, 0).UTC(), Hold: true},
+	}).Draw(t, "lock")
 }
 
 // add makes o the latest version in the model. It returns the version that it replaces.
@@ -106,7 +113,7 @@ func (m *versionModel) put(t *rapid.T) { m.putOne(t, m.next(t)) }
 
 func (m *versionModel) mark(t *rapid.T) {
 	o := m.next(t)
-	o.Blob, o.Segment, o.SizeBytes, o.DeleteMarker = "", 0, 0, true
+	o.Blob, o.Segment, o.SizeBytes, o.DeleteMarker, o.Lock = "", 0, 0, true, nil
 	m.putOne(t, o)
 }
 
@@ -229,14 +236,15 @@ func (m *versionModel) replace(key, id string, o model.Object) {
 
 func (m *versionModel) change(t *rapid.T) {
 	key, id, o := m.pick(t)
+	lock := drawLock(t)
 	m.update(t, missingIf(o), func(tx *Tx) error {
 		_, err := tx.ChangeVersion(versioned, key, id, func(o *model.Object) error {
-			o.ContentType = "text/plain"
+			o.ContentType, o.Lock = "text/plain", lock
 			return nil
 		})
 		return err
 	})
-	o.ContentType = "text/plain"
+	o.ContentType, o.Lock = "text/plain", lock
 	m.replace(key, id, o)
 }
 
@@ -322,8 +330,10 @@ func (m *versionModel) compare(t *rapid.T) {
 		t.Fatal(err)
 	}
 	m.view(t, func(tx *Tx) error {
+		at, locked := time.Unix(15, 0), false
 		for key, versions := range m.keys {
 			for i, want := range versions {
+				locked = locked || want.Lock.Retains(at) || want.Lock != nil && want.Lock.Hold
 				got, err := tx.ObjectVersion(versioned, key, want.VersionID())
 				if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 					t.Fatalf("%q %s: %v %s", key, want.VersionID(), err, diff)
@@ -335,6 +345,9 @@ func (m *versionModel) compare(t *rapid.T) {
 			if _, err := tx.Object(versioned, key); errors.Is(err, ErrNotFound) != (len(versions) == 0 || versions[0].DeleteMarker) {
 				t.Fatalf("%q: %v, versions %+v", key, err, versions)
 			}
+		}
+		if found, err := tx.LockedVersion(versioned, at); (err == nil) != locked || err != nil && !errors.Is(err, ErrNotFound) {
+			t.Fatalf("locked: %+v, %v, want %v", found, err, locked)
 		}
 		return nil
 	})

@@ -13,14 +13,8 @@ import (
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
 	release := s.locks.bucket(id)
 	defer release()
-	b, err := s.bucket(call, id)
-	if err != nil {
+	if _, err := s.bucket(call, id); err != nil {
 		return until, err
-	}
-	if force {
-		if err := s.refuseLockedBucket(call, b); err != nil {
-			return until, err
-		}
 	}
 	now := s.core.Clock()
 	until = s.objectTrashUntil(now)
@@ -35,6 +29,9 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 		if b.ObjectCount > 0 && !force {
 			return model.Errorf(model.CodeConflict,
 				"the bucket holds %d objects; delete them first, or send ?force=true to delete them with it", b.ObjectCount)
+		}
+		if err := s.refuseLockedVersion(tx, call, id); err != nil {
+			return err
 		}
 		call.Details = map[string]string{"objects": fmt.Sprint(b.ObjectCount)}
 		if until.IsZero() {

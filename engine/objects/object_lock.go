@@ -54,26 +54,16 @@ func permitBypass(call *model.Call) error {
 	})
 }
 
-// refuseLockedBucket refuses to delete a bucket with a locked version.
-func (s *Service) refuseLockedBucket(call *model.Call, b model.Bucket) error {
-	if b.Lock == nil {
+// refuseLockedVersion refuses to delete a bucket with a locked version.
+func (s *Service) refuseLockedVersion(tx *meta.Tx, call *model.Call, bucket string) error {
+	locked, err := tx.LockedVersion(bucket, s.core.Clock())
+	if errors.Is(err, meta.ErrNotFound) {
 		return nil
 	}
-	page := meta.VersionFolder{More: true}
-	for page.More {
-		if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
-			page, err = tx.ListVersions(b.ID, "", "", page.LastKey, page.LastVersion, lostPage)
-			return err
-		}); err != nil {
-			return err
-		}
-		for _, v := range page.Versions {
-			if err := s.refuseLocked(call, v.Object, false); err != nil {
-				return err
-			}
-		}
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.refuseLocked(call, locked, false)
 }
 
 // lockOf returns the lock of a new version: the client's, or the bucket's retention.

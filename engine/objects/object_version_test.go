@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,5 +290,43 @@ func TestVersionUpkeep(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDeletionOfALockedBucketIsBounded: it blocks uploads, so it must not read every version.
+func TestDeletionOfALockedBucketIsBounded(t *testing.T) { // not parallel: it counts allocations
+	s := openStore(t)
+	b, err := s.BucketCreate(s.call(model.ActionBucketCreate), NewBucket{Project: s.project, Name: "vault", Lock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+		for n := range 3000 {
+			o := model.Object{Bucket: b.ID, Key: fmt.Sprintf("%04d", n), Version: fmt.Sprintf("%026d", n), Versioned: true, Blob: fmt.Sprint("blob", n), Segment: 1}
+			if _, err := tx.PutObject(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := VersionName{Bucket: b.ID, Key: "2999"}
+	if err := s.ObjectHold(s.call(model.ActionObjectUpdate), held, true); err != nil {
+		t.Fatal(err)
+	}
+	if allocations := testing.AllocsPerRun(5, func() {
+		if _, err := s.BucketDelete(s.call(model.ActionBucketDelete), b.ID, true); !errors.Is(err, ErrLocked) {
+			t.Errorf("a bucket with a held version: %v", err)
+		}
+	}); allocations > 2000 {
+		t.Errorf("refusing to delete the bucket takes %.0f allocations", allocations)
+	}
+	if err := s.ObjectHold(s.call(model.ActionObjectUpdate), held, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.BucketDelete(s.call(model.ActionBucketDelete), b.ID, true); err != nil {
+		t.Errorf("once the hold is gone: %v", err)
 	}
 }
