@@ -55,6 +55,8 @@ func jsonCommands() []jsonCommand {
 		{name: "db rls disable", args: "shop t"},
 		{name: "db rotate-password", args: "shop"},
 		{name: "db restart", args: "shop"},
+		{name: "db log", args: "shop --level log"},
+		{name: "db metrics", args: "shop"},
 
 		{name: "extension list", args: "shop", api: "/databases/$ID/extensions"},
 		{name: "extension create", args: "shop bloom"},

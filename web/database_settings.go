@@ -5,18 +5,28 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 )
 
 // logData is what database_log.html shows.
 type logData struct {
 	databaseData
-	Lines []string
+	Lines         []databases.LogLine
+	Level, Search string
 }
 
+// Levels returns the levels to choose from.
+func (logData) Levels() []string { return databases.LogLevels() }
+
+// shownLogLines is how many lines of a log a page shows.
+const shownLogLines = 400
+
 func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
-	lines, err := req.engine.Databases.ServerLog(req.call, db.ID)
-	return answer{page: "database_log.html", data: logData{db, lines}}, err
+	query := req.r.URL.Query()
+	level, search := query.Get("level"), query.Get("search")
+	lines, err := req.engine.Databases.ServerLog(req.call, db.ID, databases.LogFilter{Level: level, Search: search, Limit: shownLogLines})
+	return answer{page: "database_log.html", data: logData{db, lines, level, search}}, err
 }
 
 func (req *request) databaseSettings(db databaseData, cause error) (answer, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/url"
+	"time"
 
 	"holdfast/server/api/wire"
 )
@@ -31,6 +32,29 @@ func (c *Client) ListDatabases(ctx context.Context, o DatabaseOptions) (Page[wir
 // Databases iterates over the databases that o selects.
 func (c *Client) Databases(ctx context.Context, o DatabaseOptions) iter.Seq2[wire.Database, error] {
 	return all(ctx, o, func(o *DatabaseOptions) *ListOptions { return &o.ListOptions }, c.ListDatabases)
+}
+
+// LogOptions select lines of a database's server log; an empty field selects all.
+type LogOptions struct {
+	Limit        int // how many of the newest lines, 1 to 1000; 0 means the API's default
+	Level        wire.LogLevel
+	Search       string
+	Since, Until time.Time
+}
+
+// GetDatabaseLog returns the newest lines of a database's server log.
+func (c *Client) GetDatabaseLog(ctx context.Context, id string, o LogOptions) (wire.DatabaseLog, error) {
+	query := setTexts(ListOptions{Limit: o.Limit}.query(), map[string]string{"level": string(o.Level), "search": o.Search})
+	setTimes(query, map[string]time.Time{"since": o.Since, "until": o.Until})
+	log, _, err := call[wire.DatabaseLog](ctx, c, "GET", path("databases", id, "log"), query, nil)
+	return log, err
+}
+
+// GetDatabaseMetrics returns a database's activity over time, of a day if within is "".
+func (c *Client) GetDatabaseMetrics(ctx context.Context, id string, within wire.MetricsRange) (wire.Metrics, error) {
+	query := setTexts(url.Values{}, map[string]wire.MetricsRange{"range": within})
+	metrics, _, err := call[wire.Metrics](ctx, c, "GET", path("databases", id, "metrics"), query, nil)
+	return metrics, err
 }
 
 // CreateDatabase creates a database and returns when it accepts connections.

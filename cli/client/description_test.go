@@ -195,6 +195,11 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDatabaseConnection": func() error {
 			return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{CAFile: "/etc/app/ca.crt"}))
 		},
+		"getDatabaseLog": func() error {
+			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now}))
+		},
+		"getDatabaseMetrics":   func() error { return err(c.GetDatabaseMetrics(ctx, id, wire.MetricsMonth)) },
+		"createExport":         func() error { return err(c.CreateExport(ctx, id)) },
 		"getDatabaseSSL":       func() error { return err(c.GetDatabaseSSL(ctx, id)) },
 		"getDatabaseAllowlist": func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
 		"replaceDatabaseAllowlist": func() error {

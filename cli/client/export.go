@@ -20,6 +20,11 @@ func (c *Client) GetExport(ctx context.Context, database string) (wire.Export, e
 	return one[wire.Export](ctx, c, "GET", path("databases", database, "export"), nil)
 }
 
+// CreateExport requests an export of a database now.
+func (c *Client) CreateExport(ctx context.Context, database string) (wire.Export, error) {
+	return one[wire.Export](ctx, c, "POST", path("databases", database, "export"), nil)
+}
+
 // AwaitExport waits until the newest backup's export is ready or has failed. It
 // does not wait for the exports of backups that complete meanwhile.
 func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wire.Export)) (wire.Export, error) {

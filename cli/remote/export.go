@@ -12,7 +12,7 @@ import (
 )
 
 func newBackupExport(s *session) *cobra.Command {
-	var wait bool
+	var wait, fresh bool
 	cmd := s.command("export DATABASE [FILE|DIRECTORY|-]", "Download the newest export of a database, for pg_restore", cobra.RangeArgs(1, 2),
 		func(t *task, args []string) error {
 			db, err := t.database(args[0])
@@ -23,13 +23,19 @@ func newBackupExport(s *session) *cobra.Command {
 			if len(args) > 1 {
 				to = args[1]
 			}
-			return t.export(db, to, wait)
+			if fresh {
+				if _, err := t.api.CreateExport(t.ctx, db.ID); err != nil {
+					return err
+				}
+			}
+			return t.export(db, to, wait || fresh)
 		})
 	cmd.Long = "Download the newest export of a database. An export is made after each backup, in pg_dump's custom format:\n" +
 		"`pg_restore --no-owner --no-acl` reads it. Without these options it needs roles named like the users of the\n" +
 		"database. A download that was broken off goes on where it stopped when it is asked for again."
 	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner --no-acl -d \"$OTHER_URL\""
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the export that follows the newest backup")
+	cmd.Flags().BoolVar(&fresh, "new", false, "make an export now, and wait for it")
 	return s.positions(cmd, databaseNames, nil)
 }
 

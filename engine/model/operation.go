@@ -45,8 +45,8 @@ type Operation struct {
 	Name string
 	// Scope is the scope that the key must hold; "" if no key is required.
 	Scope Scope
-	// Role is the minimum role for an operation without a scope, which no key can
-	// perform.
+	// Role is the minimum role of people, "" if the scope decides. No key can perform
+	// an operation without a scope.
 	Role Role
 	// Destructive operations also need the key's dangerous-operations toggle.
 	Destructive bool
@@ -69,6 +69,8 @@ const (
 	ActionDatabaseRestart        Action = "database.restart"
 	ActionDatabaseRotatePassword Action = "database.rotate_password"
 	ActionDatabaseConnection     Action = "database.connection"
+	ActionDatabaseLog            Action = "database.log"
+	ActionDatabaseMetrics        Action = "database.metrics"
 
 	ActionSSLGet       Action = "database.ssl.get"
 	ActionAllowlistGet Action = "database.allowlist.get"
@@ -90,6 +92,7 @@ const (
 	ActionRecoveryCreate Action = "recovery.request"
 	ActionRecoveryUndo   Action = "recovery.undo"
 	ActionExportGet      Action = "export.get"
+	ActionExportCreate   Action = "export.create"
 
 	ActionOperationList   Action = "operation.list"
 	ActionOperationGet    Action = "operation.get"
@@ -144,7 +147,6 @@ const (
 	ActionDeviceReview       Action = "device.review"
 	ActionDeviceApprove      Action = "device.approve"
 	ActionDeviceDeny         Action = "device.deny"
-	ActionDatabaseLog        Action = "database.log"
 	ActionSettingsGet        Action = "settings.get"
 	ActionSetupLinkCreate    Action = "setup_link.create"
 	ActionTrashList          Action = "trash.list"
@@ -187,7 +189,6 @@ const (
 	ActionWALGap             Action = "wal.gap"
 	ActionBackupExpire       Action = "backup.expire"
 	ActionBackupVerify       Action = "backup.verify"
-	ActionExportCreate       Action = "export.create"
 	ActionExportDownload     Action = "export.download"
 	ActionImportEnd          Action = "import.end"
 	ActionApplianceFenced    Action = "appliance.fenced"
@@ -209,6 +210,8 @@ func Operations() []Operation {
 		operation(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate),
 		operation(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate),
 		operation(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead),
+		operation(ActionDatabaseLog, "getDatabaseLog", ScopeDatabaseUpdate).from(RoleAdmin),
+		operation(ActionDatabaseMetrics, "getDatabaseMetrics", ScopeDatabaseRead),
 
 		operation(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead),
 		operation(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead),
@@ -232,6 +235,7 @@ func Operations() []Operation {
 			alsoWith("mode", "new", ActionDatabaseCreate),
 		operation(ActionRecoveryUndo, "undoRestore", ScopeBackupRestore).within(RateRestore),
 		operation(ActionExportGet, "getExport", ScopeBackupDownload),
+		operation(ActionExportCreate, "createExport", ScopeBackupCreate).within(RateCreateBackup),
 
 		operation(ActionOperationList, "listOperations", ScopeDatabaseRead),
 		operation(ActionOperationGet, "getOperation", ScopeDatabaseRead),
@@ -287,7 +291,6 @@ func ConsoleOperations() []Operation {
 		person(ActionDeviceReview, RoleViewer),
 		person(ActionDeviceApprove, RoleViewer),
 		person(ActionDeviceDeny, RoleViewer),
-		person(ActionDatabaseLog, RoleAdmin),
 		person(ActionSettingsGet, RoleViewer),
 	}
 }
@@ -319,6 +322,12 @@ func (o Operation) destructive() Operation {
 // conditional lets clients name the state of the resource that they know.
 func (o Operation) conditional() Operation {
 	o.Conditional = true
+	return o
+}
+
+// from sets the minimum role of people, besides the scope.
+func (o Operation) from(least Role) Operation {
+	o.Role = least
 	return o
 }
 

@@ -32,25 +32,63 @@ const (
 	exportLockWait = 5 * time.Minute
 )
 
-// RequestExport records that the database is to be exported, unless an export is already pending.
+// ExportCreate requests an export of a database and returns its record at once. An export that has not begun yet serves
+// the request too.
+func (s *Service) ExportCreate(call *model.Call, database string) (ExportView, error) {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return ExportView{}, err
+	}
+	db, err := s.databases.Database(call, database)
+	if err != nil {
+		return ExportView{}, err
+	}
+	switch status, reason := s.databases.LiveStatus(db); {
+	case db.Sandbox:
+		return ExportView{}, noBackupsOf(db)
+	case !s.core.Config.Exports:
+		return ExportView{}, model.Errorf(model.CodeForbidden, "the operator has turned exports off (--no-exports)")
+	case status != model.DatabaseAvailable:
+		return ExportView{}, databases.NotAvailable(status, reason)
+	}
+	var x model.Export
+	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
+		x, err = s.requestExport(tx, db.Organization, db.ID)
+		call.Resource = model.Resource{Type: model.ResourceExport, ID: x.ID, Name: db.Name}
+		return err
+	})
+	if err != nil {
+		return ExportView{}, err
+	}
+	s.Exports.Wake()
+	return s.exportView(x), nil
+}
+
+// RequestExport records that the database is to be exported after a backup, unless exports are off.
 func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	if !s.core.Config.Exports {
 		return nil
 	}
-	all, err := core.AllUnder(tx.Exports(), b.Database)
+	_, err := s.requestExport(tx, b.Organization, b.Database)
+	return err
+}
+
+// requestExport returns the pending export of a database, or a new one.
+func (s *Service) requestExport(tx *meta.Tx, organization, database string) (model.Export, error) {
+	all, err := core.AllUnder(tx.Exports(), database)
 	if err != nil {
-		return err
+		return model.Export{}, err
 	}
 	for _, x := range all {
 		if x.Status == model.ExportPending {
-			return nil
+			return x, nil
 		}
 	}
 	now := s.core.Clock()
-	return tx.Exports().Insert(model.Export{
-		ID: s.core.NewID(model.ResourceExport), Organization: b.Organization, Database: b.Database,
+	x := model.Export{
+		ID: s.core.NewID(model.ResourceExport), Organization: organization, Database: database,
 		Status: model.ExportPending, CreatedAt: now, NotBefore: now,
-	})
+	}
+	return x, tx.Exports().Insert(x)
 }
 
 // MakeNextExport makes the oldest export that can be made now and reports whether it made one. It makes one export per

@@ -57,7 +57,7 @@ func (s *Service) noExport(db model.Database) error {
 	if !s.core.Config.Exports {
 		return model.Errorf(model.CodeNotFound, "no export has been made: the operator has turned exports off (--no-exports)")
 	}
-	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, so POST …/backups makes the first")
+	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, and POST …/export makes one now")
 }
 
 func (s *Service) exportView(x model.Export) ExportView {

@@ -250,7 +250,7 @@ func malformedBodies(r route) map[string]string {
 // takesJSON reports whether a route takes a JSON body.
 func takesJSON(r route) bool {
 	return r.method != http.MethodGet && r.method != http.MethodDelete && r.action != model.ActionObjectUpload &&
-		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel}, r.action)
+		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate}, r.action)
 }
 
 // without returns a key that may do everything except what needs the scope. It may not delete either, and has

@@ -80,6 +80,7 @@ func doors() []door {
 		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
 		{name: "uploadObject", method: "POST", path: bucket + "/objects?key=k", body: "bytes", scopes: []model.Scope{model.ScopeStorageCreate}},
+		{name: "createExport", method: "POST", path: db + "/export", scopes: []model.Scope{model.ScopeBackupCreate}, budgets: []model.RateClass{model.RateCreateBackup}},
 		{name: "pinBackup", method: "POST", path: db + backup + "/pin", scopes: []model.Scope{model.ScopeBackupCreate}},
 		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -96,8 +97,9 @@ func doors() []door {
 	}
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
+			"/databases", db, db + "/connection", db + "/metrics", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
 		},
+		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},
 		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", "/account/storage-credentials"},

@@ -13,6 +13,11 @@ func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseIn
 	return h.newExport(x), err
 }
 
+func (h *handlers) exportCreate(_ context.Context, call *model.Call, in *databaseActInput) (wire.Export, error) {
+	x, err := h.engine.Recovery.ExportCreate(call, in.ID)
+	return h.newExport(x), err
+}
+
 func (h *handlers) newExport(x recovery.ExportView) wire.Export {
 	view := wire.Export{
 		ID: x.ID, Status: wire.ExportStatus(x.Status), Format: wire.ExportCustom, CreatedAt: utc(x.CreatedAt), Error: orAbsent(x.Error),

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -87,5 +89,50 @@ func testCancelImport(t *testing.T, w *world) {
 	}
 	if got := w.do(t, request{method: "GET", path: "/databases/" + i.DatabaseID, key: w.org.read}); got.status != 404 {
 		t.Errorf("its database: %d", got.status)
+	}
+}
+
+// TestDatabaseInsight reads the log and the metrics of a database, and has it exported.
+func TestDatabaseInsight(t *testing.T) {
+	w := start(t, func(c *core.Config) { c.Exports = true })
+	db := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"shop"}`)
+	conn, err := connect(t, db.Credentials.ConnectionURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "select * from nothing_here"); err == nil {
+		t.Error("a missing table was read")
+	}
+	path := "/databases/" + db.ID
+	var log wire.DatabaseLog
+	testenv.Eventually(t, "the error in the log", func() bool {
+		log = get[wire.DatabaseLog](t, w.do(t, request{method: "GET", path: path + "/log?level=ERROR&search=Nothing_Here", key: w.org.full}))
+		return len(log.Lines) > 0
+	})
+	if len(log.Lines) != 1 || log.Lines[0].At == nil || *log.Lines[0].Level != "ERROR" || !strings.Contains(log.Lines[0].Text, "nothing_here") {
+		t.Errorf("%+v", log)
+	}
+	if log := get[wire.DatabaseLog](t, w.do(t, request{method: "GET", path: path + "/log?until=2020-01-31T12:00:00Z", key: w.org.full})); len(log.Lines) != 0 {
+		t.Errorf("before the beginning: %+v", log)
+	}
+	if got := w.do(t, request{method: "GET", path: path + "/log", key: w.org.read}); got.status != 403 {
+		t.Errorf("the log for a reader: %d", got.status)
+	}
+	for _, query := range []string{"level=error", "limit=1001", "since=now", "since=2030-01-31T12:00:00Z&until=2030-01-31T12:00:00Z"} {
+		if got := w.do(t, request{method: "GET", path: path + "/log?" + query, key: w.org.full}); got.status != 422 {
+			t.Errorf("%s: %d", query, got.status)
+		}
+	}
+	var month wire.Metrics
+	testenv.Eventually(t, "the first sample", func() bool {
+		month = get[wire.Metrics](t, w.do(t, request{method: "GET", path: path + "/metrics?range=month", key: w.org.read}))
+		return len(month.Samples) > 0
+	})
+	if month.StepSeconds != 3600 || month.Range != wire.MetricsMonth {
+		t.Errorf("%+v", month)
+	}
+	x := get[wire.Export](t, w.do(t, request{method: "POST", path: path + "/export", key: w.org.full}))
+	if x.ID == "" || x.Status == wire.ExportFailed {
+		t.Errorf("%+v", x)
 	}
 }

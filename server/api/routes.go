@@ -27,6 +27,8 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/restart", model.ActionDatabaseRestart, one(h.databaseRestart), ""},
 		{"POST", "/databases/{id}/rotate-password", model.ActionDatabaseRotatePassword, one(h.databaseRotatePassword), ""},
 		{"GET", "/databases/{id}/connection", model.ActionDatabaseConnection, one(h.databaseConnection), ""},
+		{"GET", "/databases/{id}/log", model.ActionDatabaseLog, one(h.databaseLog), ""},
+		{"GET", "/databases/{id}/metrics", model.ActionDatabaseMetrics, one(h.databaseMetrics), ""},
 
 		{"GET", "/databases/{id}/ssl", model.ActionSSLGet, one(h.sslGet), ""},
 		{"GET", "/databases/{id}/allowlist", model.ActionAllowlistGet, one(h.allowlistGet), ""},
@@ -48,6 +50,7 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/recovery/restore-request", model.ActionRecoveryCreate, one(h.recoveryRequest), ""},
 		{"POST", "/databases/{id}/recovery/undo", model.ActionRecoveryUndo, one(h.recoveryUndo), ""},
 		{"GET", "/databases/{id}/export", model.ActionExportGet, one(h.exportGet), ""},
+		{"POST", "/databases/{id}/export", model.ActionExportCreate, one(h.exportCreate), ""},
 
 		{"GET", "/operations", model.ActionOperationList, list(h.operationList), ""},
 		{"GET", "/operations/{operationId}", model.ActionOperationGet, one(h.operationGet), ""},

@@ -46,6 +46,8 @@ DELETE /databases/{id} database:delete
 POST /databases/{id}/restart database:update
 POST /databases/{id}/rotate-password database:update
 GET /databases/{id}/connection database:read
+GET /databases/{id}/log database:update
+GET /databases/{id}/metrics database:read
 GET /databases/{id}/ssl database:read
 GET /databases/{id}/allowlist database:read
 PUT /databases/{id}/allowlist database:update
@@ -63,6 +65,7 @@ POST /databases/{id}/backups/{backupId}/pin backup:create
 GET /databases/{id}/recovery backup:list
 POST /databases/{id}/recovery/restore-request backup:restore
 GET /databases/{id}/export backup:download
+POST /databases/{id}/export backup:create
 GET /operations database:read
 GET /operations/{operationId} database:read
 POST /operations/{operationId}/cancel database:read
