@@ -16,7 +16,7 @@ type Deletion struct {
 	// Version is the id of the version to remove for good; "" deletes the object, whose versions stay if its bucket
 	// keeps them: then a delete marker is the latest.
 	Version string
-	// Always makes a delete marker even if there is no object.
+	// Always makes a delete marker even if there is no object. Where one is the latest version already, none is added.
 	Always bool
 	// Bypass asks to remove a version in spite of governance.
 	Bypass bool
@@ -55,7 +55,13 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletio
 	if err != nil && (!missing || !in.Always || in.Version != "" || b.Versioning == model.VersioningOff) {
 		return Deleted{}, err
 	}
+	if deleted, ok := errors.AsType[*DeletedError](err); ok && in.Version == "" && deleted.Marker.Versioned == (b.Versioning == model.VersioningEnabled) {
+		return Deleted{Version: deleted.Marker}, nil // another marker would hide nothing more
+	}
 	note := s.deletion(b, in, old)
+	if note.counted, err = s.reserveMarker(b, note); err != nil {
+		return Deleted{}, err
+	}
 	note.Keep = s.core.Config.ObjectTrashRetention > 0 && (note.Act == actDelete || !note.Object.Versioned)
 	done := Deleted{}
 	if note.removes(old) {
@@ -68,9 +74,24 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletio
 	case note.Object.DeleteMarker:
 		done.Version = note.Object
 	}
-	return done, s.logObject(call, note, func(text []byte, note *objectNote) error {
-		return s.core.Blobs.Log(ctx, text, note)
-	})
+	err = s.logObject(call, note, func(text []byte, note *objectNote) error { return s.core.Blobs.Log(ctx, text, note) })
+	if err != nil {
+		note.counted()
+	}
+	return done, err
+}
+
+// reserveMarker refuses a delete marker that would exceed the organization's plan: it is an object like others. Otherwise
+// it reserves its place until release is called.
+func (s *Service) reserveMarker(b model.Bucket, note *objectNote) (release func(), err error) {
+	if !note.Object.DeleteMarker {
+		return func() {}, nil
+	}
+	release, err = s.reserveObject(b.Organization, b, Upload{Bucket: b.ID, Key: note.Object.Key}, 0)
+	if model.CodeOf(err) == model.CodeForbidden {
+		err = &model.Error{Code: model.CodeForbidden, Message: model.PublicMessage(err) + "; this bucket keeps versions, so a deletion adds a delete marker: remove versions by their ids", Err: err}
+	}
+	return release, err
 }
 
 // deletable returns the version that a deletion is about.

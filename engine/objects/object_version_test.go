@@ -330,3 +330,54 @@ func TestDeletionOfALockedBucketIsBounded(t *testing.T) { // not parallel: it co
 		t.Errorf("once the hold is gone: %v", err)
 	}
 }
+
+// TestDeleteMarkersAreBounded: deleting what is deleted adds nothing, and the plan limits markers like other versions.
+func TestDeleteMarkersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) {
+		c.Plans = map[string]model.Plan{"small": {Name: "small", Limits: map[model.Metric]int64{model.MetricObjects: 4}}}
+	})
+	bucket := s.versioned(t, "files")
+	del := func(key string) (Deleted, error) {
+		return s.ObjectDelete(t.Context(), s.call(model.ActionObjectDelete), Deletion{Bucket: bucket, Key: key, Always: true})
+	}
+	s.mustPut(t, bucket, "k", "one")
+	first, err := del("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if again, err := del("k"); err != nil || again.Version.Version != first.Version.Version || !again.Version.DeleteMarker {
+			t.Fatalf("deleted again: %+v, %v, want %+v", again, err, first)
+		}
+	}
+	s.wantVersions(t, bucket, "k", "-", "one")
+	if err := s.setVersioning(bucket, model.VersioningSuspended); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := del("k"); err != nil {
+			t.Fatal(err)
+		}
+		s.wantVersions(t, bucket, "k", "null -", "-", "one")
+	}
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Organizations().Update(s.org, func(o *model.Organization) error { o.Plan = "small"; return nil })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := del("never was"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := del("nor was this"); model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "delete marker") {
+		t.Errorf("a marker beyond the plan: %v", err)
+	}
+	if err := s.deleteVersion(bucket, "k", first.Version.VersionID()); err != nil {
+		t.Errorf("a deletion by id: %v", err)
+	}
+	if _, err := del("nor was this"); err != nil {
+		t.Errorf("once a place is free: %v", err)
+	}
+}
