@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -52,6 +53,22 @@ func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err err
 			}
 		}
 		return nil, underWay(other.what)
+	}
+}
+
+// TakeAfter is Take, but waits for as long as ctx lasts until an operation that holds id
+// has ended.
+func (c *Claims) TakeAfter(ctx context.Context, id, what string) (release func(), err error) {
+	for {
+		mine, other := c.put(id, what, func() {})
+		if other == nil {
+			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
+		}
+		select {
+		case <-other.released:
+		case <-ctx.Done():
+			return nil, underWay(other.what)
+		}
 	}
 }
 

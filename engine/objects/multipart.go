@@ -97,21 +97,27 @@ func (s *Service) MultipartList(call *model.Call, bucket string) ([]model.Multip
 	})
 }
 
-// claimMultipart returns a multipart upload and claims its end. The caller releases the claim.
-func (s *Service) claimMultipart(call *model.Call, bucket, key, id, what string) (m model.Multipart, release func(), err error) {
-	if release, err = s.core.Claims.Take("upload/"+id, what); err != nil {
+// claimMultipart returns a multipart upload and claims its end, once another request that ends it is done. The caller
+// releases the claim.
+func (s *Service) claimMultipart(ctx context.Context, call *model.Call, bucket, key, id, what string) (m model.Multipart, release func(), err error) {
+	if release, err = s.core.Claims.TakeAfter(ctx, "upload/"+id, what); err != nil {
 		return m, nil, err
 	}
+	return s.claimedMultipart(call, bucket, key, id, release)
+}
+
+// claimedMultipart returns the upload whose end is claimed, or releases the claim.
+func (s *Service) claimedMultipart(call *model.Call, bucket, key, id string, claim func()) (m model.Multipart, release func(), err error) {
 	if m, err = s.MultipartGet(call, bucket, key, id); err != nil {
-		release()
+		claim()
 		return m, nil, err
 	}
-	return m, release, nil
+	return m, claim, nil
 }
 
 // MultipartAbort ends a multipart upload and removes its parts.
-func (s *Service) MultipartAbort(call *model.Call, bucket, key, id string) error {
-	m, release, err := s.claimMultipart(call, bucket, key, id, "a request that ends it")
+func (s *Service) MultipartAbort(ctx context.Context, call *model.Call, bucket, key, id string) error {
+	m, release, err := s.claimMultipart(ctx, call, bucket, key, id, "a request that ends it")
 	if err != nil {
 		return err
 	}
@@ -185,7 +191,11 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 			break
 		}
 		call := s.core.System(model.ActionUploadExpire, m.Organization, objectResource(m.Bucket, m.Key))
-		_, release, err := s.claimMultipart(call, m.Bucket, m.Key, m.ID, "a clean-up")
+		claim, err := s.core.Claims.Take("upload/"+m.ID, "a clean-up")
+		if err != nil {
+			continue // it ends otherwise
+		}
+		_, release, err := s.claimedMultipart(call, m.Bucket, m.Key, m.ID, claim)
 		if err != nil {
 			continue // it ends otherwise
 		}

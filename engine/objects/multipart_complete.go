@@ -47,9 +47,9 @@ var ErrPartSize = errors.New("part too small")
 var ErrSize = errors.New("another size")
 
 // MultipartComplete joins the parts to the object, even if the client has disconnected. Completing an upload again, as
-// after a lost response, returns the object.
+// after a lost response or at the same time, returns the object.
 func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Completion) (model.Object, error) {
-	m, release, err := s.claimMultipart(call, in.Bucket, in.Key, in.Multipart, "a request that ends it")
+	m, release, err := s.claimMultipart(ctx, call, in.Bucket, in.Key, in.Multipart, "a request that ends it")
 	if err != nil {
 		if o, lookupErr := s.object(in.Bucket, in.Key); lookupErr == nil && in.Multipart != "" && o.Attributes != nil && o.Attributes.Upload == in.Multipart {
 			return o, nil

@@ -15,7 +15,7 @@ func (q *request) abortMultipart() error {
 	if err := q.initiatedCondition(b); err != nil {
 		return err
 	}
-	if err := q.engine.Objects.MultipartAbort(q.Call, b.ID, q.key, q.query.Get("uploadId")); err != nil {
+	if err := q.engine.Objects.MultipartAbort(q.Request.Context(), q.Call, b.ID, q.key, q.query.Get("uploadId")); err != nil {
 		return err
 	}
 	q.WriteHeader(http.StatusNoContent)

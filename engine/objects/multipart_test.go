@@ -1,0 +1,45 @@
+package objects
+
+import (
+	"crypto/md5"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"holdfast/engine/model"
+)
+
+// TestConcurrentCompletions: a client that sends a completion twice gets the same object twice.
+func TestConcurrentCompletions(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "files")
+	m, err := s.MultipartCreate(s.call(model.ActionUploadCreate), NewMultipart{Bucket: bucket, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "the only part"
+	digest := fmt.Sprintf("%x", md5.Sum([]byte(text)))
+	if _, err := s.MultipartPut(t.Context(), s.call(model.ActionUploadAppend), PartUpload{
+		Bucket: bucket, Key: "k", Multipart: m.ID, Number: 1, Body: strings.NewReader(text), Length: int64(len(text)),
+		Describe: func(p *model.MultipartPart) { p.MD5 = digest },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	got, errs := make([]model.Object, 8), make([]error, 8)
+	for i := range got {
+		running.Go(func() {
+			got[i], errs[i] = s.MultipartComplete(t.Context(), s.call(model.ActionObjectUpload), Completion{
+				Bucket: bucket, Key: "k", Multipart: m.ID, Size: -1, Parts: []CompletedPart{{Number: 1, MD5: digest}},
+			})
+		})
+	}
+	running.Wait()
+	for i := range got {
+		if errs[i] != nil || got[i].Version != got[0].Version {
+			t.Errorf("completion %d: %s, %v; want %s", i, got[i].Version, errs[i], got[0].Version)
+		}
+	}
+}
