@@ -17,7 +17,7 @@ import (
 )
 
 // copyTemplate makes dest, which must not exist, a durable copy of the template, a
-// data directory whose server was shut down. The copy is a cluster of its own: it
+// data directory whose server was shut down, and checks it. The copy is a cluster of its own: it
 // has its own system identifier in pg_control and in the WAL, as after an initdb.
 func copyTemplate(ctx context.Context, template, dest string) error {
 	if err := os.Mkdir(dest, 0o700); err != nil {
@@ -28,15 +28,26 @@ func copyTemplate(ctx context.Context, template, dest string) error {
 		return err
 	}
 	defer tree.Close()
+	files, err := readManifest(template)
+	if err != nil {
+		return err
+	}
 	control, err := os.ReadFile(filepath.Join(template, pgcontrol.File))
 	if err != nil {
 		return err
 	}
 	if pgcontrol.Content(control) == nil {
-		return errors.New("pg_control of the template is damaged")
+		return fmt.Errorf("%w: %s", errTemplateDamaged, pgcontrol.File)
 	}
 	wal := filepath.Join("pg_wal", segmentOf(control))
 	if err := copyFiles(ctx, template, dest, wal); err != nil {
+		return err
+	}
+	copied, err := sumTree(dest)
+	if err == nil {
+		err = files.needed(wal).compare(copied)
+	}
+	if err != nil {
 		return err
 	}
 	if err := changeIdentity(dest, wal, control); err != nil {
@@ -62,7 +73,7 @@ func copyFiles(ctx context.Context, template, dest, wal string) error {
 			return ctx.Err()
 		case entry.IsDir():
 			return os.Mkdir(filepath.Join(dest, name), 0o700)
-		case filepath.Dir(name) == filepath.Dir(wal) && name != wal:
+		case name == manifestFile || filepath.Dir(name) == filepath.Dir(wal) && name != wal:
 			return nil
 		}
 		return copyFile(path, filepath.Join(dest, name))

@@ -1,10 +1,11 @@
 package postgres_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestCopiesOfTheTemplate(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
-	run("pg_checksums", "--check", "-D", dirs[0])
+	checkData(t, dirs[0])
 	trust := []byte("local all all trust\nlocal replication all trust\n")
 	if err := os.WriteFile(filepath.Join(dirs[0], "pg_hba.conf"), trust, 0o600); err != nil {
 		t.Fatal(err)
@@ -75,30 +76,94 @@ func write(t *testing.T, c *postgrestest.Cluster) {
 	}
 }
 
-// A template that was damaged on the disk is not copied.
+// A template that was damaged on the disk is not copied: another one is built.
 func TestDamagedTemplate(t *testing.T) {
+	damages := map[string]func(t *testing.T, template string){
+		"pg_control":    func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "global", "pg_control")) },
+		"a catalog":     func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "base", "1", "1259")) },
+		"its list":      func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "holdfast_manifest")) },
+		"a lost file":   func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "global", "1262")) },
+		"half of it":    func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "base")) },
+		"its last WAL":  func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "pg_wal")) },
+		"a longer file": func(t *testing.T, dir string) { lengthen(t, filepath.Join(dir, "PG_VERSION")) },
+	}
 	dir := t.TempDir()
 	pool := warmPool(t, dir, 0)
-	if err := pool.Take(t.Context(), filepath.Join(dir, "first")); err != nil {
-		t.Fatal(err)
+	take := func(name string) {
+		t.Helper()
+		dest := filepath.Join(dir, "taken "+name)
+		if err := pool.Take(t.Context(), dest); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkData(t, dest)
+		if _, err := os.Lstat(filepath.Join(dest, "holdfast_manifest")); err == nil {
+			t.Error("the copy has the list of the template")
+		}
 	}
+	take("nothing")
 	template, err := filepath.Glob(filepath.Join(dir, "template-*"))
 	if err != nil || len(template) != 1 {
 		t.Fatalf("%q, %v", template, err)
 	}
-	control := filepath.Join(template[0], "global", "pg_control")
-	content, err := os.ReadFile(control)
+	for name, damage := range damages {
+		damage(t, template[0])
+		take(name)
+	}
+	// Several calls find the damage at once.
+	flip(t, filepath.Join(template[0], "PG_VERSION"))
+	var calls sync.WaitGroup
+	for i := range 4 {
+		calls.Go(func() {
+			if err := pool.Take(t.Context(), filepath.Join(dir, fmt.Sprint("at once ", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.building")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// checkData lets pg_checksums read every page of a data directory.
+func checkData(t *testing.T, dir string) {
+	t.Helper()
+	bin := postgrestest.Binaries(t)
+	cmd := exec.CommandContext(t.Context(), bin.Tool("pg_checksums"), "--check", "-D", dir)
+	cmd.Env, cmd.Dir = bin.Env(), "/"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("pg_checksums: %v\n%s", err, out)
+	}
+}
+
+// flip changes a bit in the middle of a file.
+func flip(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content[100]++
-	if err := os.WriteFile(control, content, 0o600); err != nil {
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.Take(t.Context(), filepath.Join(dir, "second")); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("a damaged template was copied: %v", err)
+}
+
+func lengthen(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*.building")); len(left) > 0 {
-		t.Errorf("left: %q", left)
+	defer f.Close()
+	if _, err := f.WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
 	}
 }

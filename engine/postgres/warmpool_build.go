@@ -15,7 +15,7 @@ import (
 
 // PreparedFormat is the version of what a template contains. A change of
 // fillTemplate or Init must raise it.
-const PreparedFormat = "6"
+const PreparedFormat = "7"
 
 // The pool's directory contains the template, template-<format>-<version>, and
 // prepared directories, prepared-<format>-<version>-<random>. Pools remove
@@ -36,6 +36,19 @@ func (s *WarmPool) template() string {
 
 // buildOne makes a prepared directory and returns its path.
 func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
+	path, err := s.copyOne(ctx, nice)
+	if err == nil || ctx.Err() != nil {
+		return path, err
+	}
+	// The template may have been the reason, or have been replaced meanwhile.
+	if err := s.checkTemplate(ctx, err); err != nil {
+		return "", err
+	}
+	return s.copyOne(ctx, nice)
+}
+
+// copyOne makes a prepared directory from the template.
+func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
 	if err := s.ensureTemplate(ctx, nice); err != nil {
 		return "", fmt.Errorf("build template of data directories: %w", err)
@@ -52,16 +65,46 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 // ensureTemplate builds the template unless there is one. Only one call builds, and
 // the others wait.
 func (s *WarmPool) ensureTemplate(ctx context.Context, nice int) error {
+	return s.templates(ctx, func() error {
+		if _, err := os.Lstat(s.template()); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir, nice) })
+	})
+}
+
+// checkTemplate removes a damaged template, for cause, which made a copy fail. A
+// copy that is under way fails with it, and is made again. If the template is not
+// damaged, only a copy that another call's removal disturbed is worth another try.
+func (s *WarmPool) checkTemplate(ctx context.Context, cause error) error {
+	return s.templates(ctx, func() error {
+		files, err := readManifest(s.template())
+		if err == nil {
+			var present manifest
+			if present, err = sumTree(s.template()); err == nil {
+				err = files.compare(present)
+			}
+		}
+		if err == nil {
+			if errors.Is(cause, errTemplateDamaged) || errors.Is(cause, os.ErrNotExist) {
+				return nil
+			}
+			return cause
+		}
+		s.opts.Log.Error("the template of data directories is damaged: building another", "error", err)
+		return discard(s.template())
+	})
+}
+
+// templates runs act while no other call builds or removes the template.
+func (s *WarmPool) templates(ctx context.Context, act func() error) error {
 	select {
 	case s.templating <- struct{}{}:
 		defer func() { <-s.templating }()
+		return act()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if _, err := os.Lstat(s.template()); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir, nice) })
 }
 
 // publish builds a directory under another name, and renames it to path when it is
@@ -131,9 +174,13 @@ func (s *WarmPool) privateSpec(dir string, nice int) (Spec, error) {
 	}, nil
 }
 
-// tidy removes what the instance does not need and makes the rest durable.
+// tidy removes what the instance does not need, lists the rest and makes it durable.
 func tidy(dir string) error {
-	if err := os.RemoveAll(filepath.Join(dir, logDir)); err != nil {
+	err := os.RemoveAll(filepath.Join(dir, logDir))
+	if err == nil {
+		err = writeManifest(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("tidy data directory: %w", err)
 	}
 	return durable.SyncTree(dir)
