@@ -112,6 +112,25 @@ func TestWarmServerDies(t *testing.T) {
 	a.checkTidy(t)
 }
 
+// A warm server that was restarted since it was checked is not handed out: nobody
+// knows what happened to it, and it may not have read the rules of its database yet.
+func TestWarmServerRestarted(t *testing.T) {
+	t.Parallel()
+	a := startWarm(t, 1)
+	id, _ := a.awaitWarm(t)
+	if err := a.Databases.Instances.Restart(t.Context(), id, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	pid := a.pid(t, id)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "select 1")
+	if now := a.pid(t, db.ID); now == pid {
+		t.Error("the restarted server was handed out")
+	}
+	a.awaitWarm(t)
+	a.checkTidy(t)
+}
+
 // The next appliance adopts what a killed one left, and what a stopped one left.
 func TestWarmServersAreAdopted(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 type warmServer struct {
 	id      string
 	port    int
-	version string    // of PostgreSQL
-	loaded  time.Time // when it last read its configuration
+	version string          // of PostgreSQL
+	loaded  postgres.Loaded // when it was checked
 }
 
 // A note is named server-<format>-<version>-<port>-<id>. The format is that of

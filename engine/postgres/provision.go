@@ -46,26 +46,32 @@ func ProvisionPrepared(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	return nil
 }
 
-// CheckPrepared returns when the postmaster last read its configuration, or an error
-// if the instance is not as it was prepared: it has other names or privileges, or a
-// role besides the superuser's can log in. conn is the superuser's, just opened.
-func CheckPrepared(ctx context.Context, conn *pgx.Conn) (loaded time.Time, err error) {
+// Loaded says what a server runs with: it changes with each start and reload.
+type Loaded struct {
+	started time.Time // when the postmaster was started
+	read    time.Time // when it last read its configuration
+}
+
+// CheckPrepared returns an error if the instance is not as it was prepared: it has
+// other names or privileges, or a role besides the superuser's can log in. conn is
+// the superuser's, just opened.
+func CheckPrepared(ctx context.Context, conn *pgx.Conn) (Loaded, error) {
 	now, err := present(ctx, conn)
 	if err != nil {
-		return loaded, err
+		return Loaded{}, err
 	}
 	if now != preparedNames() {
-		return loaded, errors.New("the instance has a tenant")
+		return Loaded{}, errors.New("the instance has a tenant")
 	}
 	if is, err := preparedTenant().isPrepared(ctx, conn); err != nil || !is {
-		return loaded, errors.Join(errors.New("the instance lacks privileges"), err)
+		return Loaded{}, errors.Join(errors.New("the instance lacks privileges"), err)
 	}
 	var open bool
-	err = conn.QueryRow(ctx, `select pg_conf_load_time(),
-		exists (select from pg_authid where rolname <> $1 and (rolcanlogin or rolpassword is not null))`, Superuser).Scan(&loaded, &open)
-	if err == nil && open {
-		err = errors.New("the instance has a role that can log in")
+	err = conn.QueryRow(ctx, `select exists (select from pg_authid where rolname <> $1 and (rolcanlogin or rolpassword is not null))`, Superuser).Scan(&open)
+	if err != nil || open {
+		return Loaded{}, errors.Join(errors.New("the instance has a role that can log in"), err)
 	}
+	loaded, _, err := loadedIn(ctx, conn)
 	return loaded, err
 }
 

@@ -80,7 +80,7 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 			return err
 		case wrong != "":
 			return fmt.Errorf("PostgreSQL refuses the rules: %s", wrong)
-		case !at.Equal(before):
+		case !at.started.Equal(before.started) || !at.read.Equal(before.read):
 			return nil
 		}
 		if err := sleep(ctx, time.Millisecond); err != nil {
@@ -91,7 +91,7 @@ func reloadProcess(ctx context.Context, spec Spec, p *process) error {
 
 // assign writes the configuration of spec, makes the postmaster read it, and returns
 // the first session that was forked after that.
-func (i *instance) assign(ctx context.Context, spec Spec, before time.Time) (*pgx.Conn, error) {
+func (i *instance) assign(ctx context.Context, spec Spec, before Loaded) (*pgx.Conn, error) {
 	if err := i.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -111,22 +111,28 @@ func (i *instance) assign(ctx context.Context, spec Spec, before time.Time) (*pg
 	}
 	for {
 		conn, at, err := openLoaded(ctx, spec, p)
-		if err != nil || !at.Equal(before) {
-			return conn, err
+		if err != nil {
+			return nil, err
+		}
+		if at.started.Equal(before.started) && !at.read.Equal(before.read) {
+			return conn, nil
 		}
 		conn.Close(ctx)
+		if !at.started.Equal(before.started) {
+			return nil, errors.New("the server was restarted since it was checked")
+		}
 		if err := sleep(ctx, time.Millisecond); err != nil {
 			return nil, fmt.Errorf("wait for the reload: %w", err)
 		}
 	}
 }
 
-// openLoaded opens a session and returns the time of [loadedIn]. Rules that
+// openLoaded opens a session and returns what [loadedIn] says of it. Rules that
 // PostgreSQL refuses are an error.
-func openLoaded(ctx context.Context, spec Spec, p *process) (*pgx.Conn, time.Time, error) {
+func openLoaded(ctx context.Context, spec Spec, p *process) (*pgx.Conn, Loaded, error) {
 	conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, Loaded{}, err
 	}
 	at, wrong, err := loadedIn(ctx, conn)
 	if err == nil && wrong != "" {
@@ -134,7 +140,7 @@ func openLoaded(ctx context.Context, spec Spec, p *process) (*pgx.Conn, time.Tim
 	}
 	if err != nil {
 		conn.Close(ctx)
-		return nil, time.Time{}, err
+		return nil, Loaded{}, err
 	}
 	return conn, at, nil
 }
@@ -143,22 +149,22 @@ func openLoaded(ctx context.Context, spec Spec, p *process) (*pgx.Conn, time.Tim
 // postmaster last read it, and what it found wrong with the rules in the files. A
 // session inherits both the time and the rules from the postmaster, which reads
 // the rules right after the settings (postmaster.c, process_pm_reload_request).
-func loaded(ctx context.Context, spec Spec, p *process) (at time.Time, wrong string, err error) {
+func loaded(ctx context.Context, spec Spec, p *process) (at Loaded, wrong string, err error) {
 	conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 	if err != nil {
-		return time.Time{}, "", err
+		return Loaded{}, "", err
 	}
 	defer conn.Close(ctx)
 	return loadedIn(ctx, conn)
 }
 
 // loadedIn is loaded for a session that was just opened.
-func loadedIn(ctx context.Context, conn *pgx.Conn) (at time.Time, wrong string, err error) {
-	err = conn.QueryRow(ctx, `select pg_conf_load_time(),
+func loadedIn(ctx context.Context, conn *pgx.Conn) (at Loaded, wrong string, err error) {
+	err = conn.QueryRow(ctx, `select pg_postmaster_start_time(), pg_conf_load_time(),
 		coalesce((select string_agg('line ' || line_number || ': ' || error, '; ')
-			from pg_hba_file_rules where error is not null), '')`).Scan(&at, &wrong)
+			from pg_hba_file_rules where error is not null), '')`).Scan(&at.started, &at.read, &wrong)
 	if err != nil {
-		return time.Time{}, "", fmt.Errorf("ask for the configuration in force: %w", err)
+		return Loaded{}, "", fmt.Errorf("ask for the configuration in force: %w", err)
 	}
 	return at, wrong, nil
 }

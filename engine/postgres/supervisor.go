@@ -132,10 +132,11 @@ func (s *Supervisor) Update(ctx context.Context, id string, hba HBA) error {
 }
 
 // Assign gives a running instance another specification that needs no restart:
-// access rules, and settings that a reload changes. before is when the postmaster
-// last read its configuration. Assign returns a session as [Superuser] in the
-// database postgres, under the new specification. The caller closes it.
-func (s *Supervisor) Assign(ctx context.Context, spec Spec, before time.Time) (conn *pgx.Conn, err error) {
+// access rules, and settings that a reload changes. before is what [CheckPrepared]
+// returned; a server that was started or reloaded since then is refused. Assign returns
+// a session as [Superuser] in the database postgres, under the new specification.
+// The caller closes it.
+func (s *Supervisor) Assign(ctx context.Context, spec Spec, before Loaded) (conn *pgx.Conn, err error) {
 	err = s.act(spec.ID, "assign", func(i *instance) (err error) {
 		conn, err = i.assign(ctx, spec, before)
 		return err
