@@ -102,6 +102,7 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 	if x.Reason != "" && x.Installed == "" {
 		return x, x.Refusal(db.Major)
 	}
+	before := db
 	if x.NeedsRestart {
 		if !in.Restart {
 			return x, model.Errorf(model.CodeConflict, "the server must load the library of %s at its start: "+
@@ -117,6 +118,9 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 		done, err = postgres.CreateExtension(ctx, conn, db.Major, in.Name, db.Owner)
 		return err
 	})
+	if err != nil && x.NeedsRestart {
+		return x, errors.Join(serverGone(err), s.unload(ctx, before))
+	}
 	if err != nil {
 		return x, serverGone(err)
 	}
@@ -144,7 +148,8 @@ func (s *Service) ExtensionDelete(ctx context.Context, call *model.Call, id, nam
 	err = s.withExtensions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
 		return postgres.DropExtension(ctx, conn, name)
 	})
-	if err != nil {
+	// A creation that was interrupted after its restart leaves only the library.
+	if err != nil && !(model.CodeOf(err) == model.CodeNotFound && slices.Contains(db.Preload, name)) {
 		return serverGone(err)
 	}
 	return s.core.Change(call, func(tx *meta.Tx) error {
@@ -195,8 +200,7 @@ func (s *Service) preload(ctx context.Context, db model.Database, name string) (
 		return db, err
 	}
 	defer release()
-	before := db.Preload
-	next, err := s.alter(db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(before), name) })
+	next, err := s.alter(db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(d.Preload), name) })
 	if err != nil {
 		return db, core.ExplainDiskFull(err)
 	}
@@ -204,8 +208,17 @@ func (s *Service) preload(ctx context.Context, db model.Database, name string) (
 		return next, nil
 	}
 	failed := &model.Error{Code: model.CodeConflict, Message: "PostgreSQL does not start with the library of " + name + "; nothing was changed", Err: err}
-	db, undoErr := s.alter(db.ID, func(d *model.Database) { d.Preload = before })
-	return db, errors.Join(failed, undoErr, s.applySettings(ctx, db))
+	return db, errors.Join(failed, s.unload(ctx, db))
+}
+
+// unload gives the server the libraries of db again, as it was before [Service.preload],
+// with another restart.
+func (s *Service) unload(ctx context.Context, db model.Database) error {
+	before, err := s.alter(db.ID, func(d *model.Database) { d.Preload = db.Preload })
+	if err != nil {
+		return err
+	}
+	return s.applySettings(ctx, before)
 }
 
 // libraries returns what the database's server loads at its start, and adds the

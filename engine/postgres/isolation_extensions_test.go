@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/extensions"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -47,17 +49,10 @@ func refusedExtension(t *testing.T, d *postgrestest.Database, name, why string) 
 	}
 }
 
-// installed reports whether the machine has the extension. What is not part of
-// PostgreSQL's own modules may be missing, and the log then says so.
+// installed reports whether the machine has the extension.
 func installed(t *testing.T, d *postgrestest.Database, name string) bool {
 	t.Helper()
-	for _, x := range known(t, d) {
-		if x.Name == name && x.Available != "" {
-			return true
-		}
-	}
-	t.Logf("NOT TESTED: this machine lacks the extension %s: %s", name, extensions.Find(name).Install(d.Spec.Bin.Major))
-	return false
+	return testenv.Extension(t, name, slices.ContainsFunc(known(t, d), func(x postgres.Extension) bool { return x.Name == name && x.Available != "" }))
 }
 
 func known(t *testing.T, d *postgrestest.Database) (all []postgres.Extension) {

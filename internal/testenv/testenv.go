@@ -3,6 +3,8 @@ package testenv
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -41,4 +43,16 @@ func Poll(limit time.Duration, done func() bool) bool {
 		}
 	}
 	return true
+}
+
+// Extension reports whether the machine has an extension that is not part of PostgreSQL, as has says. Without it the
+// log says what was not tested, and where HOLDFAST_EXTENSIONS names it the test fails.
+func Extension(t testing.TB, name string, has bool) bool {
+	t.Helper()
+	if slices.Contains(strings.Fields(os.Getenv("HOLDFAST_EXTENSIONS")), name) && !has {
+		t.Errorf("PostgreSQL does not have the extension %s, which was installed", name)
+	} else if !has {
+		t.Logf("NOT TESTED: this machine lacks the extension %s", name)
+	}
+	return has
 }

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/internal/testenv"
+)
+
+// An extension that cannot be created after the restart that it needs leaves the
+// server without its library, and one that was interrupted there can be deleted.
+func TestExtensionLibrary(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	const name = "pg_cron"
+	all, err := a.Databases.ExtensionList(t.Context(), a.call(model.ActionExtensionList), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Extension(t, name, slices.ContainsFunc(all, func(x databases.ExtensionView) bool { return x.Name == name && x.Available != "" })) {
+		t.Skip("the other extensions need no restart")
+	}
+	asSuperuser := func(sql string) (answer string) {
+		t.Helper()
+		conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, db.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := results[len(results)-1].Rows; len(rows) > 0 {
+			answer = string(rows[0][0])
+		}
+		return answer
+	}
+	loads := func() bool {
+		t.Helper()
+		libraries := asSuperuser("show shared_preload_libraries")
+		record, err := a.Databases.Record(db.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loaded, kept := strings.Contains(libraries, name), slices.Contains(record.Preload, name); loaded != kept {
+			t.Fatalf("the server loads %q, the record has %v", libraries, record.Preload)
+		}
+		return strings.Contains(libraries, name)
+	}
+	set := func() error {
+		_, err := a.Databases.ExtensionSet(t.Context(), a.call(model.ActionExtensionSet), db.ID, databases.ExtensionChange{Name: name, Restart: true})
+		return err
+	}
+	asSuperuser(`create function public.nothing() returns event_trigger language plpgsql as 'begin end';
+		create event trigger nothing on ddl_command_start execute function public.nothing()`)
+	if err := set(); err == nil || loads() {
+		t.Errorf("refused extension: %v; the library is loaded: %v", err, loads())
+	}
+	asSuperuser("drop event trigger nothing")
+	if err := set(); err != nil || !loads() {
+		t.Fatalf("%v; the library is loaded: %v", err, loads())
+	}
+	// As a crash between the restart and the creation leaves it.
+	asSuperuser("drop extension " + name)
+	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); err != nil {
+		t.Fatal(err)
+	}
+	record, err := meta.Value(a.Core.Meta.View, func(tx *meta.Tx) (model.Database, error) { return tx.Databases().Get(db.ID) })
+	if err != nil || len(record.Preload) > 0 {
+		t.Errorf("the record has %v, %v", record.Preload, err)
+	}
+	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
