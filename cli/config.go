@@ -35,6 +35,7 @@ type config struct {
 	PublicURL       string
 	InsecureHTTP    bool
 	TrustedProxies  []string
+	ForwardedHeader string
 	TLS             bool
 	TLSCert, TLSKey string
 	HSTSMaxAge      time.Duration
@@ -75,6 +76,12 @@ const (
 	rootDataDir   = "/var/lib/holdfast"
 )
 
+// The values of --forwarded-header.
+const (
+	forwardedFor      = "X-Forwarded-For"
+	forwardedStandard = "Forwarded"
+)
+
 // loopback returns the default allowlist of a new database.
 func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -105,7 +112,8 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.S3URL, "s3-url", "", "base URL by which clients reach the S3 endpoint; without --s3-listen, --listen serves it for the host in it (default: the address it is served on)")
 	flags.StringVar(&c.PublicURL, "public-url", "", "base URL by which clients reach the API and the console, where a proxy stands in front")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
-	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "addresses and networks of the proxies in front, whose X-Forwarded-For or Forwarded names the client (default: none)")
+	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "addresses and networks of the proxies in front, whose --forwarded-header names the client (default: none)")
+	flags.StringVar(&c.ForwardedHeader, "forwarded-header", forwardedFor, "header in which the trusted proxies name the client: X-Forwarded-For or Forwarded")
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
@@ -243,6 +251,9 @@ func (c *config) validateServe() (err error) {
 	}
 	if c.proxies, err = model.ParseAllowlist("trusted-proxies", c.TrustedProxies); err != nil {
 		return err
+	}
+	if c.ForwardedHeader != forwardedFor && c.ForwardedHeader != forwardedStandard {
+		return fmt.Errorf("forwarded-header: %q is not %s or %s", c.ForwardedHeader, forwardedFor, forwardedStandard)
 	}
 	if err := c.validateObjects(); err != nil {
 		return err

@@ -215,6 +215,7 @@ func TestObjectsConfig(t *testing.T) {
 		"not HTTP":            {"--public-url", "ftp://example.com"},
 		"negative":            {"--object-trash-retention", "-1h"},
 		"a proxy's name":      {"--trusted-proxies", "proxy.example.com"},
+		"a proxy's header":    {"--forwarded-header", "X-Real-IP"},
 	} {
 		if _, err := loadConfig(t, args...); err == nil {
 			t.Errorf("%s is accepted", name)

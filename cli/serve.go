@@ -138,14 +138,15 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	}
 	leases := operator.NewLeases()
 	srv, err := server.New(eng, w.serve(server.Options{
-		BaseURL:         base,
-		ObjectsURL:      sockets.objectsURL(c),
-		S3URL:           sockets.s3URL(c),
-		S3Listener:      sockets.s3,
-		StrictTransport: c.strictTransport(),
-		TrustedProxies:  c.proxies,
-		OperatorSocket:  server.OperatorSocket(eng.SocketDir()),
-		Leases:          leases,
+		BaseURL:           base,
+		ObjectsURL:        sockets.objectsURL(c),
+		S3URL:             sockets.s3URL(c),
+		S3Listener:        sockets.s3,
+		StrictTransport:   c.strictTransport(),
+		TrustedProxies:    c.proxies,
+		StandardForwarded: c.ForwardedHeader == forwardedStandard,
+		OperatorSocket:    server.OperatorSocket(eng.SocketDir()),
+		Leases:            leases,
 		Serving: func() {
 			tellServiceManager(log, daemon.SdNotifyReady)
 			if serving != nil {

@@ -9,41 +9,39 @@ import (
 	"holdfast/engine/model"
 )
 
-// trustedProxies are the networks of the proxies whose headers name the client.
-type trustedProxies []netip.Prefix
+// trustedProxies are the proxies whose header names the client.
+type trustedProxies struct {
+	networks []netip.Prefix
+	// standard means that they set Forwarded, and not X-Forwarded-For. The other header counts for nothing: a proxy
+	// passes on what the client wrote into it.
+	standard bool
+}
 
-func (t trustedProxies) contains(address netip.Addr) bool {
-	return slices.ContainsFunc(t, func(network netip.Prefix) bool { return network.Contains(address) })
+func (t trustedProxies) contain(address netip.Addr) bool {
+	return slices.ContainsFunc(t.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
 // resolve replaces the address of each request that a trusted proxy forwarded by the client's address. Everything
 // after it sees the client: budgets, sign-ins, the audit log.
 func (t trustedProxies) resolve(next http.Handler) http.Handler {
-	if len(t) == 0 {
+	if len(t.networks) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, ok := parseNode(r.RemoteAddr)
-		if ok && t.contains(peer) {
-			r.RemoteAddr = t.client(peer, r.Header).String()
+		if ok && t.contain(peer) {
+			r.RemoteAddr = t.nearest(peer, t.chain(r.Header)).String()
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// client returns the address of the client for which peer, a trusted proxy, sent the request. A proxy that knows only
-// one of the two headers passes on what the client wrote into the other: if they disagree, neither counts.
-func (t trustedProxies) client(peer netip.Addr, header http.Header) netip.Addr {
-	old, standard := header.Values("X-Forwarded-For"), header.Values("Forwarded")
-	byOld, byStandard := t.nearest(peer, splitList(old)), t.nearest(peer, forwardedFor(standard))
-	switch {
-	case len(standard) == 0 || byOld == byStandard:
-		return byOld
-	case len(old) == 0:
-		return byStandard
-	default:
-		return peer
+// chain returns the addresses that the proxies noted, the nearest last.
+func (t trustedProxies) chain(header http.Header) []string {
+	if t.standard {
+		return forwardedFor(header.Values("Forwarded"))
 	}
+	return splitList(header.Values("X-Forwarded-For"))
 }
 
 // nearest follows the chain of addresses from the right, where the nearest proxy appends, and returns the first one
@@ -55,7 +53,7 @@ func (t trustedProxies) nearest(peer netip.Addr, chain []string) netip.Addr {
 		if !ok {
 			return peer
 		}
-		if peer = address; !t.contains(peer) {
+		if peer = address; !t.contain(peer) {
 			return peer
 		}
 	}

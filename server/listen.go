@@ -34,7 +34,7 @@ func Listen(address string, proxies []netip.Prefix) (net.Listener, error) {
 		return nil, err
 	}
 	g := guard(l, connections(), writePatience)
-	g.limit.shared = func(a netip.Addr) bool { return a.IsLoopback() || trustedProxies(proxies).contains(a) }
+	g.limit.shared = func(a netip.Addr) bool { return a.IsLoopback() || trustedProxies{networks: proxies}.contain(a) }
 	return g, nil
 }
 

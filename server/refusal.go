@@ -24,7 +24,7 @@ func answering(next http.Handler) http.Handler {
 // refusal matches what net/http writes, in one call, before it closes the connection of a request that it does not
 // pass to a handler: one that is not HTTP (400), or has a head that is too large (431) or an unknown expectation (417)
 // or transfer encoding (501). The detail is one of net/http's own texts.
-var refusal = regexp.MustCompile(`^HTTP/1\.[01] ([45]\d\d) [^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n(?:\d{3} [A-Za-z ]+: ([^\r\n]*))?`)
+var refusal = regexp.MustCompile(`^HTTP/1\.[01] ([45]\d\d) [^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n(?:\d{3} [A-Za-z ]+: )?([^\r\n]*)`)
 
 // explainRefusal returns the same refusal with the JSON of the API's errors, or nil if p is not one.
 func explainRefusal(p []byte) []byte {
@@ -33,7 +33,11 @@ func explainRefusal(p []byte) []byte {
 		return nil
 	}
 	status, _ := strconv.Atoi(string(parts[1]))
-	body := api.Refusal(refusalMessage(status, string(parts[2])))
+	detail := string(parts[2])
+	if detail == strconv.Itoa(status)+" "+http.StatusText(status) {
+		detail = ""
+	}
+	body := api.Refusal(refusalMessage(status, detail))
 	var answer bytes.Buffer
 	fmt.Fprintf(&answer, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"+
 		"X-Request-Id: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, http.StatusText(status), body.RequestID, len(body.Text), body.Text)
@@ -48,6 +52,8 @@ func refusalMessage(status int, detail string) string {
 		return "Transfer-Encoding: only chunked is supported"
 	case status == http.StatusExpectationFailed:
 		return "Expect: only 100-continue is supported"
+	case detail == "Client sent an HTTP request to an HTTPS server.":
+		return "this port expects HTTPS: begin the address with https://"
 	case detail != "":
 		return "this is not a valid HTTP request: " + detail
 	default:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -68,6 +69,26 @@ func TestRefusalsOfTheServer(t *testing.T) {
 				t.Errorf("request id %q in the header, %q in the body", id, answer.Meta.RequestID)
 			}
 		})
+	}
+}
+
+// Plain HTTP on a port of HTTPS is told so.
+func TestPlainHTTPToHTTPS(t *testing.T) {
+	t.Parallel()
+	l := listenGuarded(t, 100, writePatience)
+	server := newHTTPServer(http.NotFoundHandler(), Timeouts{}.orDefaults(), slog.New(slog.DiscardHandler))
+	issuer := httptest.NewTLSServer(nil)
+	defer issuer.Close()
+	server.TLSConfig = issuer.TLS
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeTLS(l, "", "") }()
+	t.Cleanup(func() { server.Close(); <-ended })
+	conn := dialTo(t, l)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text := body(t, bufio.NewReader(conn)); !strings.Contains(text, "https://") || !strings.Contains(text, `"request_id"`) {
+		t.Error(text)
 	}
 }
 

@@ -57,8 +57,10 @@ type Options struct {
 	S3Listener net.Listener
 	// StrictTransport is the header Strict-Transport-Security for the host of an https BaseURL, or "".
 	StrictTransport string
-	// TrustedProxies are the networks of the proxies whose X-Forwarded-For or Forwarded names the client.
-	TrustedProxies []netip.Prefix
+	// TrustedProxies are the networks of the proxies whose X-Forwarded-For names the client, or Forwarded (RFC 7239)
+	// if StandardForwarded is true.
+	TrustedProxies    []netip.Prefix
+	StandardForwarded bool
 	// OperatorSocket is the path of the operator's socket.
 	OperatorSocket string
 	// Leases are the sandboxes held through that socket; Serve ends them.
@@ -92,7 +94,7 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	}
 	opts.Timeouts = opts.Timeouts.orDefaults()
 	serve := func(h http.Handler) *http.Server { return newHTTPServer(h, opts.Timeouts, opts.Log) }
-	proxies := trustedProxies(opts.TrustedProxies)
+	proxies := trustedProxies{networks: opts.TrustedProxies, standard: opts.StandardForwarded}
 	s := &Server{
 		opts:    opts,
 		public:  serve(proxies.resolve(handler)),
