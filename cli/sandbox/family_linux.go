@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -14,6 +15,7 @@ import (
 type family struct {
 	command int
 	members map[int]string // process id to start time: ids are reused
+	order   []int          // the members, each after its parent
 	waited  bool           // the command's id may have been reused
 }
 
@@ -31,25 +33,35 @@ func (f *family) look() {
 			delete(f.members, pid)
 		}
 	}
+	f.order = slices.DeleteFunc(f.order, func(pid int) bool { return f.members[pid] == "" })
 	if p, ok := running[f.command]; ok && !f.waited {
-		f.members[f.command] = p.started
+		f.add(f.command, p)
 	}
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range running {
 			_, known := f.members[pid]
 			if _, child := f.members[p.parent]; child && !known {
-				f.members[pid], grown = p.started, true
+				f.add(pid, p)
+				grown = true
 			}
 		}
 	}
 }
 
-// signal sends s to all members. It ignores errors: a member may have just
+func (f *family) add(pid int, p process) {
+	if f.members[pid] == "" {
+		f.order = append(f.order, pid)
+	}
+	f.members[pid] = p.started
+}
+
+// signal sends s to all members, to parents first: a shell whose child ended before
+// it would go on with its next command. It ignores errors: a member may have just
 // ended or belong to another user.
 func (f *family) signal(s syscall.Signal) {
 	f.look()
-	for pid := range f.members {
+	for _, pid := range f.order {
 		_ = syscall.Kill(pid, s)
 	}
 }
