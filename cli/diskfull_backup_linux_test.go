@@ -78,8 +78,9 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.warm = "1"
-	fill, empty := m.smallDisk("850")
+	fill, empty := m.smallDisk("950")
 	m.start()
+	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
 	shop := m.createDatabase("shop")
 	url := m.connectionURL(shop.ID)
 	query(t, url, "create table kept as select n, repeat(md5(n::text), 8) as text from generate_series(1, 300000) n")

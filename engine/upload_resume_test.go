@@ -94,10 +94,11 @@ func TestUploadIsCompletedAfterACrash(t *testing.T) {
 		if err := u.a.Objects.SweepUploads(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		// The appliance sweeps too: it removes the parts after the object exists.
+		parts, _ := u.a.Core.Blobs.Parts()
 		_, err := u.a.Objects.ObjectGet(u.a.call(model.ActionObjectGet), u.bucket, "swept")
-		return err == nil
+		return err == nil && len(parts) == 0
 	})
-	u.mustHaveNoParts()
 	for key, upload := range left {
 		if got, err := u.get(upload.ID); err != nil || !got.Complete {
 			t.Errorf("%s, asked again: %+v, %v", key, got, err)
