@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,19 +40,14 @@ func newAdminKeyCreate() *cobra.Command {
 	return cmd
 }
 
-// parseLife parses a flag's duration, which may be in days.
+// parseLife parses a flag's duration, which may be in days; "" is 0.
 func parseLife(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	life, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int
-		n, err = strconv.Atoi(days)
-		life = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || life <= 0 {
-		return 0, usageError{fmt.Errorf("%s: %q is not a duration such as 12h or 90d", flag, text)}
+	life, err := remote.ParseLife(text)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	return life, nil
 }
@@ -68,12 +61,12 @@ func newAdminKeyList() *cobra.Command {
 
 func newAdminKeyUpdate() *cobra.Command {
 	var allow bool
-	cmd := newAdminCommand("update ID", "Turn an API key's dangerous-operations toggle on or off", model.ActionKeyUpdate, cobra.ExactArgs(1),
+	cmd := newAdminCommand("update ID", "Turn an API key's dangerous-operations toggle on or off", model.ActionKeyDangerous, cobra.ExactArgs(1),
 		func(_ *admin, cmd *cobra.Command, args []string) (any, error) {
 			if !cmd.Flags().Changed("allow-dangerous") {
 				return nil, usageError{errors.New("say --allow-dangerous=true or --allow-dangerous=false")}
 			}
-			return operator.KeyUpdate{ID: args[0], AllowDangerous: allow}, nil
+			return operator.KeyDangerous{ID: args[0], AllowDangerous: allow}, nil
 		},
 		func(w io.Writer, k wire.Key) {
 			may := "may delete nothing"

@@ -96,7 +96,15 @@ func jsonCommands() []jsonCommand {
 		{name: "account limits", api: "/account/limits"},
 		{name: "account billing", api: "/account/billing"},
 		{name: "offsite status", api: "/account/offsite"},
-		{name: "account keys", api: "/account/api-keys"},
+		{name: "project create", args: "lab"},
+		{name: "project list", api: "/projects"},
+		{name: "project rename", args: "lab trial"},
+		{name: "project delete", args: "trial --yes"},
+		{name: "key create", args: "ci --preset read_only --expires 90d", keep: "TOKEN key.id"},
+		{name: "key list", api: "/account/api-keys"},
+		{name: "key get", args: "$TOKEN", api: "/account/api-keys/$TOKEN"},
+		{name: "key update", args: "$TOKEN --name robot"},
+		{name: "key revoke", args: "$TOKEN --yes"},
 		{name: "key s3", api: "/account/storage-credentials"},
 		{name: "account audit", args: "--limit 3", api: "/account/audit-logs?limit=3"},
 		{name: "agent status", api: "/agent/status"},
@@ -159,7 +167,11 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: the id of the request is %v", c.name, id)
 		}
 		if name, field, _ := strings.Cut(c.keep, " "); name != "" {
-			known[name] = fmt.Sprint(got["data"].(map[string]any)[cmp.Or(field, "id")])
+			kept := got["data"]
+			for part := range strings.SplitSeq(cmp.Or(field, "id"), ".") {
+				kept = kept.(map[string]any)[part]
+			}
+			known[name] = fmt.Sprint(kept)
 		}
 		if c.api == "" {
 			continue

@@ -117,7 +117,7 @@ func (a *appliance) inAnotherOrganization(t *testing.T, name string) *appliance 
 		t.Fatal(err)
 	}
 	other := &appliance{Engine: a.Engine, cfg: a.cfg, org: org.ID}
-	projects, err := other.Access.ProjectList(other.call(model.ActionProjectList), core.Page{})
+	projects, err := other.Access.ProjectList(other.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
 	}

@@ -151,7 +151,7 @@ func (a *appliance) inDefault(t testing.TB) *appliance {
 		t.Fatal(err)
 	}
 	a.org = org.ID
-	projects, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{})
+	projects, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
 	}

@@ -24,9 +24,12 @@ func (a *appliance) otherReads() map[string]func() error {
 			_, err := a.Access.KeyList(a.call(model.ActionKeyList), access.KeyFilter{}, core.Page{})
 			return err
 		},
-		"projects": func() error { _, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{}); return err },
-		"people":   func() error { _, err := a.Access.UserList(a.call(model.ActionUserList), core.Page{}); return err },
-		"trash":    func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
+		"projects": func() error {
+			_, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Filter{}, core.Page{})
+			return err
+		},
+		"people": func() error { _, err := a.Access.UserList(a.call(model.ActionUserList), core.Page{}); return err },
+		"trash":  func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
 		"readiness": func() error {
 			if err := a.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err
@@ -158,7 +161,7 @@ func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 		if _, err := a.Access.ProjectCreate(a.call(model.ActionProjectCreate), fmt.Sprint("project-", i)); err != nil {
 			t.Fatal(err)
 		}
-		list, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Page{})
+		list, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Filter{}, core.Page{})
 		if err != nil || len(list.Items) != i+2 {
 			t.Errorf("%d of %d projects, %v", len(list.Items), i+2, err)
 		}

@@ -53,7 +53,7 @@ func startSite(t *testing.T, objectsURL string) *site {
 	s.call = func() *model.Call {
 		return &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org.ID}
 	}
-	projects, err := e.Access.ProjectList(s.call(), core.Page{})
+	projects, err := e.Access.ProjectList(s.call(), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,13 +99,38 @@ func (req *request) key() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{page: "key.html", title: key.Name, data: keyData{key, key.Usable(time.Now())}}, nil
+	return answer{page: "key.html", title: key.Name, data: keyData{key, key.Usable(time.Now()), keyLives()}}, nil
+}
+
+// keyAgain shows the key's page with the error of a form on it.
+func (req *request) keyAgain(cause error) (answer, error) {
+	a, err := req.key()
+	return a, cmp.Or(cause, err)
 }
 
 // keyData is what key.html shows.
 type keyData struct {
 	model.Key
 	Usable bool
+	Lives  []keyLife
+}
+
+// keyUpdate changes the key's name, and its end if the form says so.
+func (req *request) keyUpdate() (answer, error) {
+	name := req.form("name")
+	change := access.KeyChange{Name: &name}
+	if life := req.form("expires"); life != "" {
+		ends, err := parseLife(life)
+		if err != nil {
+			return answer{}, err
+		}
+		change.ExpiresAt = new(time.Time)
+		if ends > 0 {
+			*change.ExpiresAt = time.Now().Add(ends)
+		}
+	}
+	_, err := req.engine.Access.KeyUpdate(req.call, req.id(), change)
+	return done("/keys/"+req.id(), "key_updated"), err
 }
 
 // Destroys reports whether the key has a scope that the toggle controls.

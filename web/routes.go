@@ -95,7 +95,8 @@ func routes() []route {
 		{"GET /keys/new", model.ActionKeyList, show((*request).keyNew), nil},
 		{"POST /keys", model.ActionKeyCreate, (*request).keyCreate, (*request).keyNew},
 		{"GET /keys/{id}", model.ActionKeyList, (*request).key, nil},
-		{"POST /keys/{id}/dangerous", model.ActionKeyUpdate, (*request).keyDangerous, nil},
+		{"POST /keys/{id}", model.ActionKeyUpdate, (*request).keyUpdate, (*request).keyAgain},
+		{"POST /keys/{id}/dangerous", model.ActionKeyDangerous, (*request).keyDangerous, nil},
 		{"POST /keys/{id}/revoke", model.ActionKeyRevoke, (*request).keyRevoke, nil},
 
 		{"GET /audit", model.ActionAuditList, (*request).audit, nil},
@@ -108,6 +109,8 @@ func routes() []route {
 
 		{"GET /projects", model.ActionProjectList, show((*request).projects), nil},
 		{"POST /projects", model.ActionProjectCreate, (*request).projectCreate, (*request).projects},
+		{"POST /projects/{id}", model.ActionProjectUpdate, (*request).projectRename, (*request).projects},
+		{"POST /projects/{id}/delete", model.ActionProjectDelete, (*request).projectDelete, (*request).projects},
 
 		{"GET /settings", model.ActionSettingsGet, show((*request).settings), nil},
 		{"POST /settings/password", model.ActionUserPassword, (*request).password, (*request).settings},

@@ -33,6 +33,8 @@ func scopeTexts() []scopeText {
 		{model.ScopeAccountRead, "Account", "See usage, the list of API keys and the audit log", "see usage, keys and the audit log"},
 		{model.ScopeBillingRead, "Account", "See the plan", "the plan"},
 		{model.ScopeTeamRead, "Account", "See who is in the organization", "who is in the organization"},
+		{model.ScopeProjectManage, "Account", "Create, rename and delete projects", "manage projects"},
+		{model.ScopeKeyManage, "Account", "Make API keys that may do no more than this one, change and revoke keys", "manage keys"},
 	}
 }
 

@@ -130,5 +130,8 @@ func doneText(what string) string {
 		"person_role":           "The role is changed, and in force at once. An unused link for the account has ended.",
 		"person_deleted":        "The account is removed.",
 		"project_created":       "The project is made.",
+		"project_renamed":       "The project has its new name.",
+		"project_deleted":       "The project is deleted.",
+		"key_updated":           "The key is changed.",
 	}[what]
 }

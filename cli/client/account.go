@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"iter"
 	"net/url"
 	"strconv"
 	"time"
@@ -34,30 +33,6 @@ func (c *Client) GetBilling(ctx context.Context) (wire.Billing, error) {
 // GetOffsite returns how far the copy of the appliance in a store elsewhere is.
 func (c *Client) GetOffsite(ctx context.Context) (wire.Offsite, error) {
 	return one[wire.Offsite](ctx, c, "GET", "/account/offsite", nil)
-}
-
-// KeyOptions select API keys; an empty field selects all. Keys have no project.
-type KeyOptions struct {
-	ListOptions
-	Filter
-	Preset wire.KeyPreset
-	Source wire.KeySource
-}
-
-// ListKeys returns a page of the API keys.
-func (c *Client) ListKeys(ctx context.Context, o KeyOptions) (Page[wire.Key], error) {
-	query := setTexts(o.add(o.query()), map[string]string{"preset": string(o.Preset), "source": string(o.Source)})
-	return list[wire.Key](ctx, c, "/account/api-keys", query)
-}
-
-// Keys iterates over the API keys that o selects.
-func (c *Client) Keys(ctx context.Context, o KeyOptions) iter.Seq2[wire.Key, error] {
-	return all(ctx, o, func(o *KeyOptions) *ListOptions { return &o.ListOptions }, c.ListKeys)
-}
-
-// GetStorageCredentials returns the key in use as an access key for the S3 endpoint.
-func (c *Client) GetStorageCredentials(ctx context.Context) (wire.StorageCredentials, error) {
-	return one[wire.StorageCredentials](ctx, c, "GET", "/account/storage-credentials", nil)
 }
 
 // AuditOptions select entries of the audit log; an empty field selects all.

@@ -72,7 +72,7 @@ func openEngine(dir string) (_ *engine.Engine, a appliance, err error) {
 	if err != nil {
 		return nil, a, err
 	}
-	projects, err := e.Access.ProjectList(call, core.Page{})
+	projects, err := e.Access.ProjectList(call, core.Filter{}, core.Page{})
 	if err != nil {
 		return nil, a, err
 	}

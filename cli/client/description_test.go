@@ -273,9 +273,23 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			}
 			return nil
 		},
-		"getObject":             func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
-		"deleteObject":          func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
-		"deleteObjectByQuery":   func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
+		"getObject":           func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
+		"deleteObject":        func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
+		"deleteObjectByQuery": func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
+		"listProjects":        func() error { return err(c.ListProjects(ctx, client.ProjectOptions{ListOptions: page, Filter: made})) },
+		"createProject":       func() error { return err(c.CreateProject(ctx, wire.CreateProject{Name: "n"})) },
+		"getProject":          func() error { return err(c.GetProject(ctx, "proj_1")) },
+		"updateProject":       func() error { return err(c.UpdateProject(ctx, "proj_1", wire.UpdateProject{Name: "n"})) },
+		"deleteProject":       func() error { return err(c.DeleteProject(ctx, "proj_1")) },
+		"createKey": func() error {
+			byPreset := wire.CreateKey{Name: "n", Preset: new(wire.PresetReadOnly), ExpiresAt: &now, AllowDangerous: new(false)}
+			return errors.Join(err(c.CreateKey(ctx, byPreset)), err(c.CreateKey(ctx, wire.CreateKey{Name: "n", Scopes: []wire.Scope{"key:manage"}})))
+		},
+		"getKey": func() error { return err(c.GetKey(ctx, "key_1")) },
+		"updateKey": func() error {
+			return err(c.UpdateKey(ctx, "key_1", wire.UpdateKey{Name: new("n"), ExpiresAt: &now, AllowDangerous: new(false)}))
+		},
+		"revokeKey":             func() error { return err(c.RevokeKey(ctx, "key_1")) },
 		"getUsage":              func() error { return err(c.GetUsage(ctx)) },
 		"getLimits":             func() error { return err(c.GetLimits(ctx)) },
 		"getBilling":            func() error { return err(c.GetBilling(ctx)) },

@@ -15,8 +15,8 @@ import (
 )
 
 func newAccount(s *session) *cobra.Command {
-	return Group("account", "What the organization uses and may use, its keys and its audit log",
-		newUsage(s), newLimits(s), newBilling(s), newKeys(s), newAudit(s))
+	return Group("account", "What the organization uses and may use, and its audit log",
+		newUsage(s), newLimits(s), newBilling(s), newAudit(s))
 }
 
 func newUsage(s *session) *cobra.Command {
@@ -75,29 +75,6 @@ func newBilling(s *session) *cobra.Command {
 				"trial until", formatTime(b.Trial.EndsAt))
 		})(t.api.GetBilling(t.ctx))
 	})
-}
-
-func newKeys(s *session) *cobra.Command {
-	return s.command("keys", "Show the API keys", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.Keys(t.ctx, client.KeyOptions{}), "there are no keys", []string{"ID", "NAME", "KEY", "PRESET", "MAY DELETE", "STATE", "LAST USED"},
-			func(k wire.Key) []string {
-				return []string{k.ID, k.Name, k.Preview, string(k.Preset), yesNo(k.AllowDangerous), KeyState(k.RevokedAt, k.ExpiresAt), Ago(k.LastUsedAt)}
-			})
-	})
-}
-
-// KeyState reports whether a key is still valid, and until when.
-func KeyState(revoked, expires *time.Time) string {
-	switch {
-	case revoked != nil:
-		return "revoked"
-	case expires == nil:
-		return "valid"
-	case time.Now().After(*expires):
-		return "expired"
-	default:
-		return "until " + expires.Format(time.DateOnly)
-	}
 }
 
 func newAudit(s *session) *cobra.Command {

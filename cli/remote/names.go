@@ -207,6 +207,18 @@ func (t *task) projectForNew() (string, error) {
 	return pickProject(status.Projects, name)
 }
 
+// projectID returns the id of the project with the given id or name.
+func (t *task) projectID(name string) (string, error) {
+	if isID(name, idProject) {
+		return name, nil
+	}
+	projects, err := collect(t.api.Projects(t.ctx, client.ProjectOptions{}))
+	if err != nil {
+		return "", err
+	}
+	return pickProject(projects, name)
+}
+
 func pickProject(projects []wire.Project, name string) (string, error) {
 	var names []string
 	for _, p := range projects {

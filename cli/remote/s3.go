@@ -12,10 +12,6 @@ import (
 	"holdfast/server/api/wire"
 )
 
-func newKey(s *session) *cobra.Command {
-	return Group("key", "The API key as other tools need it", newKeyS3(s))
-}
-
 func newKeyS3(s *session) *cobra.Command {
 	tool := ""
 	cmd := s.command("s3", "Show the key as an access key for S3, and configuration for tools", cobra.NoArgs, func(t *task, _ []string) error {

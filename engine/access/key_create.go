@@ -15,19 +15,30 @@ type NewKey struct {
 	Scopes         []model.Scope // individual scopes instead of a preset
 	AllowDangerous bool
 	ExpiresIn      time.Duration // 0 means never
+	ExpiresAt      *time.Time    // in place of ExpiresIn
 	Source         string
 }
 
 // KeyCreate creates a key in the call's organization. The returned text is the only
-// copy.
+// copy. A caller that is a key gives at most what it has.
 func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Key, error) {
-	if err := in.validate(); err != nil {
+	err := in.validate()
+	if err == nil {
+		err = s.inFuture(in.ExpiresAt)
+	}
+	if err != nil {
+		return model.Secret{}, model.Key{}, err
+	}
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.Secret{}, model.Key{}, err
 	}
 	secret, key := s.mintKey(call, in)
+	if err := withinCaller(call, &key); err != nil {
+		return model.Secret{}, model.Key{}, err
+	}
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	call.Note("preset", string(key.Preset))
-	err := s.core.Change(call, func(tx *meta.Tx) error { return tx.Keys().Insert(key) })
+	err = s.core.Change(call, func(tx *meta.Tx) error { return tx.Keys().Insert(key) })
 	if err != nil {
 		return model.Secret{}, model.Key{}, err
 	}
@@ -47,6 +58,7 @@ func (s *Service) mintKey(call *model.Call, in NewKey) (model.Secret, model.Key)
 	if len(in.Scopes) == 0 {
 		key.Scopes, key.Preset = in.Preset.Scopes(), in.Preset
 	}
+	key.ExpiresAt = in.ExpiresAt
 	if in.ExpiresIn > 0 {
 		expires := now.Add(in.ExpiresIn)
 		key.ExpiresAt = &expires

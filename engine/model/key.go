@@ -10,6 +10,7 @@ import (
 
 // The ways to create a key.
 const (
+	KeySourceAPI        = "api"
 	KeySourceConsole    = "console"
 	KeySourceDevice     = "device"
 	KeySourceOperator   = "operator"
@@ -53,6 +54,12 @@ type Key struct {
 
 // Holds reports whether the key was granted scope.
 func (k *Key) Holds(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
+
+// Tag identifies the state of the key that clients change.
+func (k Key) Tag() string {
+	k.LastUsedAt, k.LastUsedIP, k.ExpiryAudited = nil, nil, false
+	return Tag(k)
+}
 
 // Usable reports whether the key is neither revoked nor expired at now.
 func (k *Key) Usable(now time.Time) bool {

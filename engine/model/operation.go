@@ -112,11 +112,21 @@ const (
 	ActionObjectGet    Action = "object.get"
 	ActionObjectDelete Action = "object.delete"
 
+	ActionProjectList   Action = "project.list"
+	ActionProjectCreate Action = "project.create"
+	ActionProjectGet    Action = "project.get"
+	ActionProjectUpdate Action = "project.update"
+	ActionProjectDelete Action = "project.delete"
+
 	ActionUsageGet           Action = "account.usage"
 	ActionLimitsGet          Action = "account.limits"
 	ActionBillingGet         Action = "account.billing"
 	ActionOffsiteGet         Action = "account.offsite"
 	ActionKeyList            Action = "key.list"
+	ActionKeyCreate          Action = "key.create"
+	ActionKeyGet             Action = "key.get"
+	ActionKeyUpdate          Action = "key.update"
+	ActionKeyRevoke          Action = "key.revoke"
 	ActionKeyCredentials     Action = "key.credentials"
 	ActionAuditList          Action = "audit.list"
 	ActionAgentStatus        Action = "agent.status"
@@ -125,16 +135,12 @@ const (
 
 // The actions of people, the operator and the appliance itself outside the API.
 const (
-	ActionKeyCreate          Action = "key.create"
-	ActionKeyUpdate          Action = "key.update"
-	ActionKeyRevoke          Action = "key.revoke"
+	ActionKeyDangerous       Action = "key.allow_dangerous"
 	ActionOrganizationCreate Action = "organization.create"
 	ActionOrganizationList   Action = "organization.list"
 	ActionPlanSet            Action = "organization.set_plan"
 	ActionTrialSet           Action = "organization.set_trial"
 	ActionTrialEnd           Action = "organization.trial_end"
-	ActionProjectCreate      Action = "project.create"
-	ActionProjectList        Action = "project.list"
 	ActionUserCreate         Action = "user.create"
 	ActionUserList           Action = "user.list"
 	ActionUserInvite         Action = "user.invite"
@@ -259,11 +265,21 @@ func Operations() []Operation {
 		operation(ActionObjectGet, "getObject", ScopeStorageRead),
 		operation(ActionObjectDelete, "deleteObject", ScopeStorageDelete).destructive(),
 
+		operation(ActionProjectList, "listProjects", ScopeAccountRead),
+		operation(ActionProjectCreate, "createProject", ScopeProjectManage),
+		operation(ActionProjectGet, "getProject", ScopeAccountRead),
+		operation(ActionProjectUpdate, "updateProject", ScopeProjectManage).conditional(),
+		operation(ActionProjectDelete, "deleteProject", ScopeProjectManage).conditional(),
+
 		operation(ActionUsageGet, "getUsage", ScopeAccountRead),
 		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
 		operation(ActionOffsiteGet, "getOffsite", ScopeAccountRead),
 		operation(ActionKeyList, "listKeys", ScopeAccountRead),
+		operation(ActionKeyCreate, "createKey", ScopeKeyManage),
+		operation(ActionKeyGet, "getKey", ScopeAccountRead),
+		operation(ActionKeyUpdate, "updateKey", ScopeKeyManage).conditional(),
+		operation(ActionKeyRevoke, "revokeKey", ScopeKeyManage),
 		operation(ActionKeyCredentials, "getStorageCredentials", ScopeStorageRead),
 		operation(ActionAuditList, "listAuditLogs", ScopeAccountRead),
 		operation(ActionAgentStatus, "getAgentStatus", ScopeAccountRead),
@@ -283,11 +299,7 @@ func ConsoleOperations() []Operation {
 		person(ActionSetupLinkCreate, RoleAdmin),
 		person(ActionSessionEnd, RoleViewer),
 		person(ActionSessionEndAll, RoleViewer),
-		person(ActionKeyCreate, RoleAdmin),
-		person(ActionKeyUpdate, RoleAdmin),
-		person(ActionKeyRevoke, RoleAdmin),
-		person(ActionProjectList, RoleViewer),
-		person(ActionProjectCreate, RoleAdmin),
+		person(ActionKeyDangerous, RoleAdmin),
 		person(ActionDeviceReview, RoleViewer),
 		person(ActionDeviceApprove, RoleViewer),
 		person(ActionDeviceDeny, RoleViewer),
@@ -335,12 +347,12 @@ func (o Operation) from(least Role) Operation {
 func (o Operation) Changes() bool {
 	switch o.Scope {
 	case ScopeDatabaseCreate, ScopeDatabaseUpdate, ScopeDatabaseDelete, ScopeStorageCreate, ScopeStorageUpdate, ScopeStorageDelete,
-		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete:
+		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeProjectManage, ScopeKeyManage:
 		return true
 	}
 	switch o.Action {
-	case ActionOperationCancel, ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyCreate, ActionKeyUpdate,
-		ActionKeyRevoke, ActionProjectCreate, ActionDeviceApprove, ActionDeviceDeny:
+	case ActionOperationCancel, ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyDangerous,
+		ActionDeviceApprove, ActionDeviceDeny:
 		return true
 	}
 	return false

@@ -28,7 +28,13 @@ type Project struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
-var label = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 ._-]{0,61}[A-Za-z0-9._-])?$`)
+// Tag identifies the state of the project.
+func (p Project) Tag() string { return Tag(p) }
+
+// LabelPattern is the form of the names that ValidateLabel checks.
+const LabelPattern = `^[A-Za-z0-9]([A-Za-z0-9 ._-]{0,61}[A-Za-z0-9._-])?$`
+
+var label = regexp.MustCompile(LabelPattern)
 
 // ValidateLabel checks the name of an organization, project or key, given in the
 // input named field: 1 to 63 letters, digits, spaces, dots, underscores and

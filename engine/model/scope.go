@@ -28,6 +28,12 @@ const (
 	ScopeTeamRead       Scope = "team:read"
 )
 
+// The scopes of changes to projects and keys. Of the presets, only full access has them.
+const (
+	ScopeProjectManage Scope = "project:manage"
+	ScopeKeyManage     Scope = "key:manage"
+)
+
 // Preset names a set of scopes that a person can choose without selecting each
 // one.
 type Preset string
@@ -41,13 +47,14 @@ const (
 	PresetCustom     Preset = "custom"
 )
 
-// Scopes returns every scope in the order of the specification.
+// Scopes returns every scope: those of the specification in its order, then the others.
 func Scopes() []Scope {
 	return []Scope{
 		ScopeDatabaseCreate, ScopeDatabaseRead, ScopeDatabaseUpdate, ScopeDatabaseDelete,
 		ScopeStorageCreate, ScopeStorageRead, ScopeStorageUpdate, ScopeStorageDelete,
 		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeBackupDownload, ScopeBackupList,
 		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
+		ScopeProjectManage, ScopeKeyManage,
 	}
 }
 

@@ -58,7 +58,7 @@ func openStore(t testing.TB, change ...func(*core.Config)) *store {
 		t.Fatal(err)
 	}
 	s.org = org.ID
-	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Page{})
+	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (m *machine) call(action model.Action) *model.Call {
 
 func (m *machine) createDatabase(name string) (databases.View, databases.Connection) {
 	m.t.Helper()
-	projects, err := m.Access.ProjectList(m.call(model.ActionProjectList), core.Page{})
+	projects, err := m.Access.ProjectList(m.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil {
 		m.t.Fatal(err)
 	}

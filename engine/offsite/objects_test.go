@@ -61,7 +61,7 @@ func openBucketStore(t testing.TB, dir string, fetch objects.Fetch) *bucketStore
 		t.Fatal(err)
 	}
 	s.org = org.ID
-	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Page{})
+	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

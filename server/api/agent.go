@@ -14,11 +14,6 @@ func NewOrganization(o model.Organization) wire.Organization {
 	return wire.Organization{ID: o.ID, Name: o.Name, CreatedAt: utc(o.CreatedAt)}
 }
 
-// NewProject returns the wire form of a project.
-func NewProject(p model.Project) wire.Project {
-	return wire.Project{ID: p.ID, Name: p.Name, CreatedAt: utc(p.CreatedAt)}
-}
-
 // statusRecommendations is the maximum number of recommendations in the status.
 const statusRecommendations = 5
 

@@ -123,7 +123,7 @@ func (w *world) tenant(tb testing.TB, name string) tenant {
 		tb.Fatal(err)
 	}
 	call = &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: org.ID}
-	projects, err := w.engine.Access.ProjectList(call, core.Page{})
+	projects, err := w.engine.Access.ProjectList(call, core.Filter{}, core.Page{})
 	if err != nil {
 		tb.Fatal(err)
 	}

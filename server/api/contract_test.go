@@ -38,7 +38,8 @@ type contract struct {
 	ids map[string]string // existing ids, by the name of their parameter
 	// keys that are rejected, and one that has used up all its budgets
 	revoked, expired, spent string
-	nobodys                 int // requests without a valid key so far
+	brief                   string // a key that is valid for an hour
+	nobodys                 int    // requests without a valid key so far
 }
 
 // fault is a request that must be rejected.
@@ -78,6 +79,7 @@ func newContract(t *testing.T) *contract {
 	c.revoked = w.key(t, w.org.organization, access.NewKey{Preset: model.PresetFullAccess})
 	w.revoke(t, c.revoked)
 	c.expired = w.key(t, w.org.organization, access.NewKey{Preset: model.PresetFullAccess, ExpiresIn: time.Nanosecond})
+	c.brief = w.key(t, w.org.organization, access.NewKey{Preset: model.PresetReadOnly, ExpiresIn: time.Hour})
 	c.spend(t)
 	c.furnish(t)
 	call := &model.Call{Operation: model.Operation{Action: model.ActionPlanSet}, Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.organization}
@@ -130,8 +132,9 @@ func (c *contract) furnish(t *testing.T) {
 	i := get[wire.Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")
 	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
+	spare := get[wire.CreatedKey](t, c.do(t, post("/account/api-keys", `{"name":"spare","preset":"read_only"}`)))
 	ops := get[[]wire.Operation](t, c.do(t, request{method: "GET", path: "/operations?type=backup&database_id=" + db.ID, key: c.org.full}))
-	c.ids = map[string]string{"operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k"}
+	c.ids = map[string]string{"operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k", "keyId": spare.Key.ID}
 }
 
 // path fills in the parameters of a route with existing or missing ids.
@@ -147,6 +150,10 @@ func (c *contract) path(r route, there bool) string {
 		}
 	}
 	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key, "{operationId}", op).Replace(r.path)
+	if there {
+		path = strings.NewReplacer("{projectId}", c.org.project, "{keyId}", c.ids["keyId"]).Replace(path)
+	}
+	path = pathOf(route{path: path})
 	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
 		path += "?key=" + key
 	}
@@ -265,6 +272,13 @@ func (c *contract) without(scope model.Scope) string {
 	return secret.Reveal()
 }
 
+// idOf returns the id of a key with this text.
+func (c *contract) idOf(text string) string {
+	call := &model.Call{}
+	_ = c.engine.Access.Authenticate(call, text) // it names revoked ones too
+	return call.Actor.ID
+}
+
 // conflicts returns the well-formed requests that cause a conflict: something is taken, is permanently busy, or
 // exceeds the plan.
 func (c *contract) conflicts(r route) []fault {
@@ -298,6 +312,22 @@ func (c *contract) conflicts(r route) []fault {
 		other := object
 		other.path = strings.Replace(other.path, "key=k", "key=another", 1)
 		return []fault{taken("object there", with(object, "If-None-Match", "*")), over(other)}
+	case model.ActionProjectCreate:
+		return []fault{taken("name taken", post(`{"name":"default"}`))}
+	case model.ActionProjectDelete:
+		return []fault{taken("not empty", post(""))}
+	case model.ActionKeyUpdate:
+		revoked := post(`{"name":"again"}`)
+		revoked.path = "/account/api-keys/" + c.idOf(c.revoked)
+		return []fault{
+			taken("revoked", revoked),
+			{name: "the toggle", in: post(`{"allow_dangerous":false}`), status: 403, code: model.CodeForbidden, says: "only a person"},
+			{name: "valid for longer", in: request{
+				method: r.method, path: "/account/api-keys/" + c.idOf(c.brief), key: c.org.full, body: `{"expires_at":"2099-01-01T00:00:00Z"}`, contentType: "application/json",
+			}, status: 403, code: model.CodeForbidden, says: "not later"},
+		}
+	case model.ActionKeyCreate:
+		return []fault{{name: "the toggle", in: post(`{"name":"n","preset":"read_only","allow_dangerous":true}`), status: 403, code: model.CodeForbidden, says: "only a person"}}
 	case model.ActionBackupCreate:
 		return []fault{over(post(""))}
 	case model.ActionBackupRestore:

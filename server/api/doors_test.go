@@ -95,6 +95,7 @@ func doors() []door {
 		{name: "cancelOperation", method: "POST", path: "/operations/op_x/cancel", scopes: []model.Scope{model.ScopeDatabaseRead}},
 		{name: "deleteObject", method: "DELETE", path: bucket + "/objects/k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 	}
+	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
 			"/databases", db, db + "/connection", db + "/metrics", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
@@ -105,6 +106,7 @@ func doors() []door {
 		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
 			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
+			"/projects", "/projects/proj_x", "/account/api-keys/key_x",
 		},
 		model.ScopeBillingRead: {"/account/billing"},
 	} {
@@ -113,6 +115,19 @@ func doors() []door {
 		}
 	}
 	return all
+}
+
+// accountDoors are the doors to projects, keys, people and the trash.
+func accountDoors() []door {
+	project, key := []model.Scope{model.ScopeProjectManage}, []model.Scope{model.ScopeKeyManage}
+	return []door{
+		{name: "createProject", method: "POST", path: "/projects", body: `{"name":"n"}`, scopes: project},
+		{name: "updateProject", method: "PATCH", path: "/projects/proj_x", body: `{"name":"n"}`, scopes: project},
+		{name: "deleteProject", method: "DELETE", path: "/projects/proj_x", scopes: project},
+		{name: "createKey", method: "POST", path: "/account/api-keys", body: `{"name":"n","scopes":["key:manage"]}`, scopes: key},
+		{name: "updateKey", method: "PATCH", path: "/account/api-keys/key_x", body: `{"name":"n"}`, scopes: key},
+		{name: "revokeKey", method: "DELETE", path: "/account/api-keys/key_x", scopes: key},
+	}
 }
 
 // TestDoors sends every request with exactly what it needs, which is admitted, and with each part of that missing,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
 
@@ -57,7 +58,7 @@ func enumerations() []enumeration {
 			wire.ImportCompletedWithErrors, wire.ImportFailed),
 		listed("The set of scopes the key was made with.",
 			wire.KeyPresetReadOnly, wire.KeyPresetDeveloper, wire.KeyPresetFullAccess, wire.KeyPresetCustom),
-		listed("How the key was made.", wire.KeySourceConsole, wire.KeySourceDevice, wire.KeySourceOperator, wire.KeySourceFirstStart),
+		listed("How the key was made.", wire.KeySourceAPI, wire.KeySourceConsole, wire.KeySourceDevice, wire.KeySourceOperator, wire.KeySourceFirstStart),
 		listed("What the copy off-site does: off without a store, starting before the first checkpoint of a run, recovering while the backups of an appliance that is brought back are fetched, failing while the store takes nothing, fenced once another machine has taken over.",
 			wire.OffsiteOff, wire.OffsiteStarting, wire.OffsiteRecovering, wire.OffsiteCopying, wire.OffsiteFailing, wire.OffsiteFenced),
 		listed("The part of the data: wal is that of one database, large_objects is the content of large ones, and objects everything else of objects.",
@@ -78,6 +79,7 @@ func enumerations() []enumeration {
 		listed("The statement that the policy is for.", wire.RLSAll, wire.RLSSelect, wire.RLSInsert, wire.RLSUpdate, wire.RLSDelete),
 		listed("What is suspicious about the table.", wire.RLSDisabled, wire.RLSEnabledWithoutPolicy, wire.RLSPoliciesButDisabled),
 		listed("A set of scopes.", wire.PresetReadOnly, wire.PresetDeveloper, wire.PresetFullAccess),
+		listed("One permission of a key.", convert(model.Scopes(), func(s model.Scope) wire.Scope { return wire.Scope(s) })...),
 		listed("The sslmode of libpq.", wire.SSLPrefer, wire.SSLRequire),
 		listed("What the trial restore has shown; verified and failed are final.",
 			wire.VerificationUnverified, wire.VerificationRunning, wire.VerificationVerified, wire.VerificationFailed),

@@ -41,7 +41,7 @@ func seedBodies() []string {
 // and nothing created unless it says so.
 func (w *world) sendBody(t *testing.T, r route, id, body string) reply {
 	t.Helper()
-	path := strings.NewReplacer("{id}", id, "{backupId}", "bkp_x").Replace(r.path)
+	path := pathOf(route{path: strings.Replace(r.path, "{id}", id, 1)})
 	before := w.count(t)
 	got := w.do(t, request{method: r.method, path: path, key: w.org.full, body: body, contentType: "application/json"})
 	if got.status >= 500 || got.status < 200 {
@@ -180,7 +180,9 @@ func FuzzJSON(f *testing.F) {
 
 // pathOf fills in a route's parameters with missing ids.
 func pathOf(r route) string {
-	return strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k").Replace(r.path)
+	return strings.NewReplacer(
+		"{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k", "{projectId}", "proj_x", "{keyId}", "key_x",
+	).Replace(r.path)
 }
 
 // FuzzQueries sends any query to any route.

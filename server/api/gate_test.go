@@ -179,8 +179,12 @@ func TestIsolation(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "theirs")
 	w.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: w.org.full, body: "x"})
+	theirs := &model.Call{}
+	if err := w.engine.Access.Authenticate(theirs, w.org.read); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range (&handlers{}).routes() {
-		path := strings.NewReplacer("{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k").Replace(r.path)
+		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID).Replace(r.path)
 		if strings.HasPrefix(path, "/buckets/{id}") {
 			path = strings.Replace(path, "{id}", bucket.ID, 1)
 		} else {
@@ -217,6 +221,10 @@ func validBody(r route, project string) string {
 		return "bytes"
 	case r.action == model.ActionDatabaseCreate, r.action == model.ActionBucketCreate:
 		return `{"project":"` + project + `","name":"name"}`
+	case r.action == model.ActionProjectCreate, r.action == model.ActionProjectUpdate, r.action == model.ActionKeyUpdate:
+		return `{"name":"name"}`
+	case r.action == model.ActionKeyCreate:
+		return `{"name":"name","preset":"read_only"}`
 	case r.action == model.ActionBucketUpdate:
 		return `{"public":true}`
 	case r.action == model.ActionImportCreate:

@@ -33,6 +33,54 @@ func (h *handlers) storageCredentials(_ context.Context, call *model.Call, _ *no
 	return NewStorageCredentials(call.Key.ID, h.engine.Access.OwnS3Secret(call), h.s3URL), nil
 }
 
+type createKeyInput struct {
+	Body wire.CreateKey
+}
+
+func (h *handlers) keyCreate(_ context.Context, call *model.Call, in *createKeyInput) (wire.CreatedKey, error) {
+	scopes, err := model.ParseScopes("scopes", convert(in.Body.Scopes, func(s wire.Scope) string { return string(s) }))
+	if err != nil {
+		return wire.CreatedKey{}, err
+	}
+	secret, key, err := h.engine.Access.KeyCreate(call, access.NewKey{
+		Name: in.Body.Name, Preset: model.Preset(text(in.Body.Preset)), Scopes: scopes,
+		AllowDangerous: in.Body.AllowDangerous != nil && *in.Body.AllowDangerous, ExpiresAt: in.Body.ExpiresAt, Source: model.KeySourceAPI,
+	})
+	call.ETag = key.Tag()
+	return wire.CreatedKey{APIKey: secret.Reveal(), Key: NewKey(key)}, err
+}
+
+// KeyInput names a key.
+type KeyInput struct {
+	KeyID string `path:"keyId" doc:"Id of the key." example:"key_01k6zv7r9pxa3c5n8m2q4t6w8y"`
+}
+
+func (h *handlers) keyGet(_ context.Context, call *model.Call, in *KeyInput) (wire.Key, error) {
+	return taggedKey(call)(h.engine.Access.KeyGet(call, in.KeyID))
+}
+
+// taggedKey returns the wire form of a key, and sets the ETag of the response.
+func taggedKey(call *model.Call) func(model.Key, error) (wire.Key, error) {
+	return func(k model.Key, err error) (wire.Key, error) {
+		call.ETag = k.Tag()
+		return NewKey(k), err
+	}
+}
+
+type updateKeyInput struct {
+	KeyInput
+	Body wire.UpdateKey
+}
+
+func (h *handlers) keyUpdate(_ context.Context, call *model.Call, in *updateKeyInput) (wire.Key, error) {
+	change := access.KeyChange{Name: in.Body.Name, ExpiresAt: in.Body.ExpiresAt, AllowDangerous: in.Body.AllowDangerous}
+	return taggedKey(call)(h.engine.Access.KeyUpdate(call, in.KeyID, change))
+}
+
+func (h *handlers) keyRevoke(_ context.Context, call *model.Call, in *KeyInput) (wire.Key, error) {
+	return taggedKey(call)(h.engine.Access.KeyRevoke(call, in.KeyID))
+}
+
 type keyListInput struct {
 	PageInput
 	NameInput

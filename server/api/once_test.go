@@ -218,7 +218,7 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 		if !takesIdempotencyKey(r.method, model.OperationFor(r.action)) || r.action == model.ActionObjectUpload {
 			continue
 		}
-		path := strings.NewReplacer("{id}", nobody, "{backupId}", "bkp_x", "{operationId}", "op_x").Replace(r.path)
+		path := pathOf(r)
 		valid := validBody(r, w.org.project)
 		w.answered(t, w.org.full, "used", path, valid)
 		ask := func(path, body string) reply {

@@ -93,6 +93,15 @@ PATCH /buckets/{id} storage:update
 GET /buckets/{id}/objects/{key} storage:read
 DELETE /buckets/{id}/objects storage:delete
 GET /account/offsite account:read
+GET /projects account:read
+POST /projects project:manage
+GET /projects/{projectId} account:read
+PATCH /projects/{projectId} project:manage
+DELETE /projects/{projectId} project:manage
+POST /account/api-keys key:manage
+GET /account/api-keys/{keyId} account:read
+PATCH /account/api-keys/{keyId} key:manage
+DELETE /account/api-keys/{keyId} key:manage
 `
 
 // TestRoutesAndSpecification compares the routes with the specification and its extensions.

@@ -40,6 +40,7 @@ var (
 		"pattern": model.DatabaseUserPattern,
 		"not":     noText(`^(pg_|holdfast|postgres$|public$|none$)|` + model.ReadOnlySuffix + `$`),
 	}
+	label      = rule{"pattern": model.LabelPattern}
 	bucketName = rule{
 		"pattern": `^[a-z0-9]+((\.|-+)[a-z0-9]+)*$`, "minLength": 3, "maxLength": 63,
 		"not": noText(`^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$|^([0-9]+\.){3}[0-9]+$`),
@@ -113,6 +114,17 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 			describe(s, "", rule{"dependentSchemas": map[string]rule{"same_credentials": {
 				"if": properties(map[string]rule{"same_credentials": {"const": true}}), "then": absent("username", "password"),
 			}}})
+		},
+		reflect.TypeFor[wire.CreateProject](): func(s *huma.Schema) { describe(s, "name", label) },
+		reflect.TypeFor[wire.UpdateProject](): func(s *huma.Schema) { describe(s, "name", label) },
+		reflect.TypeFor[wire.UpdateKey]():     func(s *huma.Schema) { describe(s, "name", label) },
+		reflect.TypeFor[wire.CreateKey](): func(s *huma.Schema) {
+			describe(s, "name", label)
+			s.Properties["scopes"].Nullable = true
+			describe(s, "", rule{
+				"if": given("preset"), "then": absent("scopes"),
+				"else": rule{"required": []string{"scopes"}, "properties": map[string]rule{"scopes": {"type": huma.TypeArray}}},
+			})
 		},
 		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
 			describe(s, "name", bucketName)

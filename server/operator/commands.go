@@ -23,7 +23,7 @@ func commands() map[model.Action]command {
 	return map[model.Action]command{
 		model.ActionKeyCreate:          in(keyCreate),
 		model.ActionKeyList:            in(keyList),
-		model.ActionKeyUpdate:          in(keyUpdate),
+		model.ActionKeyDangerous:       in(keyDangerous),
 		model.ActionKeyRevoke:          in(keyRevoke),
 		model.ActionOrganizationCreate: overall(organizationCreate),
 		model.ActionOrganizationList:   overall(organizationList),
@@ -96,7 +96,7 @@ func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any,
 	}, api.NewKey)
 }
 
-func keyUpdate(_ context.Context, a Appliance, call *model.Call, in KeyUpdate) (any, error) {
+func keyDangerous(_ context.Context, a Appliance, call *model.Call, in KeyDangerous) (any, error) {
 	key, err := a.Access.KeyAllowDangerous(call, in.ID, in.AllowDangerous)
 	return api.NewKey(key), err
 }
@@ -121,7 +121,9 @@ func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (
 }
 
 func projectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, a.Access.ProjectList, func(p model.Project) model.Project { return p })
+	return everything(call, func(call *model.Call, page core.Page) (core.List[model.Project], error) {
+		return a.Access.ProjectList(call, core.Filter{}, page)
+	}, func(p model.Project) model.Project { return p })
 }
 
 // NewUser are the arguments of user.create.

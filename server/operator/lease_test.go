@@ -201,7 +201,7 @@ func TestLeaseEndsBesideAnotherRequest(t *testing.T) {
 
 func (a *appliance) bucket(t *testing.T) string {
 	t.Helper()
-	projects, err := a.Access.ProjectList(a.call(t, model.ActionProjectList), core.Page{Limit: 1})
+	projects, err := a.Access.ProjectList(a.call(t, model.ActionProjectList), core.Filter{}, core.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

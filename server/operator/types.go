@@ -18,8 +18,8 @@ type Target struct {
 	ID string `json:"id"`
 }
 
-// KeyUpdate are the arguments of key.update.
-type KeyUpdate struct {
+// KeyDangerous are the arguments of key.allow_dangerous.
+type KeyDangerous struct {
 	ID             string `json:"id"`
 	AllowDangerous bool   `json:"allow_dangerous"`
 }

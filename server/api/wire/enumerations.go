@@ -143,6 +143,7 @@ const (
 type KeySource string
 
 const (
+	KeySourceAPI        KeySource = "api"
 	KeySourceConsole    KeySource = "console"
 	KeySourceDevice     KeySource = "device"
 	KeySourceOperator   KeySource = "operator"
@@ -288,6 +289,9 @@ const (
 	PresetDeveloper  ScopePreset = "developer"
 	PresetFullAccess ScopePreset = "full_access"
 )
+
+// Scope is one permission of a key, "area:verb".
+type Scope string
 
 // SSLMode is a value of libpq's sslmode parameter.
 type SSLMode string
