@@ -55,6 +55,7 @@ func jsonCommands() []jsonCommand {
 		{name: "db rls disable", args: "shop t"},
 		{name: "db rotate-password", args: "shop"},
 		{name: "db restart", args: "shop"},
+		{name: "db update", args: "shop --connection-limit 20"},
 		{name: "db log", args: "shop --level log"},
 		{name: "db metrics", args: "shop"},
 

@@ -530,6 +530,21 @@ func crashes() []crash {
 			},
 		},
 		{
+			"new name recorded, not yet the server's",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginChange(t, model.ActionDatabaseUpdate, db.ID, func(d *model.Database) { d.Name = "store" })
+				a.openSession(t, db)
+			},
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+				if c.Database != "store" {
+					t.Errorf("the database is %s", c.Database)
+				}
+				a.noSessions(t, db)
+				before(t, a, db, c)
+				a.checkEnded(t, db.ID, model.ActionDatabaseUpdate, model.OutcomeSuccess)
+			},
+		},
+		{
 			"settings recorded, not yet in force",
 			func(t *testing.T, a *appliance, db model.Database) { a.beginSettings(t, db, "work_mem", "17MB") },
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {

@@ -29,10 +29,6 @@ func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
 	return answer{page: "database_log.html", data: logData{db, lines, level, search}}, err
 }
 
-func (req *request) databaseSettings(db databaseData, cause error) (answer, error) {
-	return answer{page: "database_settings.html", data: db}, cause
-}
-
 func (req *request) databaseRestart() (answer, error) {
 	_, err := req.engine.Databases.Restart(req.r.Context(), req.call, req.id())
 	return done(req.databasePath(""), "restarted"), err

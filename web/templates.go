@@ -115,6 +115,7 @@ func doneText(what string) string {
 		"rls":                   "Row-level security is changed.",
 		"extension":             "The extension is there.",
 		"extension_dropped":     "The extension is dropped.",
+		"database_updated":      "The database is changed.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
 		"operation_cancelled":   "It is cancelled, and what it had done is rolled back.",

@@ -67,6 +67,11 @@ func (c *Client) GetDatabase(ctx context.Context, id string) (wire.Database, err
 	return one[wire.Database](ctx, c, "GET", path("databases", id), nil)
 }
 
+// UpdateDatabase changes a database.
+func (c *Client) UpdateDatabase(ctx context.Context, id string, in wire.UpdateDatabase) (wire.Database, error) {
+	return one[wire.Database](ctx, c, "PATCH", path("databases", id), in)
+}
+
 // DeleteDatabase deletes a database and its backups.
 func (c *Client) DeleteDatabase(ctx context.Context, id string) (wire.DeletedResource, error) {
 	return one[wire.DeletedResource](ctx, c, "DELETE", path("databases", id), nil)

@@ -198,6 +198,13 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDatabaseLog": func() error {
 			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now}))
 		},
+		"updateDatabase": func() error {
+			return err(c.UpdateDatabase(ctx, id, wire.UpdateDatabase{
+				Name: new("n"), Project: new("p"), BackupEverySeconds: wire.SetTo[wire.WholeNumber](3600),
+				BackupRetentionDays: wire.Default[wire.WholeNumber](), ConnectionLimit: wire.SetTo[wire.WholeNumber](5),
+				MaintenanceWindow: wire.SetTo(wire.MaintenanceWindow{Day: wire.Sunday, Start: "03:00", Minutes: 60}),
+			}))
+		},
 		"getDatabaseMetrics":   func() error { return err(c.GetDatabaseMetrics(ctx, id, wire.MetricsMonth)) },
 		"createExport":         func() error { return err(c.CreateExport(ctx, id)) },
 		"getDatabaseSSL":       func() error { return err(c.GetDatabaseSSL(ctx, id)) },

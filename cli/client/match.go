@@ -16,7 +16,7 @@ func WithETag(ctx context.Context, tag *string) context.Context {
 }
 
 // WithIfMatch makes a change that is sent with the context conditional: the API makes it only if the resource still has
-// this ETag, and else refuses it with status 412. It is for changes of buckets and allow-lists.
+// this ETag, and else refuses it with status 412. It is for changes of databases, buckets and allow-lists.
 func WithIfMatch(ctx context.Context, tag string) context.Context {
 	return context.WithValue(ctx, ifMatch{}, tag)
 }

@@ -12,7 +12,7 @@ import (
 
 func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
-		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseDelete(s), newDatabaseRestart(s),
+		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
 		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
@@ -99,12 +99,13 @@ func databaseDetails(w io.Writer, db wire.Database) {
 	if db.Operation != nil {
 		phase = text(db.Operation.Phase)
 	}
-	details(w,
+	details(w, append([]string{
 		"name", db.Name, "id", db.ID, "project", db.Project,
 		"status", doing(db), "reason", text(db.StatusReason), "phase", phase,
 		"PostgreSQL", text(db.Version), "address", fmt.Sprintf("%s:%d", db.Host, db.Port),
 		"owner", db.DBUser, "size", sizeOr(db.SizeBytes), "connections", connections,
-		"last backup", formatTime(db.LatestBackupAt), "created", formatTime(&db.CreatedAt))
+		"last backup", formatTime(db.LatestBackupAt), "created", formatTime(&db.CreatedAt),
+	}, ownProperties(db)...)...)
 }
 
 func newDatabaseDelete(s *session) *cobra.Command {

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -27,7 +28,11 @@ func oldBackup(f Facts, db Database) []model.Recommendation {
 		return nil
 	}
 	age := f.Now.Sub(*db.LastCompleted.CompletedAt)
-	if age < f.Limits.BackupAge {
+	expected := max(f.Limits.BackupAge, 2*db.BackupEvery)
+	if day := db.MaintenanceWindow.Day; day != "" && day != model.EveryDay {
+		expected = max(expected, 8*24*time.Hour)
+	}
+	if age < expected {
 		return nil
 	}
 	return []model.Recommendation{{

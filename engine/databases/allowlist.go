@@ -73,18 +73,24 @@ func withAllowlist(allow []netip.Prefix, at time.Time) func(*model.Database) {
 }
 
 // applyAllowlist puts the record's list in force and returns how many open sessions
-// it ended. If the server has no free connection on which to confirm that it loaded
-// the list, applyAllowlist restarts it immediately with the new list.
+// it ended.
 func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, error) {
+	if err := s.applyAccess(ctx, db); err != nil {
+		return 0, fmt.Errorf("apply allow-list: %w", err)
+	}
+	return s.endSessions(ctx, db, db.Allowlist...)
+}
+
+// applyAccess puts the record's access rules in force for new sessions. If the server
+// has no free connection on which to confirm that it loaded them, applyAccess restarts
+// it immediately with the new rules.
+func (s *Service) applyAccess(ctx context.Context, db model.Database) error {
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
 	err := s.Instances.Update(soon, db.ID, Access(db))
 	if err != nil && soon.Err() != nil && ctx.Err() == nil {
-		s.core.Log.Warn("the server does not load a changed allow-list: restarting it at once", "database", db.ID, "error", err)
+		s.core.Log.Warn("the server does not load changed access rules: restarting it at once", "database", db.ID, "error", err)
 		err = s.Instances.Reconfigure(ctx, db.ID, 0, func(it *postgres.Spec) { it.HBA = Access(db) })
 	}
-	if err != nil {
-		return 0, fmt.Errorf("apply allow-list: %w", err)
-	}
-	return s.endSessions(ctx, db, db.Allowlist...)
+	return err
 }

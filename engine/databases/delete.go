@@ -17,7 +17,11 @@ import (
 // cancelled. So is an import that is filling the database; the import then removes
 // the database itself.
 func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
-	if _, err := s.Database(call, id); err != nil {
+	db, err := s.Database(call, id)
+	if err == nil {
+		err = call.Match(db.Tag())
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
 	if s.core.Cancels.Cancel(ImportClaim(id), model.Errorf(model.CodeConflict, "the import was cancelled: its database was deleted")) {
@@ -35,7 +39,9 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 		return time.Time{}, err
 	}
 	defer releaseBackups()
-	db, err := s.Database(call, id)
+	if db, err = s.Database(call, id); err == nil {
+		err = call.Match(db.Tag())
+	}
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
-	"holdfast/engine/postgres/binaries"
 )
 
 // StartTimeout bounds the start of an instance, crash recovery included.
@@ -85,7 +84,10 @@ func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 		Database: db.Name,
 		Owner:    db.Owner, OwnerPassword: owner,
 		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
-		Connections: postgres.Config{Settings: db.Settings}.Sessions(binaries.Set{Major: db.Major}),
+		Connections: maxSessions(db),
+	}
+	if limit := db.ConnectionLimit; limit > 0 && (t.Connections == 0 || limit < t.Connections) {
+		t.Connections = limit
 	}
 	if own := db.OwnPassword; own != nil {
 		t.OwnerVerifier, err = s.core.Sealer.Open(verifierPurpose(db.ID, db.Owner), own.Verifier)

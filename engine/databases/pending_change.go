@@ -94,7 +94,7 @@ func (s *Service) completeChange(ctx context.Context, db model.Database, call *m
 		s.States.setRolesPending(db.ID)
 		return err
 	}
-	if call.Operation.Action != model.ActionDatabaseSettings {
+	if a := call.Operation.Action; a != model.ActionDatabaseSettings && a != model.ActionDatabaseUpdate {
 		call.Note("sessions_terminated", fmt.Sprint(ended))
 	}
 	_, err = s.endChange(call, db.ID)

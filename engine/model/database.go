@@ -54,6 +54,15 @@ type Database struct {
 	// no backups, and does not wait for the disk.
 	Sandbox bool `json:"sandbox,omitempty"`
 
+	// BackupEvery is the time between scheduled backups and BackupRetention how long
+	// backups are kept; 0 means the appliance's.
+	BackupEvery     time.Duration `json:"backup_every,omitempty"`
+	BackupRetention time.Duration `json:"backup_retention,omitempty"`
+	// ConnectionLimit is how many sessions the owner may have at a time, 0 for as many
+	// as the server has.
+	ConnectionLimit   int               `json:"connection_limit,omitempty"`
+	MaintenanceWindow MaintenanceWindow `json:"maintenance_window,omitzero"`
+
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
 	// Preload are the extensions whose libraries the server loads at its start.
@@ -116,6 +125,11 @@ type Served struct {
 	// not recorded.
 	Timeline int    `json:"timeline,omitempty"`
 	LSN      string `json:"lsn,omitempty"`
+}
+
+// Tag identifies what clients change of a database with PATCH.
+func (d Database) Tag() string {
+	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow})
 }
 
 // LastGeneration returns the highest generation ever used, including those that

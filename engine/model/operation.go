@@ -65,6 +65,7 @@ const (
 	ActionDatabaseList           Action = "database.list"
 	ActionDatabaseCreate         Action = "database.create"
 	ActionDatabaseGet            Action = "database.get"
+	ActionDatabaseUpdate         Action = "database.update"
 	ActionDatabaseDelete         Action = "database.delete"
 	ActionDatabaseRestart        Action = "database.restart"
 	ActionDatabaseRotatePassword Action = "database.rotate_password"
@@ -212,7 +213,9 @@ func Operations() []Operation {
 		operation(ActionDatabaseList, "listDatabases", ScopeDatabaseRead),
 		operation(ActionDatabaseCreate, "createDatabase", ScopeDatabaseCreate).within(RateCreateDatabase),
 		operation(ActionDatabaseGet, "getDatabase", ScopeDatabaseRead),
-		operation(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete).destructive(),
+		operation(ActionDatabaseUpdate, "updateDatabase", ScopeDatabaseUpdate).conditional().
+			alsoWhen("When `backup_retention_days` has backups removed sooner than so far", ActionBackupDelete),
+		operation(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete).destructive().conditional(),
 		operation(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate),
 		operation(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate),
 		operation(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead),

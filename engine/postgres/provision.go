@@ -13,10 +13,14 @@ import (
 // one transaction. It works on a prepared directory, whose names it changes, and
 // on a restored directory, whatever its names. It is idempotent. conn is the
 // superuser's, in the database postgres; nothing the tenant could have made is
-// executed. The tenant's database must have no sessions if its name changes.
-// Sessions with an uncommitted change of a role or the database are ended.
+// executed. If the database's name changes, the tenants' sessions in it are ended;
+// the access rules must admit no others. Sessions with an uncommitted change of a
+// role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn)
+	if err == nil && now.database != t.Database {
+		_, err = TerminateSessions(ctx, conn, now.database)
+	}
 	var statements []string
 	if err == nil {
 		statements, err = t.provisioning(now)

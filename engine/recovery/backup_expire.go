@@ -10,18 +10,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// expiry returns when a backup may be removed, nil for never. newest is the newest good backup of its database: it
-// never expires, and neither do pinned ones. Unpinning restarts the retention period, because it does not need the
+// expiry returns when a backup may be removed that is kept for retention, nil for never; 0 keeps it for ever. newest is
+// the newest good backup of its database: it never expires, and neither do pinned ones. Unpinning restarts the retention period, because it does not need the
 // permission to delete. Failed backups are kept as long, so that they can be examined.
-func (s *Service) expiry(b model.Backup, newest *model.Backup) *time.Time {
-	if s.core.Config.BackupRetention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
+func expiry(b model.Backup, retention time.Duration, newest *model.Backup) *time.Time {
+	if retention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
 		return nil
 	}
 	from := *b.CompletedAt
 	if b.UnpinnedAt != nil && b.UnpinnedAt.After(from) {
 		from = *b.UnpinnedAt
 	}
-	at := from.Add(s.core.Config.BackupRetention)
+	at := from.Add(retention)
 	return &at
 }
 
@@ -47,10 +47,20 @@ func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Bac
 	if err != nil {
 		return err
 	}
+	retention, err := s.retention(tx, database)
+	if err != nil {
+		return err
+	}
 	for _, b := range backups {
-		b.ExpiresAt = s.expiry(*b, newest)
+		b.ExpiresAt = expiry(*b, retention, newest)
 	}
 	return nil
+}
+
+// retention returns how long the backups of a database are kept, 0 for ever.
+func (s *Service) retention(tx *meta.Tx, database string) (time.Duration, error) {
+	db, err := tx.Databases().Get(database)
+	return s.databases.BackupRetention(db), err
 }
 
 // ExpireBackups removes the expired backups of a database. If the backups are busy, the next sweep does it.
@@ -93,8 +103,12 @@ func (s *Service) expiredBackups(database string) (expired []model.Backup, err e
 		if err != nil {
 			return err
 		}
+		retention, err := s.retention(tx, database)
+		if err != nil {
+			return err
+		}
 		for _, b := range all {
-			if at := s.expiry(b, newest); at != nil && s.core.MayRemove(*at) {
+			if at := expiry(b, retention, newest); at != nil && s.core.MayRemove(*at) {
 				expired = append(expired, b)
 			}
 		}

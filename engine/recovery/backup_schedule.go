@@ -142,7 +142,9 @@ func (s *Service) backUpNow(database string, tried func()) {
 // nextBackup returns when the next scheduled backup of a database is due; a time
 // in the past means now. Each database has its own time within the interval,
 // derived from its id, so that backups are spread and keep their time across
-// restarts. A manual backup since then counts.
+// restarts. A manual backup since then counts. In a database with a maintenance
+// window, a backup waits for it; one that was due in a window and could not be made
+// there does not wait for the next.
 func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 	all, err := s.backupsOf(db.ID)
 	if err != nil {
@@ -156,7 +158,11 @@ func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 			break
 		}
 	}
-	return scheduledAfter(db, last, s.core.Config.BackupInterval, now), nil
+	next := scheduledAfter(db, last, s.databases.BackupInterval(db), now)
+	if last == nil || last.Status == model.BackupFailed { // the first backup and another attempt do not wait
+		return next, nil
+	}
+	return db.MaintenanceWindow.Next(next), nil
 }
 
 // isAhead reports whether a backup's start is in the future, because the clock has been set back since. Such a backup

@@ -66,7 +66,7 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	if err != nil {
 		return Recovery{}, err
 	}
-	r := Recovery{Archives: !db.Sandbox, Interval: s.core.Config.BackupInterval, Retention: s.core.Config.BackupRetention}
+	r := Recovery{Archives: !db.Sandbox, Interval: s.databases.BackupInterval(db), Retention: s.databases.BackupRetention(db)}
 	if db.Sandbox {
 		r.Interval, r.Retention = 0, 0
 	}

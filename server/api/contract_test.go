@@ -240,6 +240,8 @@ func malformedBodies(r route) map[string]string {
 			"no name": `{"mode":"new"}`, "bad name": `{"mode":"new","name":"1"}`, "reserved name": `{"mode":"new","name":"postgres"}`,
 			"name in place": `{"name":"n"}`,
 		}
+	case model.ActionDatabaseUpdate:
+		return map[string]string{"reserved name": `{"name":"postgres"}`, "half a window": `{"maintenance_window":{"day":"monday"}}`}
 	case model.ActionBackupPin:
 		return map[string]string{"reason for no pin": `{"pinned":false,"reason":"x"}`}
 	case model.ActionRecoveryCreate:
@@ -304,6 +306,12 @@ func (c *contract) conflicts(r route) []fault {
 	switch r.action {
 	case model.ActionDatabaseCreate:
 		return []fault{taken("name taken", post(named("taken"))), over(post(named("another")))}
+	case model.ActionDatabaseUpdate:
+		stale := with(post(`{"connection_limit":null}`), "If-Match", `"x"`)
+		return []fault{
+			{name: "no such project", in: post(`{"project":"proj_none"}`), status: 404, code: model.CodeNotFound},
+			{name: "another state", in: stale, status: 412, code: model.CodeConflict},
+		}
 	case model.ActionBucketCreate:
 		return []fault{taken("name taken", post(named("taken"))), over(post(named("another")))}
 	case model.ActionImportCreate:

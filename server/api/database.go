@@ -19,6 +19,12 @@ func NewDatabase(db databases.View) wire.Database {
 	if db.LatestBackup != nil {
 		d.LatestBackupAt = utcOrAbsent(db.LatestBackup.CompletedAt)
 	}
+	d.BackupEverySeconds = orAbsent(int64(db.BackupEvery.Seconds()))
+	d.BackupRetentionDays = orAbsent(db.BackupRetention.Hours() / 24)
+	d.ConnectionLimit = orAbsent(db.ConnectionLimit)
+	if w := db.MaintenanceWindow; !w.IsZero() {
+		d.MaintenanceWindow = &wire.MaintenanceWindow{Day: wire.WindowDay(w.Day), Start: w.StartTime(), Minutes: w.Minutes}
+	}
 	if db.RunningOp != nil {
 		op := NewOperation(*db.RunningOp)
 		d.Operation = &op

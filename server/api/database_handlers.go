@@ -37,11 +37,13 @@ func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *cre
 	if err != nil {
 		return wire.CreatedDatabase{}, err
 	}
+	call.ETag = db.Tag()
 	return wire.CreatedDatabase{Database: NewDatabase(db), Credentials: NewCredentials(connection)}, nil
 }
 
 func (h *handlers) databaseGet(_ context.Context, call *model.Call, in *DatabaseInput) (wire.Database, error) {
 	db, err := h.engine.Databases.Get(call, in.ID)
+	call.ETag = db.Tag()
 	return NewDatabase(db), err
 }
 

@@ -84,6 +84,7 @@ func doors() []door {
 		{name: "pinBackup", method: "POST", path: db + backup + "/pin", scopes: []model.Scope{model.ScopeBackupCreate}},
 		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "updateDatabase", method: "PATCH", path: db, body: `{"connection_limit":null}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},

@@ -63,6 +63,8 @@ func enumerations() []enumeration {
 			wire.OffsiteOff, wire.OffsiteStarting, wire.OffsiteRecovering, wire.OffsiteCopying, wire.OffsiteFailing, wire.OffsiteFenced),
 		listed("The part of the data: wal is that of one database, large_objects is the content of large ones, and objects everything else of objects.",
 			wire.OffsiteStreamMetadata, wire.OffsiteStreamWAL, wire.OffsiteStreamBackups, wire.OffsiteStreamObjects, wire.OffsiteStreamLargeObjects),
+		listed("The day on which a maintenance window opens.",
+			wire.EveryDay, wire.Monday, wire.Tuesday, wire.Wednesday, wire.Thursday, wire.Friday, wire.Saturday, wire.Sunday),
 		listed("The level of an entry of a server's log.", wire.LogLog, wire.LogWarning, wire.LogError, wire.LogFatal, wire.LogPanic, wire.LogStatement,
 			wire.LogDetail, wire.LogHint, wire.LogContext),
 		listed("How far back metrics go: a day in steps of five minutes, or thirty days in steps of an hour.", wire.MetricsDay, wire.MetricsMonth),

@@ -227,6 +227,8 @@ func validBody(r route, project string) string {
 		return `{"name":"name","preset":"read_only"}`
 	case r.action == model.ActionBucketUpdate:
 		return `{"public":true}`
+	case r.action == model.ActionDatabaseUpdate:
+		return `{"connection_limit":null}`
 	case r.action == model.ActionImportCreate:
 		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
 	case r.action == model.ActionAllowlistSet:

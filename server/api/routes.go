@@ -23,6 +23,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases", model.ActionDatabaseList, list(h.databaseList), ""},
 		{"POST", "/databases", model.ActionDatabaseCreate, one(h.databaseCreate), ""},
 		{"GET", "/databases/{id}", model.ActionDatabaseGet, one(h.databaseGet), ""},
+		{"PATCH", "/databases/{id}", model.ActionDatabaseUpdate, one(h.databaseUpdate), ""},
 		{"DELETE", "/databases/{id}", model.ActionDatabaseDelete, one(h.databaseDelete), ""},
 		{"POST", "/databases/{id}/restart", model.ActionDatabaseRestart, one(h.databaseRestart), ""},
 		{"POST", "/databases/{id}/rotate-password", model.ActionDatabaseRotatePassword, one(h.databaseRotatePassword), ""},

@@ -42,6 +42,7 @@ POST /device/token
 GET /databases database:read
 POST /databases database:create
 GET /databases/{id} database:read
+PATCH /databases/{id} database:update
 DELETE /databases/{id} database:delete
 POST /databases/{id}/restart database:update
 POST /databases/{id}/rotate-password database:update

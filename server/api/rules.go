@@ -90,6 +90,9 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 			describe(s, "name", databaseName)
 			describe(s, "db_user", databaseUser)
 		},
+		reflect.TypeFor[wire.UpdateDatabase](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+		},
 		reflect.TypeFor[wire.ReplaceAllowlist](): func(s *huma.Schema) {
 			describe(s.Properties["entries"].Items, "", rule{"pattern": `^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$`})
 		},

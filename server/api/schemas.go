@@ -46,6 +46,9 @@ func (s *schemas) Schema(t reflect.Type, allowRef bool, hint string) *huma.Schem
 	if pointer {
 		of = t.Elem()
 	}
+	if field, ok := reflect.New(of).Elem().Interface().(interface{ Of() reflect.Type }); ok {
+		return s.resettable(field.Of())
+	}
 	enum, isEnum := s.enumerations[of]
 	switch {
 	case isEnum:
@@ -63,6 +66,13 @@ func (s *schemas) Schema(t reflect.Type, allowRef bool, hint string) *huma.Schem
 	}
 	schema := huma.SchemaFromType(s, t)
 	schema.Nullable = schema.Nullable || pointer && schema.Type == huma.TypeString
+	return schema
+}
+
+// resettable returns the schema of a field of a change that can be null.
+func (s *schemas) resettable(of reflect.Type) *huma.Schema {
+	schema := s.Schema(reflect.PointerTo(of), true, "")
+	schema.Nullable = schema.Ref == ""
 	return schema
 }
 

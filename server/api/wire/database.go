@@ -21,6 +21,42 @@ type Database struct {
 	UpdatedAt         time.Time      `json:"updated_at"`
 	LatestBackupAt    *time.Time     `json:"latest_backup_at" doc:"When the newest backup was completed."`
 	Operation         *Operation     `json:"operation" doc:"What is being done to it now."`
+
+	BackupEverySeconds  *int64             `json:"backup_every_seconds" doc:"The time between its scheduled backups; null for the appliance's."`
+	BackupRetentionDays *float64           `json:"backup_retention_days" doc:"How long its backups are kept; null for as long as the appliance keeps them."`
+	ConnectionLimit     *int               `json:"connection_limit" doc:"How many sessions its owner may have at a time; null for as many as the server has."`
+	MaintenanceWindow   *MaintenanceWindow `json:"maintenance_window" doc:"When its scheduled backups begin; null for any time."`
+}
+
+// MaintenanceWindow is a time of the day or week.
+type MaintenanceWindow struct {
+	Day     WindowDay `json:"day"`
+	Start   string    `json:"start" minLength:"5" maxLength:"5" pattern:"^([01][0-9]|2[0-3]):[0-5][0-9]$" patternDescription:"a time of the day such as 03:00" example:"03:00" doc:"When it opens, in UTC."`
+	Minutes int       `json:"minutes" minimum:"30" maximum:"1440" doc:"How long it is open."`
+}
+
+// WindowDay is the day on which a maintenance window opens.
+type WindowDay string
+
+const (
+	EveryDay  WindowDay = "every_day"
+	Monday    WindowDay = "monday"
+	Tuesday   WindowDay = "tuesday"
+	Wednesday WindowDay = "wednesday"
+	Thursday  WindowDay = "thursday"
+	Friday    WindowDay = "friday"
+	Saturday  WindowDay = "saturday"
+	Sunday    WindowDay = "sunday"
+)
+
+// UpdateDatabase is a request to change a database. What is left out stays unchanged.
+type UpdateDatabase struct {
+	Name                *string                       `json:"name,omitzero" required:"false" doc:"Also the name in PostgreSQL: a new one ends the open sessions, and clients need the new connection_url. Needs an available database."`
+	Project             *string                       `json:"project,omitzero" required:"false" minLength:"1" maxLength:"64" doc:"Id of the project to move it to."`
+	BackupEverySeconds  Resettable[WholeNumber]       `json:"backup_every_seconds,omitzero" required:"false" minimum:"900" maximum:"2678400" doc:"The time between its scheduled backups; null for the appliance's."`
+	BackupRetentionDays Resettable[WholeNumber]       `json:"backup_retention_days,omitzero" required:"false" minimum:"1" maximum:"3650" doc:"How long its backups are kept; null for as long as the appliance keeps them. A shorter time deletes backups: the key must also hold the scope backup:delete, and its dangerous-operations toggle must be on."`
+	ConnectionLimit     Resettable[WholeNumber]       `json:"connection_limit,omitzero" required:"false" minimum:"1" maximum:"262143" doc:"How many sessions its owner may have at a time, of those that the server has; the read-only user may have two fifths of that, besides. null for all. Open sessions stay. Needs an available database."`
+	MaintenanceWindow   Resettable[MaintenanceWindow] `json:"maintenance_window,omitzero" required:"false" doc:"When its scheduled backups begin, with the verification and the export that follow; null for any time."`
 }
 
 // Operation is a long-running operation on a database.

@@ -1,0 +1,141 @@
+package remote
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/server/api/wire"
+)
+
+// changes are the flags of `db update`, as typed; "default" restores a default.
+type changes struct {
+	name, project, every, keep, connections, window string
+}
+
+func newDatabaseUpdate(s *session) *cobra.Command {
+	var typed changes
+	cmd := s.aboutDatabase("update DATABASE", "Change a database's name, project, backups, connections or maintenance window", cobra.ExactArgs(1),
+		func(t *task, db wire.Database, _ []string) error {
+			in, err := typed.read(t)
+			if err != nil {
+				return err
+			}
+			if in == (wire.UpdateDatabase{}) {
+				return usagef("say what is to change, such as --name or --backup-every")
+			}
+			if err := t.confirmUpdate(db, in); err != nil {
+				return err
+			}
+			return shows(t, databaseDetails)(t.api.UpdateDatabase(t.ctx, db.ID, in))
+		})
+	cmd.Long = "Change a database. \"default\" restores the appliance's default of each property except name and project.\n" +
+		"The name is also that of the database in PostgreSQL: a new one ends the open sessions, and programs need the\n" +
+		"new connection URL. Scheduled backups wait for the maintenance window; backups that are asked for do not."
+	cmd.Example = "  holdfast db update shop --backup-every 6h --keep-backups 30\n  holdfast db update shop --maintenance-window 'sunday 03:00 2h'\n" +
+		"  holdfast db update shop --name store --yes"
+	f := cmd.Flags()
+	f.StringVar(&typed.name, "name", "", "the new name")
+	f.StringVar(&typed.project, "project-id", "", "the id of the project to move it to")
+	f.StringVar(&typed.every, "backup-every", "", "the time between scheduled backups, such as 6h")
+	f.StringVar(&typed.keep, "keep-backups", "", "for how many days backups are kept; fewer than now needs a key that may delete backups")
+	f.StringVar(&typed.connections, "connection-limit", "", "how many sessions the owner may have at a time")
+	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
+	return cmd
+}
+
+func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
+	given := t.cmd.Flags().Changed
+	if given("name") {
+		in.Name = &c.name
+	}
+	if given("project-id") {
+		in.Project = &c.project
+	}
+	if given("backup-every") {
+		in.BackupEverySeconds, err = readDefault("backup-every", c.every, func(text string) (wire.WholeNumber, error) {
+			every, err := time.ParseDuration(text)
+			return wire.WholeNumber(every.Seconds()), err
+		})
+	}
+	if err == nil && given("keep-backups") {
+		in.BackupRetentionDays, err = readDefault("keep-backups", c.keep, wholeNumber)
+	}
+	if err == nil && given("connection-limit") {
+		in.ConnectionLimit, err = readDefault("connection-limit", c.connections, wholeNumber)
+	}
+	if err == nil && given("maintenance-window") {
+		in.MaintenanceWindow, err = readDefault("maintenance-window", c.window, readWindow)
+	}
+	return in, err
+}
+
+// readDefault reads a flag's value, or "default".
+func readDefault[T any](flag, text string, read func(string) (T, error)) (wire.Resettable[T], error) {
+	if text == "default" {
+		return wire.Default[T](), nil
+	}
+	value, err := read(text)
+	if err != nil {
+		return wire.Resettable[T]{}, usagef("--%s: %q is not understood; --help has examples", flag, text)
+	}
+	return wire.SetTo(value), nil
+}
+
+func wholeNumber(text string) (wire.WholeNumber, error) {
+	n, err := strconv.Atoi(text)
+	return wire.WholeNumber(n), err
+}
+
+// readWindow reads a window such as "sunday 03:00 2h".
+func readWindow(text string) (w wire.MaintenanceWindow, err error) {
+	words := strings.Fields(strings.ToLower(text))
+	w.Day = wire.EveryDay
+	if len(words) == 3 {
+		w.Day, words = wire.WindowDay(words[0]), words[1:]
+	}
+	if len(words) != 2 {
+		return w, fmt.Errorf("%d words", len(words))
+	}
+	length, err := time.ParseDuration(words[1])
+	w.Start, w.Minutes = words[0], int(length.Minutes())
+	return w, err
+}
+
+// confirmUpdate asks before a change that ends sessions or deletes backups.
+func (t *task) confirmUpdate(db wire.Database, in wire.UpdateDatabase) error {
+	if in.Name != nil && *in.Name != db.Name {
+		if err := t.confirm("end the sessions in %s, and refuse programs that still use its present URL", db.Name); err != nil {
+			return err
+		}
+	}
+	if days, given := in.BackupRetentionDays.Value(); given && (days == nil || db.BackupRetentionDays == nil || float64(*days) < *db.BackupRetentionDays) {
+		kept := "for longer than the appliance keeps them"
+		if days != nil {
+			kept = fmt.Sprintf("that are more than %d days old", *days)
+		}
+		return t.confirm("delete backups of %s %s, now and from now on", db.Name, kept)
+	}
+	return nil
+}
+
+// ownProperties returns what a database has of its own, for details.
+func ownProperties(db wire.Database) []string {
+	every, keep, connections, window := "", "", "", ""
+	if db.BackupEverySeconds != nil {
+		every = (time.Duration(*db.BackupEverySeconds) * time.Second).String()
+	}
+	if db.BackupRetentionDays != nil {
+		keep = fmt.Sprintf("%g days", *db.BackupRetentionDays)
+	}
+	if db.ConnectionLimit != nil {
+		connections = fmt.Sprint(*db.ConnectionLimit)
+	}
+	if m := db.MaintenanceWindow; m != nil {
+		window = fmt.Sprintf("%s %s UTC, %d minutes", strings.ReplaceAll(string(m.Day), "_", " "), m.Start, m.Minutes)
+	}
+	return []string{"backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window}
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+)
+
+// propertiesData is what database_settings.html shows.
+type propertiesData struct {
+	databaseData
+	Projects []model.Project
+	Every    string
+	KeptDays int64
+}
+
+// WindowDays returns the days on which a maintenance window can open.
+func (propertiesData) WindowDays() []string { return model.WindowDays() }
+
+func (req *request) databaseSettings(db databaseData, cause error) (answer, error) {
+	projects, err := req.engine.Access.Projects(req.call)
+	data := propertiesData{databaseData: db, Projects: projects, KeptDays: int64(db.BackupRetention / (24 * time.Hour))}
+	if db.BackupEvery > 0 {
+		data.Every = db.BackupEvery.String()
+	}
+	return answer{page: "database_settings.html", data: data}, cmp.Or(cause, err)
+}
+
+// databaseUpdate changes what the form of a database's properties has. An empty field
+// restores a default.
+func (req *request) databaseUpdate() (answer, error) {
+	every, err := time.Duration(0), error(nil)
+	if text := strings.ReplaceAll(req.form("backup_every"), " ", ""); text != "" {
+		if every, err = time.ParseDuration(text); err != nil || every <= 0 {
+			return answer{}, model.Invalid("backup_every", "must be a time such as 6h or 90m, or empty for the appliance's")
+		}
+	}
+	limit, err := req.number("connection_limit")
+	if err != nil {
+		return answer{}, err
+	}
+	var window model.MaintenanceWindow
+	if start := strings.TrimSpace(req.form("window_start")); start != "" {
+		minutes, err := req.number("window_minutes")
+		if err == nil {
+			window, err = model.NewMaintenanceWindow("maintenance_window", req.form("window_day"), start, minutes)
+		}
+		if err != nil {
+			return answer{}, err
+		}
+	}
+	return req.changeDatabase(databases.Change{
+		Project: new(req.form("project")), BackupEvery: &every, ConnectionLimit: &limit, MaintenanceWindow: &window,
+	})
+}
+
+// number returns the number in a field, 0 if it is empty.
+func (req *request) number(field string) (int, error) {
+	text := strings.TrimSpace(req.form(field))
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n <= 0 {
+		return 0, model.Invalid(field, "must be a whole number above 0, or empty for the default")
+	}
+	return int(n), nil
+}
+
+// databaseRename renames a database.
+func (req *request) databaseRename() (answer, error) {
+	if err := req.confirmDatabase(); err != nil {
+		return answer{}, err
+	}
+	return req.changeDatabase(databases.Change{Name: new(strings.TrimSpace(req.form("name")))})
+}
+
+// databaseRetention changes how long the backups of a database are kept.
+func (req *request) databaseRetention() (answer, error) {
+	days, err := req.number("backup_retention_days")
+	if err == nil {
+		err = req.confirmDatabase()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	keep := min(time.Duration(days)*24*time.Hour, databases.MaxBackupRetention+24*time.Hour)
+	return req.changeDatabase(databases.Change{BackupRetention: &keep})
+}
+
+func (req *request) changeDatabase(change databases.Change) (answer, error) {
+	_, err := req.engine.Databases.Update(req.r.Context(), req.call, req.id(), change)
+	return done(req.databasePath("settings"), "database_updated"), err
+}
