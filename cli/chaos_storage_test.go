@@ -253,7 +253,7 @@ func (c *chaos) deleteObject(ctx context.Context, random *rand.Rand, api *client
 	if random.IntN(2) == 0 {
 		remove = api.DeleteObjectByQuery
 	}
-	_, err := remove(ctx, b.id, key)
+	_, err := remove(ctx, b.id, key, "")
 	var allowed []wire.ErrorCode
 	if slices.Contains(o.known(), noObject) {
 		allowed = append(allowed, wire.CodeNotFound)
@@ -278,7 +278,7 @@ func (c *chaos) getObject(ctx context.Context, random *rand.Rand, api *client.Cl
 
 // compareObject downloads an object and compares it with the possible versions.
 func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosBucket, key string, o *chaosObject) {
-	record, err := api.GetObject(ctx, b.id, key)
+	record, err := api.GetObject(ctx, b.id, key, "")
 	if client.CodeOf(err) == wire.CodeNotFound {
 		if !slices.Contains(o.known(), noObject) {
 			c.t.Errorf("%s in %s was acknowledged and is lost: %v", key, b.name, o.known())

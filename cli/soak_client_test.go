@@ -159,7 +159,7 @@ func (c *soakClient) upload(ctx context.Context) error {
 
 func (c *soakClient) deleteObject(ctx context.Context) error {
 	n := rand.IntN(soakKeys)
-	_, err := c.api.DeleteObject(ctx, c.bucket, c.objectAt(n))
+	_, err := c.api.DeleteObject(ctx, c.bucket, c.objectAt(n), "")
 	if c.objects[n] == noObject && client.CodeOf(err) == wire.CodeNotFound {
 		err = nil
 	}
@@ -190,7 +190,7 @@ func (c *soakClient) download(ctx context.Context) error { return c.compare(ctx,
 
 // compare downloads an object and compares it with what was last stored.
 func (c *soakClient) compare(ctx context.Context, n int) error {
-	record, err := c.api.GetObject(ctx, c.bucket, c.objectAt(n))
+	record, err := c.api.GetObject(ctx, c.bucket, c.objectAt(n), "")
 	if c.objects[n] == noObject && client.CodeOf(err) == wire.CodeNotFound {
 		return nil
 	}

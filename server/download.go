@@ -56,7 +56,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, objects.ObjectPath), "/")
 	switch {
 	case r.Method == http.MethodOptions && strings.HasPrefix(r.URL.Path, objects.ObjectPath):
-		return d.preflight(w, call, bucket)
+		return d.preflight(w, r, call, bucket)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return model.Errorf(model.CodeNotFound, "only GET and HEAD")
 	case strings.HasPrefix(r.URL.Path, recovery.ExportPath):
@@ -71,14 +71,12 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 		return d.serveHead(w, r, call, bucket, key)
 	}
 	object, err := d.engine.Objects.ObjectDownload(r.Context(), call, bucket, key, r.RequestURI)
+	allowOrigin(w.Header(), r, object) // also with an error, so that a page sees that the object does not exist
 	if err != nil {
-		if object.Public { // let a page see that the object does not exist
-			allowOrigins(w.Header())
-		}
 		return err
 	}
 	defer object.Content.Close()
-	describe(w.Header(), object.Object, object.Public)
+	describe(w.Header(), object)
 	if err := content.Send(w, r, object.LastModified, object.Content); err != nil {
 		return d.engine.Objects.Unreadable(object.Object, err)
 	}
@@ -87,13 +85,11 @@ func (d *downloads) serveObject(w http.ResponseWriter, r *http.Request, call *mo
 
 // serveHead answers from the object's record: bytes that are not on this machine are not fetched for it.
 func (d *downloads) serveHead(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
-	object, public, err := d.engine.Objects.ObjectDownloadHead(call, bucket, key, r.RequestURI)
+	object, err := d.engine.Objects.ObjectDownloadHead(call, bucket, key, r.RequestURI)
+	allowOrigin(w.Header(), r, object)
 	if err != nil {
-		if public {
-			allowOrigins(w.Header())
-		}
 		return err
 	}
-	describe(w.Header(), object, public)
+	describe(w.Header(), object)
 	return content.Send(w, r, object.LastModified, content.OfSize(object.SizeBytes))
 }

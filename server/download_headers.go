@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
+	"holdfast/server/content"
 )
 
 // describe sets the headers of an object. Content that a browser could execute is never shown as a page of this
 // origin.
-func describe(h http.Header, o model.Object, public bool) {
+func describe(h http.Header, o objects.Download) {
 	h.Set("Content-Type", o.ContentType)
 	h.Set("ETag", `"`+o.Version+`"`)
 	h.Set("Cache-Control", "private, no-cache")
@@ -20,10 +22,30 @@ func describe(h http.Header, o model.Object, public bool) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Disposition", disposition(o))
-	if public {
+	if o.Public {
 		h.Set("Cache-Control", "public, no-cache")
-		allowOrigins(h)
 	}
+	a := o.Attributes
+	if a == nil {
+		return
+	}
+	for name, value := range map[string]string{
+		"Cache-Control": a.CacheControl, "Content-Encoding": a.ContentEncoding, "Content-Language": a.ContentLanguage, "Expires": a.Expires,
+	} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+}
+
+// allowOrigin lets pages of other origins read the response: those of any origin if the bucket is public, otherwise
+// those that its rules allow.
+func allowOrigin(h http.Header, r *http.Request, o objects.Download) {
+	if o.Public {
+		allowOrigins(h)
+		return
+	}
+	content.AllowOrigin(h, o.Rules, r.Header.Get("Origin"), r.Method)
 }
 
 // allowOrigins lets pages of any origin read public content.
@@ -33,28 +55,44 @@ func allowOrigins(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
 
-// preflight responds to a browser that asks whether a page of another origin may send a request. It responds only
-// for public buckets.
-func (d *downloads) preflight(w http.ResponseWriter, call *model.Call, bucket string) error {
-	if err := d.engine.Objects.ObjectPreflight(call, bucket); err != nil {
+// preflight responds to a browser that asks whether a page of another origin may send a request. The bucket's rules
+// decide, and everybody may read a public one.
+func (d *downloads) preflight(w http.ResponseWriter, r *http.Request, call *model.Call, bucket string) error {
+	public, rules, err := d.engine.Objects.ObjectPreflight(call, bucket)
+	if err != nil {
 		return err
 	}
-	allowOrigins(w.Header())
-	w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
-	w.Header().Set("Access-Control-Allow-Headers", "If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range")
-	w.Header().Set("Access-Control-Max-Age", "86400")
+	method := r.Header.Get("Access-Control-Request-Method")
+	headers, bad := content.RequestedHeaders(r.Header.Get("Access-Control-Request-Headers"))
+	switch {
+	case bad == "" && content.AllowPreflight(w.Header(), rules, r.Header.Get("Origin"), method, headers):
+	case public && method != http.MethodPut && method != http.MethodPost:
+		allowOrigins(w.Header())
+		w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
+		w.Header().Set("Access-Control-Allow-Headers", "If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range")
+		w.Header().Set("Access-Control-Max-Age", "86400")
+	default:
+		return model.Errorf(model.CodeNotFound, "the bucket has no rule that allows this")
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 // disposition has browsers show passive content (text, images, audio, video) inline, and save everything else to a
-// file.
-func disposition(o model.Object) string {
+// file, whatever the link or the object says about it. They choose the name of the file, and saving it.
+func disposition(o objects.Download) string {
+	name, asked := path.Base(o.Key), o.Disposition
+	if asked == "" && o.Attributes != nil {
+		asked = o.Attributes.ContentDisposition
+	}
 	kind := "attachment"
-	if isInert(o.ContentType) {
+	wanted, parameters, err := mime.ParseMediaType(asked)
+	if isInert(o.ContentType) && (err != nil || wanted == "inline") {
 		kind = "inline"
 	}
-	name := path.Base(o.Key)
+	if err == nil && parameters["filename"] != "" {
+		name = parameters["filename"]
+	}
 	if name == "/" || name == "." {
 		return kind
 	}

@@ -149,10 +149,10 @@ func TestObjects(t *testing.T) {
 		t.Errorf("one level: %q", entries)
 	}
 	for _, key := range []string{"/a", "a//b", "a b?&%/ü"} {
-		if o, err := c.GetObject(ctx, bucket.ID, key); err != nil || o.Key != key {
+		if o, err := c.GetObject(ctx, bucket.ID, key, ""); err != nil || o.Key != key {
 			t.Errorf("%q: %+v, %v", key, o, err)
 		}
-		if _, err := c.DeleteObject(ctx, bucket.ID, key); err != nil {
+		if _, err := c.DeleteObject(ctx, bucket.ID, key, ""); err != nil {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestUploadOfAnotherLength(t *testing.T) {
 		if _, carried := errors.AsType[*url.Error](err); carried || !errors.Is(err, up.is) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := c.GetObject(t.Context(), bucket.ID, name); client.CodeOf(err) != wire.CodeNotFound {
+		if _, err := c.GetObject(t.Context(), bucket.ID, name, ""); client.CodeOf(err) != wire.CodeNotFound {
 			t.Errorf("%s was stored: %v", name, err)
 		}
 	}

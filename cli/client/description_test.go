@@ -267,27 +267,29 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getBucket": func() error { return err(c.GetBucket(ctx, "bucket_1")) },
 		"updateBucket": func() error {
 			days := wire.WholeNumber(0)
-			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{Public: &yes, ExpireAfterDays: &days}))
+			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
+				Public: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
+			}))
 		},
 		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
 		"listObjects": func() error {
 			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/"}))
 		},
 		"uploadObject": func() error {
-			up := client.Upload{Key: "a/b", Body: strings.NewReader("x"), Size: 1, IfAbsent: true, SHA256: strings.Repeat("A", 43) + "="}
+			up := client.Upload{
+				Key: "a/b", Body: strings.NewReader("x"), Size: 1, IfAbsent: true, SHA256: strings.Repeat("A", 43) + "=",
+				Metadata: map[string]string{"owner": "ann"}, Tags: map[string]string{"a": "b"}, CacheControl: "no-store", ContentDisposition: "attachment",
+			}
 			if err := err(c.UploadObject(ctx, "bucket_1", up)); !errors.Is(err, client.ErrDamaged) {
 				return err
 			}
 			return nil
 		},
-		"getObject":           func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c")) },
-		"deleteObject":        func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a")) },
-		"deleteObjectByQuery": func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b")) },
-		"listProjects":        func() error { return err(c.ListProjects(ctx, client.ProjectOptions{ListOptions: page, Filter: made})) },
-		"createProject":       func() error { return err(c.CreateProject(ctx, wire.CreateProject{Name: "n"})) },
-		"getProject":          func() error { return err(c.GetProject(ctx, "proj_1")) },
-		"updateProject":       func() error { return err(c.UpdateProject(ctx, "proj_1", wire.UpdateProject{Name: "n"})) },
-		"deleteProject":       func() error { return err(c.DeleteProject(ctx, "proj_1")) },
+		"listProjects":  func() error { return err(c.ListProjects(ctx, client.ProjectOptions{ListOptions: page, Filter: made})) },
+		"createProject": func() error { return err(c.CreateProject(ctx, wire.CreateProject{Name: "n"})) },
+		"getProject":    func() error { return err(c.GetProject(ctx, "proj_1")) },
+		"updateProject": func() error { return err(c.UpdateProject(ctx, "proj_1", wire.UpdateProject{Name: "n"})) },
+		"deleteProject": func() error { return err(c.DeleteProject(ctx, "proj_1")) },
 		"createKey": func() error {
 			byPreset := wire.CreateKey{Name: "n", Preset: new(wire.PresetReadOnly), ExpiresAt: &now, AllowDangerous: new(false)}
 			return errors.Join(err(c.CreateKey(ctx, byPreset)), err(c.CreateKey(ctx, wire.CreateKey{Name: "n", Scopes: []wire.Scope{"key:manage"}})))
@@ -296,7 +298,21 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"updateKey": func() error {
 			return err(c.UpdateKey(ctx, "key_1", wire.UpdateKey{Name: new("n"), ExpiresAt: &now, AllowDangerous: new(false)}))
 		},
-		"revokeKey":             func() error { return err(c.RevokeKey(ctx, "key_1")) },
+		"revokeKey":           func() error { return err(c.RevokeKey(ctx, "key_1")) },
+		"getObject":           func() error { return err(c.GetObject(ctx, "bucket_1", "a//b?c", "null")) },
+		"deleteObject":        func() error { return err(c.DeleteObject(ctx, "bucket_1", "/a", "null")) },
+		"deleteObjectByQuery": func() error { return err(c.DeleteObjectByQuery(ctx, "bucket_1", "a/b", "null")) },
+		"updateObject": func() error {
+			return err(c.UpdateObject(ctx, "bucket_1", "a/b", "null", wire.UpdateObject{
+				Metadata: map[string]string{"owner": "ann"}, Tags: map[string]string{}, ContentType: new("text/plain"), CacheControl: new("no-store"), Disposition: new(""),
+			}))
+		},
+		"copyObject": func() error {
+			return err(c.CopyObject(ctx, "bucket_1", wire.CopyObject{Key: "k", SourceBucket: new("bucket_2"), SourceKey: "a", SourceVersion: new("null")}, true))
+		},
+		"listVersions": func() error {
+			return err(c.ListVersions(ctx, "bucket_1", client.VersionOptions{ListOptions: page, Prefix: "p/"}))
+		},
 		"getUsage":              func() error { return err(c.GetUsage(ctx)) },
 		"getLimits":             func() error { return err(c.GetLimits(ctx)) },
 		"getBilling":            func() error { return err(c.GetBilling(ctx)) },

@@ -2,12 +2,15 @@ package client
 
 import (
 	"context"
+	"maps"
 	"net/http"
 )
 
 type (
 	ifMatch  struct{}
 	etagInto struct{}
+	// ifNoneMatch marks requests that must not replace anything.
+	ifNoneMatch struct{}
 )
 
 // WithETag makes requests that are sent with the context store the ETag of the resource in *tag, "" if the response has none.
@@ -25,7 +28,12 @@ func WithIfMatch(ctx context.Context, tag string) context.Context {
 func conditions(ctx context.Context, method string) http.Header {
 	switch method {
 	case http.MethodPost:
-		return idempotencyHeader(ctx, method)
+		header := http.Header{}
+		maps.Copy(header, idempotencyHeader(ctx, method))
+		if ctx.Value(ifNoneMatch{}) != nil {
+			header.Set("If-None-Match", "*")
+		}
+		return header
 	case http.MethodGet:
 		return nil
 	}

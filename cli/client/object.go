@@ -28,6 +28,10 @@ type Upload struct {
 	// SHA256 is the expected SHA-256 of Body, in base64. The appliance checks
 	// it and stores it.
 	SHA256 string
+	// Metadata is the user's, by name in lower case. CacheControl and
+	// ContentDisposition are those of downloads.
+	Metadata, Tags                   map[string]string
+	CacheControl, ContentDisposition string
 }
 
 // ErrDamaged means that the bytes received differ from those sent.
@@ -114,6 +118,20 @@ func (c *Client) UploadObject(ctx context.Context, bucket string, up Upload) (wi
 	if up.SHA256 != "" {
 		r.Header.Set("X-Checksum-SHA256", up.SHA256)
 	}
+	for name, value := range up.Metadata {
+		r.Header.Set("X-Object-Meta-"+name, value)
+	}
+	tags := url.Values{}
+	for key, value := range up.Tags {
+		tags.Set(key, value)
+	}
+	for name, value := range map[string]string{
+		"X-Object-Tags": tags.Encode(), "Cache-Control": up.CacheControl, "Content-Disposition": up.ContentDisposition,
+	} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
 	object, _, err := send[wire.Object](ctx, c, r)
 	if local, ok := errors.AsType[*bodyError](err); ok {
 		err = fmt.Errorf("upload %s: %w", up.Key, local.error)
@@ -167,21 +185,67 @@ func (b *uploadBody) read(p []byte) (int, error) {
 	return n, err
 }
 
-// GetObject returns an object's record.
-func (c *Client) GetObject(ctx context.Context, bucket, key string) (wire.Object, error) {
-	return one[wire.Object](ctx, c, "GET", path("buckets", bucket, "objects", key), nil)
+// GetObject returns an object's record, or that of its version, which is "" for
+// the current one.
+func (c *Client) GetObject(ctx context.Context, bucket, key, version string) (wire.Object, error) {
+	object, _, err := call[wire.Object](ctx, c, "GET", path("buckets", bucket, "objects", key), versionQuery(version), nil)
+	return object, err
 }
 
-// DeleteObject deletes an object.
-func (c *Client) DeleteObject(ctx context.Context, bucket, key string) (wire.DeletedObject, error) {
-	return one[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), nil)
+// UpdateObject changes what is stored with a version of an object, "" for the
+// current one.
+func (c *Client) UpdateObject(ctx context.Context, bucket, key, version string, in wire.UpdateObject) (wire.Object, error) {
+	object, _, err := call[wire.Object](ctx, c, "PATCH", path("buckets", bucket, "objects", key), versionQuery(version), in)
+	return object, err
+}
+
+// DeleteObject deletes an object; with a version, it removes that version for
+// good.
+func (c *Client) DeleteObject(ctx context.Context, bucket, key, version string) (wire.DeletedObject, error) {
+	deleted, _, err := call[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects", key), versionQuery(version), nil)
+	return deleted, err
 }
 
 // DeleteObjectByQuery is DeleteObject with the key in the query, where a proxy
 // does not rewrite it.
-func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key string) (wire.DeletedObject, error) {
-	deleted, _, err := call[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), url.Values{"key": {key}}, nil)
+func (c *Client) DeleteObjectByQuery(ctx context.Context, bucket, key, version string) (wire.DeletedObject, error) {
+	query := versionQuery(version)
+	query.Set("key", key)
+	deleted, _, err := call[wire.DeletedObject](ctx, c, "DELETE", path("buckets", bucket, "objects"), query, nil)
 	return deleted, err
+}
+
+// CopyObject makes an object in the bucket of another one, or of an earlier
+// version. With ifAbsent it fails with CodeConflict if the object exists.
+func (c *Client) CopyObject(ctx context.Context, bucket string, in wire.CopyObject, ifAbsent bool) (wire.Object, error) {
+	if ifAbsent {
+		ctx = context.WithValue(ctx, ifNoneMatch{}, true)
+	}
+	return one[wire.Object](ctx, c, "POST", path("buckets", bucket, "copy-object"), in)
+}
+
+// VersionOptions select versions of objects.
+type VersionOptions struct {
+	ListOptions
+	Prefix string // what their keys begin with
+}
+
+// ListVersions returns a page of a bucket's versions, in the order of their
+// keys, the newest of each first.
+func (c *Client) ListVersions(ctx context.Context, bucket string, o VersionOptions) (Page[wire.ObjectVersion], error) {
+	return list[wire.ObjectVersion](ctx, c, path("buckets", bucket, "versions"), setTexts(o.query(), map[string]string{"prefix": o.Prefix}))
+}
+
+// Versions iterates over all versions of a bucket's objects whose keys begin
+// with prefix.
+func (c *Client) Versions(ctx context.Context, bucket, prefix string) iter.Seq2[wire.ObjectVersion, error] {
+	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.ObjectVersion], error) {
+		return c.ListVersions(ctx, bucket, VersionOptions{o, prefix})
+	})
+}
+
+func versionQuery(version string) url.Values {
+	return setTexts(url.Values{}, map[string]string{"version_id": version})
 }
 
 // CRC32C computes the checksum that the API uses.

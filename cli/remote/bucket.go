@@ -59,13 +59,25 @@ func bucketDetails(w io.Writer, b wire.Bucket) {
 	}
 	details(w,
 		"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
-		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "created", formatTime(&b.CreatedAt))
+		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "versioning", string(b.Versioning), "locks", locks(b.ObjectLock), "created", formatTime(&b.CreatedAt))
+}
+
+// locks describes the Object Lock of a bucket.
+func locks(l *wire.BucketLock) string {
+	switch {
+	case l == nil:
+		return "none"
+	case l.Mode == nil:
+		return "possible"
+	}
+	return fmt.Sprintf("%s for %d days and %d years", *l.Mode, l.Days, l.Years)
 }
 
 func newBucketUpdate(s *session) *cobra.Command {
 	var public bool
 	var days int
-	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects are kept", cobra.ExactArgs(1),
+	var versioning wire.Versioning
+	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects and versions are kept", cobra.ExactArgs(1),
 		func(t *task, args []string) error {
 			var in wire.UpdateBucket
 			if t.cmd.Flags().Changed("public") {
@@ -74,8 +86,11 @@ func newBucketUpdate(s *session) *cobra.Command {
 			if t.cmd.Flags().Changed("expire-after-days") {
 				in.ExpireAfterDays = new(wire.WholeNumber(days))
 			}
-			if in == (wire.UpdateBucket{}) {
-				return usagef("say what is to change: --public or --expire-after-days")
+			if t.cmd.Flags().Changed("versioning") {
+				in.Versioning = &versioning
+			}
+			if in.Public == nil && in.ExpireAfterDays == nil && in.Versioning == nil {
+				return usagef("say what is to change: --public, --expire-after-days or --versioning")
 			}
 			id, err := t.bucket(args[0])
 			if err != nil {
@@ -88,9 +103,10 @@ func newBucketUpdate(s *session) *cobra.Command {
 			}
 			return shows(t, bucketDetails)(t.api.UpdateBucket(t.ctx, id, in))
 		})
-	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30"
+	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
+	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")
 	return s.positions(cmd, bucketNames)
 }
 

@@ -40,7 +40,7 @@ func (t *task) deleteObjects(args []string, recursive bool) error {
 	}
 	m := t.meter(what)
 	deleted, err := inOrder(t, all, func(t *task, d namedObject) (wire.DeletedObject, error) {
-		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key)
+		return t.api.DeleteObjectByQuery(t.ctx, d.bucket, d.key, "")
 	})
 	m.stop()
 	if len(deleted) > 0 {
@@ -64,7 +64,7 @@ func (t *task) objectsNamed(arg string, recursive bool) ([]namedObject, error) {
 		return nil, err
 	}
 	if !p.wild && !recursive {
-		_, err := t.api.GetObject(t.ctx, bucket, p.prefix)
+		_, err := t.api.GetObject(t.ctx, bucket, p.prefix, "")
 		return []namedObject{{at.bucket, bucket, p.prefix}}, err
 	}
 	var found []namedObject

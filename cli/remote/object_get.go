@@ -58,7 +58,7 @@ func (t *task) get(from, to string, in get) error {
 	if p.wild || in.recursive {
 		return t.getMany(bucket, from, p, to, in)
 	}
-	o, err := t.api.GetObject(t.ctx, bucket, p.prefix)
+	o, err := t.api.GetObject(t.ctx, bucket, p.prefix, "")
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (t *task) objectSource(bucket string, o wire.Object) downloadSource {
 		name: o.Key, id: bucket + " " + o.Key, etag: o.ETag, size: o.SizeBytes,
 		sum: func() checksum { return client.NewCRC32C() }, want: o.ChecksumCRC32C,
 		url: func() (string, error) {
-			again, err := t.api.GetObject(t.ctx, bucket, o.Key)
+			again, err := t.api.GetObject(t.ctx, bucket, o.Key, "")
 			return text(again.DownloadURL), err
 		},
 	}

@@ -89,26 +89,6 @@ type Object struct {
 	Replaced *Object `json:"replaced,omitempty"`
 }
 
-// Attributes are what a client stores with an object beside its bytes and content type.
-type Attributes struct {
-	CacheControl       string `json:"cache_control,omitempty"`
-	ContentDisposition string `json:"content_disposition,omitempty"`
-	ContentEncoding    string `json:"content_encoding,omitempty"`
-	ContentLanguage    string `json:"content_language,omitempty"`
-	Expires            string `json:"expires,omitempty"`
-	WebsiteRedirect    string `json:"website_redirect,omitempty"`
-	// Metadata is the user's, by name in lower case.
-	Metadata map[string]string `json:"metadata,omitempty"`
-	// Checksum is the checksum that the client sent: its algorithm in S3, and its value as the client sent it.
-	ChecksumAlgorithm string `json:"checksum_algorithm,omitempty"`
-	Checksum          string `json:"checksum,omitempty"`
-	// Parts is the number of the parts of a multipart upload, and Upload its id.
-	Parts  int    `json:"parts,omitempty"`
-	Upload string `json:"upload,omitempty"`
-	// PartSizes are the sizes of those parts in bytes.
-	PartSizes []int64 `json:"part_sizes,omitempty"`
-}
-
 // EntityTag returns the object's ETag in the S3 protocol, without quotes. If its MD5 is unknown, it has the form of a
 // multipart upload's, so that no client takes it for an MD5.
 func (o Object) EntityTag() string {

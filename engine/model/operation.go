@@ -112,6 +112,9 @@ const (
 	ActionObjectUpload Action = "object.upload"
 	ActionObjectGet    Action = "object.get"
 	ActionObjectDelete Action = "object.delete"
+	ActionObjectUpdate Action = "object.update"
+	ActionObjectCopy   Action = "object.copy"
+	ActionVersionList  Action = "object.versions"
 
 	ActionProjectList   Action = "project.list"
 	ActionProjectCreate Action = "project.create"
@@ -170,7 +173,6 @@ const (
 	ActionUploadExpire       Action = "upload.expire"
 	ActionObjectExpire       Action = "object.expire"
 	ActionObjectPurge        Action = "object.purge"
-	ActionObjectUpdate       Action = "object.update"
 	ActionBucketPurge        Action = "bucket.purge"
 	ActionTrashBucketList    Action = "trash.bucket_list"
 	ActionTrashBucketRestore Action = "trash.bucket_restore"
@@ -266,7 +268,10 @@ func Operations() []Operation {
 		operation(ActionObjectList, "listObjects", ScopeStorageRead),
 		operation(ActionObjectUpload, "uploadObject", ScopeStorageCreate),
 		operation(ActionObjectGet, "getObject", ScopeStorageRead),
+		operation(ActionObjectUpdate, "updateObject", ScopeStorageUpdate),
 		operation(ActionObjectDelete, "deleteObject", ScopeStorageDelete).destructive(),
+		operation(ActionObjectCopy, "copyObject", ScopeStorageCreate).also(ActionObjectGet),
+		operation(ActionVersionList, "listVersions", ScopeStorageRead),
 
 		operation(ActionProjectList, "listProjects", ScopeAccountRead),
 		operation(ActionProjectCreate, "createProject", ScopeProjectManage),

@@ -119,11 +119,11 @@ func TestHeadOfAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := &model.Call{Operation: model.Operation{Action: model.ActionObjectDownload}, Actor: model.Anybody()}
-	got, public, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath)
-	if err != nil || public || got.SizeBytes != object.SizeBytes || got.Version != object.Version {
-		t.Errorf("%+v, %v, %v", got, public, err)
+	got, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath)
+	if err != nil || got.Public || got.SizeBytes != object.SizeBytes || got.Version != object.Version {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if _, _, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath+"0"); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.ObjectDownloadHead(call, bucket, "large", view.DownloadPath+"0"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("with another signature: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ type BucketChange struct {
 	Versioning      *model.Versioning
 	Lock            *model.BucketLock
 	Tags            *map[string]string
+	CORS            *[]model.CORSRule
 }
 
 // BucketGet returns a bucket.
@@ -30,6 +31,11 @@ func (s *Service) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange) (model.Bucket, error) {
 	if change.ExpireAfterDays != nil {
 		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
+			return model.Bucket{}, err
+		}
+	}
+	if change.CORS != nil {
+		if err := model.ValidateCORS("cors", *change.CORS); err != nil {
 			return model.Bucket{}, err
 		}
 	}
@@ -72,6 +78,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			if change.Tags != nil {
 				b.Tags = *change.Tags
 			}
+			if change.CORS != nil {
+				b.CORS = *change.CORS
+			}
 			if change.Versioning != nil {
 				b.Versioning = *change.Versioning
 			}
@@ -112,6 +121,9 @@ func (c BucketChange) note(call *model.Call) {
 	}
 	if c.Tags != nil {
 		call.Note("tags", fmt.Sprint(len(*c.Tags)))
+	}
+	if c.CORS != nil {
+		call.Note("cors", fmt.Sprint(len(*c.CORS)))
 	}
 	if c.Versioning != nil {
 		call.Note("versioning", string(*c.Versioning))

@@ -34,7 +34,11 @@ func (s *Service) VersionGet(call *model.Call, bucket, key, version string) (Obj
 	if err != nil {
 		return ObjectView{}, err
 	}
-	return s.objectView(b, object), nil
+	view := s.objectView(b, object)
+	if version != "" {
+		view.DownloadPath, view.PublicPath = s.linkTo(object, LinkOptions{Version: object.VersionID()}, core.DownloadLife), ""
+	}
+	return view, nil
 }
 
 // object returns the current object.
@@ -51,10 +55,9 @@ func noObject(key string) *model.Error {
 }
 
 func (s *Service) objectView(b model.Bucket, o model.Object) ObjectView {
-	path := pathOf(o.Bucket, o.Key)
-	view := ObjectView{Object: o, DownloadPath: s.core.Signer.SignedPath(path, objectSubject(o.Bucket, o.Key), s.core.Clock().Add(core.DownloadLife))}
+	view := ObjectView{Object: o, DownloadPath: s.linkTo(o, LinkOptions{}, core.DownloadLife)}
 	if b.Public {
-		view.PublicPath = path
+		view.PublicPath = pathOf(o.Bucket, o.Key)
 	}
 	return view
 }
@@ -65,63 +68,70 @@ func pathOf(bucket, key string) string {
 	return (&url.URL{Path: ObjectPath + bucket + "/" + key}).EscapedPath()
 }
 
-// objectSubject identifies an object in a signature. It is unambiguous, because
-// a bucket's id contains no slash.
-func objectSubject(bucket, key string) string { return "object " + bucket + "/" + key }
-
 // Download is an object's record and its bytes. The caller closes Content.
 type Download struct {
 	model.Object
 	Content *blobstore.Reader
 	// Public means that the download needs no signature.
 	Public bool
+	// Rules are what the bucket allows to the pages of other origins.
+	Rules []model.CORSRule
+	// Disposition is what the link says about saving the content, "" for what the object says.
+	Disposition string
 }
 
 // ObjectDownload opens an object for a caller with its signed URL, or for any caller if its bucket is public. The
 // target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
-// Public is set. Bytes that are away are fetched when they are read, for as long as ctx lasts.
+// Public and Rules are set. Bytes that are away are fetched when they are read, for as long as ctx lasts.
 func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, key, target string) (Download, error) {
-	public, err := s.admitDownload(call, bucket, key, target)
+	admitted, link, err := s.admitDownload(call, bucket, key, target)
 	if err != nil {
-		return Download{}, err
+		return admitted, err
 	}
-	download, err := s.openObject(ctx, bucket, key, "")
-	download.Public = public
+	download, err := s.openObject(ctx, bucket, key, link.Version)
+	download.Public, download.Rules, download.Disposition = admitted.Public, admitted.Rules, link.Disposition
 	return download, err
 }
 
-// ObjectDownloadHead is ObjectDownload without the bytes. public is also set with an error.
-func (s *Service) ObjectDownloadHead(call *model.Call, bucket, key, target string) (object model.Object, public bool, err error) {
-	if public, err = s.admitDownload(call, bucket, key, target); err == nil {
-		object, err = s.object(bucket, key)
+// ObjectDownloadHead is ObjectDownload without the bytes.
+func (s *Service) ObjectDownloadHead(call *model.Call, bucket, key, target string) (Download, error) {
+	admitted, link, err := s.admitDownload(call, bucket, key, target)
+	if err == nil {
+		admitted.Disposition = link.Disposition
+		admitted.Object, err = s.version(bucket, key, link.Version)
 	}
-	return object, public, err
+	return admitted, err
 }
 
-// admitDownload checks that the caller may download an object, and returns whether everybody may.
-func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (public bool, err error) {
+// admitDownload checks that the caller may download an object, and returns who may else, and what a link says.
+func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (d Download, link LinkOptions, err error) {
 	call.Resource = objectResource(bucket, key)
 	b, err := s.anonymousBucket(call, bucket)
 	if err != nil {
-		return false, err
+		return d, link, err
 	}
-	if !b.Public {
-		if !s.core.Signer.Admits(pathOf(bucket, key), objectSubject(bucket, key), target, s.core.Clock()) {
-			return false, noObject(key)
-		}
+	d.Rules = b.CORS
+	path := pathOf(bucket, key)
+	d.Public = b.Public
+	link, options := linkOf(path, target)
+	signed := s.core.Signer.Admits(path+options, linkSubject(bucket, key, options), target, s.core.Clock())
+	switch {
+	case b.Public && !signed && link.Version == "":
+		return d, LinkOptions{}, nil
+	case !signed:
+		return d, link, noObject(key)
+	case !b.Public:
 		call.Actor = model.DownloadLink()
 	}
-	return b.Public, nil
+	return d, link, nil
 }
 
-// ObjectPreflight returns nil if pages of any origin may read the bucket's objects, that is, if the bucket is public.
-func (s *Service) ObjectPreflight(call *model.Call, bucket string) error {
+// ObjectPreflight returns whether everybody may read the bucket's objects, and what the bucket allows to the pages of
+// other origins.
+func (s *Service) ObjectPreflight(call *model.Call, bucket string) (public bool, rules []model.CORSRule, err error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: bucket}
 	b, err := s.anonymousBucket(call, bucket)
-	if err == nil && !b.Public {
-		err = noObject("")
-	}
-	return err
+	return b.Public, b.CORS, err
 }
 
 // anonymousBucket returns the bucket for callers without an organization.

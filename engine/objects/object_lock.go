@@ -3,7 +3,6 @@ package objects
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"holdfast/engine/core"
@@ -134,14 +133,6 @@ func (s *Service) ObjectHold(call *model.Call, name VersionName, hold bool) erro
 		}
 		lock.Hold = hold
 		o.Lock = &lock
-		return nil
-	})
-}
-
-// ObjectTag replaces the tags of a version.
-func (s *Service) ObjectTag(call *model.Call, name VersionName, tags map[string]string) error {
-	return s.changeVersion(call, name, false, func(o *model.Object) error {
-		o.Tags = maps.Clone(tags)
 		return nil
 	})
 }

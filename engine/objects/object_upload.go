@@ -59,6 +59,12 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 	if err := s.core.ClaimIdempotencyKeyStreamed(call, func() ([]byte, error) { return in.digestAll(s.core.Config.MaxObjectBytes) }); err != nil {
 		return ObjectView{}, err
 	}
+	return s.store(ctx, call, in, call.Idempotent != "")
+}
+
+// store stores the object of a call that may make one. With fingerprint, the digest of the body identifies repetitions of
+// the call.
+func (s *Service) store(ctx context.Context, call *model.Call, in Upload, fingerprint bool) (ObjectView, error) {
 	bucket, err := s.bucket(call, in.Bucket)
 	if err != nil {
 		return ObjectView{}, err
@@ -71,7 +77,7 @@ func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload)
 		return ObjectView{}, err
 	}
 	var sum func() []byte
-	if call.Idempotent != "" {
+	if fingerprint {
 		sum = in.digest()
 	}
 	w, err := s.core.Blobs.Create(ctx)

@@ -104,6 +104,21 @@ type (
 	ListedVersion = meta.Version
 )
 
+// Versions returns the versions of the keys that begin with prefix, in the order of the keys, the newest of each first.
+func (s *Service) Versions(call *model.Call, bucket, prefix string, page core.Page) (core.List[ListedVersion], error) {
+	w, err := s.core.Walk(call, model.ActionVersionList, page, bucket, prefix)
+	if err != nil {
+		return core.List[ListedVersion]{}, err
+	}
+	key, version, _ := strings.Cut(w.After, "\x00")
+	found, err := s.VersionList(call, bucket, prefix, "", key, version, w.Limit)
+	list := core.List[ListedVersion]{Items: found.Versions}
+	if found.More {
+		list.Next = w.CursorAt(found.LastKey + "\x00" + found.LastVersion)
+	}
+	return list, err
+}
+
 // VersionList is a page of the versions of a bucket in the order of their keys, the newest of each first, and of the
 // folders that contain others. It starts after the version afterVersion of afterKey, or after all versions of afterKey
 // if afterVersion is "".

@@ -336,6 +336,14 @@ func (c *contract) conflicts(r route) []fault {
 		}
 	case model.ActionKeyCreate:
 		return []fault{{name: "the toggle", in: post(`{"name":"n","preset":"read_only","allow_dangerous":true}`), status: 403, code: model.CodeForbidden, says: "only a person"}}
+	case model.ActionObjectUpdate:
+		return []fault{{name: "no such version", in: request{method: r.method, path: c.path(r, true) + "?version_id=none", key: c.org.full, body: `{"tags":{}}`, contentType: "application/json"}, status: 404, code: model.CodeNotFound}}
+	case model.ActionObjectCopy:
+		return []fault{
+			taken("object there", with(post(`{"key":"k","source_key":"k"}`), "If-None-Match", "*")), over(post(`{"key":"copy","source_key":"k"}`)),
+			{name: "no source", in: post(`{"key":"k","source_key":"none"}`), status: 404, code: model.CodeNotFound},
+			{name: "no source bucket", in: post(`{"key":"k","source_bucket":"bucket_none","source_key":"k"}`), status: 404, code: model.CodeNotFound},
+		}
 	case model.ActionBackupCreate:
 		return []fault{over(post(""))}
 	case model.ActionBackupRestore:

@@ -86,6 +86,9 @@ func needs(op model.Operation) string {
 		case other.Field != "":
 			when = "With `" + other.Field + "` `" + other.Value + "`"
 		case when == "":
+			if act.Scope != op.Scope {
+				text += " It also needs the scope `" + string(act.Scope) + "`."
+			}
 			text += alsoNeeds(act)
 			continue
 		}

@@ -79,6 +79,11 @@ func doors() []door {
 		},
 		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
+		{name: "updateObject", method: "PATCH", path: bucket + "/objects/k", body: `{"tags":{}}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
+		{
+			name: "copyObject", method: "POST", path: bucket + "/copy-object", body: `{"key":"k","source_key":"s"}`,
+			scopes: []model.Scope{model.ScopeStorageCreate, model.ScopeStorageRead},
+		},
 		{name: "uploadObject", method: "POST", path: bucket + "/objects?key=k", body: "bytes", scopes: []model.Scope{model.ScopeStorageCreate}},
 		{name: "createExport", method: "POST", path: db + "/export", scopes: []model.Scope{model.ScopeBackupCreate}, budgets: []model.RateClass{model.RateCreateBackup}},
 		{name: "pinBackup", method: "POST", path: db + backup + "/pin", scopes: []model.Scope{model.ScopeBackupCreate}},
@@ -104,7 +109,7 @@ func doors() []door {
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},
-		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", "/account/storage-credentials"},
+		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", bucket + "/versions", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
 			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",

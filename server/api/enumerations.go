@@ -85,6 +85,11 @@ func enumerations() []enumeration {
 		listed("The sslmode of libpq.", wire.SSLPrefer, wire.SSLRequire),
 		listed("What the trial restore has shown; verified and failed are final.",
 			wire.VerificationUnverified, wire.VerificationRunning, wire.VerificationVerified, wire.VerificationFailed),
+		listed("Whether versions are kept that are overwritten or deleted. Where this is suspended, those that were kept are still there.",
+			wire.VersioningOff, wire.VersioningEnabled, wire.VersioningSuspended),
+		listed("Who may remove a version before its time: with governance a key with every permission that asks for it by S3, with compliance nobody.",
+			wire.LockGovernance, wire.LockCompliance),
+		listed("A method of HTTP.", wire.CORSGet, wire.CORSHead, wire.CORSPut, wire.CORSPost, wire.CORSDelete),
 		listed("How the WAL gets into the archive.", wire.WALStreaming, wire.WALConnecting, wire.WALFailed, wire.WALStopped),
 	}
 }

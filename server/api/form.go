@@ -90,7 +90,7 @@ func checkHeaders(header http.Header) error {
 	}
 	for _, name := range []string{
 		"Content-Type", "Content-Encoding", "If-None-Match", "X-Checksum-Sha256", "X-Checksum-Crc32c",
-		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset",
+		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "X-Object-Tags", "Content-Disposition",
 	} {
 		if len(header[name]) > 1 {
 			return model.Invalid(name, "is given twice")

@@ -84,7 +84,7 @@ func TestRandomBodies(t *testing.T) {
 	w := open(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	statuses := map[int]int{}
-	for range 1500 {
+	for range 2500 {
 		r := bodyRoutes()[random.IntN(len(bodyRoutes()))]
 		body := randomBody(random, w.org.project)
 		if r.action == model.ActionDatabaseCreate {

@@ -156,7 +156,7 @@ func TestMethodsOfNoResource(t *testing.T) {
 	for _, test := range []struct{ path, allow string }{
 		{"/buckets", "GET, HEAD, POST"},
 		{"/buckets/bucket_x", "DELETE, GET, HEAD, PATCH"},
-		{"/buckets/bucket_x/objects/a/b", "DELETE, GET, HEAD"},
+		{"/buckets/bucket_x/objects/a/b", "DELETE, GET, HEAD, PATCH"},
 		{"/databases/db_x/allowlist", "GET, HEAD, PUT"},
 		{"/openapi.json", "GET, HEAD"},
 		{"/nothing", ""},
@@ -225,6 +225,10 @@ func validBody(r route, project string) string {
 		return `{"name":"name"}`
 	case r.action == model.ActionKeyCreate:
 		return `{"name":"name","preset":"read_only"}`
+	case r.action == model.ActionObjectUpdate:
+		return `{"tags":{"a":"b"}}`
+	case r.action == model.ActionObjectCopy:
+		return `{"key":"copy","source_key":"k"}`
 	case r.action == model.ActionBucketUpdate:
 		return `{"public":true}`
 	case r.action == model.ActionDatabaseUpdate:

@@ -2,7 +2,10 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
@@ -32,10 +35,18 @@ func (f *form) content(x *gate.Exchange) ([]byte, error) {
 	shared := []byte(x.Request.URL.RawQuery + "\n")
 	if f.json {
 		body, err := x.ReadBody()
+		if condition := x.Request.Header.Get("If-None-Match"); condition != "" {
+			shared = append(shared, condition+"\n"...)
+		}
 		return append(shared, body...), err
 	}
-	for _, name := range []string{"If-None-Match", "X-Checksum-Sha256", "X-Checksum-Crc32c"} {
+	for _, name := range []string{"If-None-Match", "X-Checksum-Sha256", "X-Checksum-Crc32c", "X-Object-Tags", "Cache-Control", "Content-Disposition"} {
 		shared = append(shared, x.Request.Header.Get(name)+"\n"...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.Request.Header)) {
+		if strings.HasPrefix(name, metadataHeader) {
+			shared = append(shared, name+": "+strings.Join(x.Request.Header[name], ",")+"\n"...)
+		}
 	}
 	return shared, nil
 }

@@ -53,6 +53,11 @@ func finishDescription(doc *huma.OpenAPI) {
 			*described = op
 			if name := describeBody(op); name != "" {
 				requests[name] = true
+				for _, property := range doc.Components.Schemas.Map()[name].Properties {
+					if property.Items != nil {
+						requests[strings.TrimPrefix(property.Items.Ref, schemaPrefix)] = true
+					}
+				}
 			}
 			describeResponses(doc, op)
 			for _, p := range op.Parameters {

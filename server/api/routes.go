@@ -69,8 +69,11 @@ func (h *handlers) routes() []route {
 		{"GET", "/buckets/{id}/objects", model.ActionObjectList, folder(h.objectList), ""},
 		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, streamed(one(h.objectUpload), uploadBody), ""},
 		{"GET", "/buckets/{id}/objects/{key}", model.ActionObjectGet, one(h.objectGet), ""},
+		{"PATCH", "/buckets/{id}/objects/{key}", model.ActionObjectUpdate, one(h.objectUpdate), ""},
 		{"DELETE", "/buckets/{id}/objects/{key}", model.ActionObjectDelete, one(h.objectDelete), ""},
 		{"DELETE", "/buckets/{id}/objects", model.ActionObjectDelete, one(h.objectDeleteByQuery), "ByQuery"},
+		{"POST", "/buckets/{id}/copy-object", model.ActionObjectCopy, one(h.objectCopy), ""},
+		{"GET", "/buckets/{id}/versions", model.ActionVersionList, list(h.versionList), ""},
 
 		{"GET", "/projects", model.ActionProjectList, list(h.projectList), ""},
 		{"POST", "/projects", model.ActionProjectCreate, one(h.projectCreate), ""},

@@ -93,6 +93,9 @@ GET /buckets/{id} storage:read
 PATCH /buckets/{id} storage:update
 GET /buckets/{id}/objects/{key} storage:read
 DELETE /buckets/{id}/objects storage:delete
+PATCH /buckets/{id}/objects/{key} storage:update
+POST /buckets/{id}/copy-object storage:create
+GET /buckets/{id}/versions storage:read
 GET /account/offsite account:read
 GET /projects account:read
 POST /projects project:manage
@@ -158,7 +161,13 @@ func TestSchemas(t *testing.T) {
 	for _, item := range w.doc.T.Paths.Map() {
 		for _, op := range item.Operations() {
 			if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
-				requests[op.RequestBody.Value.Content["application/json"].Schema.Ref] = true
+				body := op.RequestBody.Value.Content["application/json"].Schema
+				requests[body.Ref] = true
+				for _, property := range body.Value.Properties {
+					if property.Value.Items != nil {
+						requests[property.Value.Items.Ref] = true
+					}
+				}
 			}
 		}
 	}

@@ -38,6 +38,19 @@ var words = map[string]func(text string) bool{
 	"source_url": func(text string) bool { return text == goodSource },
 	"cursor":     func(text string) bool { return text == "" },
 	"key":        func(text string) bool { return model.ValidateObjectKey("", text) == nil },
+	"source_key": func(text string) bool { return model.ValidateObjectKey("", text) == nil },
+	"content_type": func(text string) bool {
+		_, _, err := mediaType(text)
+		return err == nil
+	},
+	"cache_control":       func(text string) bool { return model.ValidateStoredHeader("", text) == nil },
+	"content_disposition": func(text string) bool { return model.ValidateStoredHeader("", text) == nil },
+	"Cache-Control":       func(text string) bool { return model.ValidateStoredHeader("", text) == nil },
+	"Content-Disposition": func(text string) bool { return model.ValidateStoredHeader("", text) == nil },
+	"X-Object-Tags": func(text string) bool {
+		_, err := model.ParseObjectTags("", text)
+		return err == nil
+	},
 }
 
 // edgeTexts are edge cases of the rules of some field.

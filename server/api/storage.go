@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"maps"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +18,14 @@ import (
 func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 	view := wire.Bucket{
 		ID: b.ID, Project: b.Project, Name: b.Name, Public: b.Public, ObjectCount: b.ObjectCount, SizeBytes: b.SizeBytes,
-		CreatedAt: utc(b.CreatedAt), UpdatedAt: utc(b.UpdatedAt),
+		CreatedAt: utc(b.CreatedAt), UpdatedAt: utc(b.UpdatedAt), Versioning: wire.VersioningOff,
+		NoncurrentCount: b.NoncurrentCount, NoncurrentBytes: b.NoncurrentBytes, CORS: convert(b.CORS, newCORSRule),
+	}
+	if b.Versioning != model.VersioningOff {
+		view.Versioning = wire.Versioning(b.Versioning)
+	}
+	if b.Lock != nil {
+		view.ObjectLock = &wire.BucketLock{Mode: orAbsent(lockMode(b.Lock.Mode)), Days: b.Lock.Days, Years: b.Lock.Years}
 	}
 	if b.ExpireAfterDays > 0 {
 		view.ExpireAfterDays = &b.ExpireAfterDays
@@ -34,9 +42,13 @@ func (h *handlers) newObject(o objects.ObjectView) wire.Object {
 		Key: o.Key, SizeBytes: o.SizeBytes, ContentType: o.ContentType, ETag: `"` + o.Version + `"`,
 		ChecksumCRC32C: base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, o.CRC32C)),
 		ChecksumSHA256: orAbsent(o.ChecksumSHA256), LastModified: utc(o.LastModified), Metadata: map[string]string{},
+		Tags: map[string]string{}, VersionID: o.VersionID(),
 	}
-	if o.Attributes != nil {
-		maps.Copy(view.Metadata, o.Attributes.Metadata)
+	maps.Copy(view.Tags, o.Tags)
+	view.Retention, view.LegalHold = newLock(o.Lock)
+	if a := o.Attributes; a != nil {
+		maps.Copy(view.Metadata, a.Metadata)
+		view.CacheControl, view.Disposition = orAbsent(a.CacheControl), orAbsent(a.ContentDisposition)
 	}
 	if o.DownloadPath != "" {
 		url := h.objectsURL + o.DownloadPath
@@ -47,6 +59,55 @@ func (h *handlers) newObject(o objects.ObjectView) wire.Object {
 		view.PublicURL = &url
 	}
 	return view
+}
+
+func lockMode(m model.LockMode) wire.LockMode { return wire.LockMode(strings.ToLower(string(m))) }
+
+func newLock(l *model.ObjectLock) (retention *wire.Retention, hold bool) {
+	if l == nil {
+		return nil, false
+	}
+	if l.Mode != "" {
+		retention = &wire.Retention{Mode: lockMode(l.Mode), Until: utc(l.Until)}
+	}
+	return retention, l.Hold
+}
+
+func newVersion(v objects.ListedVersion) wire.ObjectVersion {
+	view := wire.ObjectVersion{
+		Key: v.Key, VersionID: v.VersionID(), Latest: v.Latest, DeleteMarker: v.DeleteMarker, SizeBytes: v.SizeBytes,
+		ContentType: v.ContentType, ETag: `"` + v.Version + `"`, LastModified: utc(v.LastModified), NoncurrentAt: utcOrAbsent(&v.NoncurrentAt),
+	}
+	view.Retention, view.LegalHold = newLock(v.Lock)
+	return view
+}
+
+func newCORSRule(r model.CORSRule) wire.CORSRule {
+	methods := convert(r.Methods, func(m string) wire.CORSMethod { return wire.CORSMethod(m) })
+	view := wire.CORSRule{
+		Origins: append([]string{}, r.Origins...), Methods: methods, Headers: append([]string{}, r.Headers...),
+		ExposeHeaders: append([]string{}, r.Expose...),
+	}
+	if r.MaxAgeSeconds != nil {
+		view.MaxAgeSeconds = new(int(*r.MaxAgeSeconds))
+	}
+	return view
+}
+
+// corsRules returns the rules in a request, nil if there are none to set.
+func corsRules(in []wire.SetCORSRule) *[]model.CORSRule {
+	if in == nil {
+		return nil
+	}
+	rules := convert(in, func(r wire.SetCORSRule) model.CORSRule {
+		methods := convert(r.Methods, func(m wire.CORSMethod) string { return string(m) })
+		rule := model.CORSRule{Origins: r.Origins, Methods: methods, Headers: r.Headers, Expose: r.ExposeHeaders}
+		if r.MaxAgeSeconds != nil {
+			rule.MaxAgeSeconds = new(int32(*r.MaxAgeSeconds))
+		}
+		return rule
+	})
+	return &rules
 }
 
 type bucketListInput struct {
@@ -96,7 +157,14 @@ type updateBucketInput struct {
 }
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (wire.Bucket, error) {
-	b, err := h.engine.Objects.BucketUpdate(call, in.ID, objects.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays)})
+	change := objects.BucketChange{Public: in.Body.Public, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays), CORS: corsRules(in.Body.CORS)}
+	if state := in.Body.Versioning; state != nil {
+		change.Versioning = (*model.Versioning)(state)
+		if *state == wire.VersioningOff {
+			change.Versioning = new(model.VersioningOff)
+		}
+	}
+	b, err := h.engine.Objects.BucketUpdate(call, in.ID, change)
 	call.ETag = b.Tag()
 	return h.newBucket(b), err
 }

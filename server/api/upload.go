@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,14 +21,45 @@ import (
 // uploadInput is an upload without its body.
 type uploadInput struct {
 	ObjectQueryInput
-	IfNoneMatch string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
-	SHA256      string `header:"X-Checksum-SHA256" pattern:"^[A-Za-z0-9+/]{43}=$" patternDescription:"the checksum's 32 bytes in base64" doc:"Base64 of the SHA-256 the body must have."`
-	CRC32C      string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
+	IfNoneMatch  string `header:"If-None-Match" pattern:"^[*]$" patternDescription:"*, which refuses to replace an object" doc:"* refuses to replace an object."`
+	SHA256       string `header:"X-Checksum-SHA256" pattern:"^[A-Za-z0-9+/]{43}=$" patternDescription:"the checksum's 32 bytes in base64" doc:"Base64 of the SHA-256 the body must have."`
+	CRC32C       string `header:"X-Checksum-CRC32C" pattern:"^[A-Za-z0-9+/]{6}==$" patternDescription:"the checksum's 4 bytes in base64" doc:"Base64 of the big-endian CRC-32C the body must have."`
+	Tags         string `header:"X-Object-Tags" maxLength:"8192" doc:"Tags in the form of a query: team=blue&stage=new. At most 10."`
+	CacheControl string `header:"Cache-Control" maxLength:"1024" doc:"The Cache-Control of downloads."`
+	Disposition  string `header:"Content-Disposition" maxLength:"1024" doc:"The Content-Disposition of downloads."`
+}
+
+// metadataHeader begins the names of the headers that are stored as the user's metadata.
+const metadataHeader = "X-Object-Meta-"
+
+// stored sets what the headers of a request store with its object.
+func (in *uploadInput) stored(header http.Header, upload *objects.Upload) (err error) {
+	a := model.Attributes{CacheControl: in.CacheControl, ContentDisposition: in.Disposition}
+	for name, values := range header {
+		if name, ok := strings.CutPrefix(name, metadataHeader); ok {
+			if a.Metadata == nil {
+				a.Metadata = map[string]string{}
+			}
+			a.Metadata[strings.ToLower(name)] = strings.Join(values, ",")
+		}
+	}
+	if upload.Tags, err = model.ParseObjectTags("X-Object-Tags", in.Tags); err != nil {
+		return err
+	}
+	if a.Metadata != nil || a.CacheControl != "" || a.ContentDisposition != "" {
+		upload.Describe = func(o *model.Object) { o.Attributes = &a }
+	}
+	return cmp.Or(model.ValidateMetadata(metadataHeader+"*", a.Metadata),
+		model.ValidateStoredHeader("Cache-Control", in.CacheControl), model.ValidateStoredHeader("Content-Disposition", in.Disposition))
 }
 
 func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (wire.Object, error) {
 	upload := objects.Upload{Bucket: in.ID, Key: in.Key, IfAbsent: in.IfNoneMatch != "", SHA256: in.SHA256, CRC32C: in.CRC32C}
-	body := newIncoming(gate.Of(ctx))
+	x := gate.Of(ctx)
+	if err := in.stored(x.Request.Header, &upload); err != nil {
+		return wire.Object{}, err
+	}
+	body := newIncoming(x)
 	if err := body.describe(&upload); err != nil {
 		return wire.Object{}, err
 	}
@@ -156,7 +189,7 @@ func uploadBody(schemas huma.Registry) *huma.RequestBody {
 	}
 	return &huma.RequestBody{
 		Description: "The bytes of the object, or a form with exactly one file. The object gets the Content-Type of the request or of the form's file; " +
-			"any will do, not only the one named here.",
+			"any will do, not only the one named here. Headers X-Object-Meta-NAME are stored as its metadata, by NAME in lower case.",
 		Content: map[string]*huma.MediaType{
 			defaultContentType:    {Schema: file()},
 			"multipart/form-data": {Schema: &huma.Schema{Ref: schemaPrefix + uploadForm}},

@@ -44,11 +44,11 @@ func (s *Server) publicRead(q *request) http.Handler {
 			return err
 		}
 		if x.Request.Method == http.MethodHead {
-			o, _, err := s.engine.Objects.ObjectDownloadHead(x.Call, b.ID, q.key, "")
+			o, err := s.engine.Objects.ObjectDownloadHead(x.Call, b.ID, q.key, "")
 			if err != nil {
 				return err
 			}
-			return q.send(o, content.OfSize(o.SizeBytes))
+			return q.send(o.Object, content.OfSize(o.SizeBytes))
 		}
 		object, err := s.engine.Objects.ObjectDownload(x.Request.Context(), x.Call, b.ID, q.key, "")
 		if err != nil {

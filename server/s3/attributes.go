@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"holdfast/engine/model"
 	"holdfast/server/s3/sigv4"
@@ -13,9 +11,6 @@ import (
 
 const (
 	metaPrefix = "X-Amz-Meta-"
-	// maxMetadata is the maximum size of the user's metadata in bytes, maxHeader that of another stored header.
-	maxMetadata = 2 << 10
-	maxHeader   = 1 << 10
 	// redirectHeader is stored, and shown again; there are no websites that it would redirect from.
 	redirectHeader = "X-Amz-Website-Redirect-Location"
 	// defaultContentType is the type of objects without one.
@@ -26,8 +21,8 @@ const (
 func attributesOf(h http.Header) (contentType string, a *model.Attributes, err error) {
 	a = &model.Attributes{}
 	for name, to := range storedHeaders(a) {
-		if *to = h.Get(name); !isStorable(*to, maxHeader) {
-			return "", nil, fail("InvalidArgument", "The header %s cannot be stored: it must be text of at most %d bytes", name, maxHeader)
+		if *to = h.Get(name); !model.IsStorable(*to, model.MaxStoredHeader) {
+			return "", nil, fail("InvalidArgument", "The header %s cannot be stored: it must be text of at most %d bytes", name, model.MaxStoredHeader)
 		}
 	}
 	if to := a.WebsiteRedirect; to != "" && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
@@ -41,7 +36,7 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 			continue
 		}
 		value := strings.Join(values, ",")
-		if name == "" || !isStorable(value, maxMetadata) {
+		if name == "" || !model.IsStorable(value, model.MaxMetadata) {
 			return "", nil, fail("InvalidArgument", "User metadata must have names, and values that are text in UTF-8")
 		}
 		if a.Metadata == nil {
@@ -50,12 +45,12 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 		a.Metadata[strings.ToLower(name)] = value
 		size += len(name) + len(value)
 	}
-	if size > maxMetadata {
+	if size > model.MaxMetadata {
 		return "", nil, fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size").
-			with("Size", strconv.Itoa(size)).with("MaxSizeAllowed", strconv.Itoa(maxMetadata))
+			with("Size", strconv.Itoa(size)).with("MaxSizeAllowed", strconv.Itoa(model.MaxMetadata))
 	}
 	contentType = h.Get("Content-Type")
-	if !isStorable(contentType, maxHeader) {
+	if !model.IsStorable(contentType, model.MaxStoredHeader) {
 		return "", nil, fail("InvalidArgument", "The Content-Type cannot be stored")
 	}
 	if contentType == "" {
@@ -70,10 +65,6 @@ func storedHeaders(a *model.Attributes) map[string]*string {
 		"Cache-Control": &a.CacheControl, "Content-Disposition": &a.ContentDisposition, "Content-Encoding": &a.ContentEncoding,
 		"Content-Language": &a.ContentLanguage, "Expires": &a.Expires, redirectHeader: &a.WebsiteRedirect,
 	}
-}
-
-func isStorable(text string, most int) bool {
-	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // withoutChunked removes aws-chunked, which describes the request, from a Content-Encoding.

@@ -4,19 +4,12 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"holdfast/engine/model"
 	"holdfast/server/s3/sigv4"
 )
-
-// maxCORSRules is the maximum number of rules of a bucket.
-const maxCORSRules = 100
-
-// maxCORSBytes is the maximum size of all rules of a bucket, as S3 has it: they are in the bucket's record.
-const maxCORSBytes = 64 << 10
 
 // corsRule is a rule in XML.
 type corsRule struct {
@@ -42,7 +35,7 @@ func (q *request) putCORS() error {
 	var in corsDocument
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
-	} else if !some || len(in.Rules) == 0 || len(in.Rules) > maxCORSRules {
+	} else if !some || len(in.Rules) == 0 || len(in.Rules) > model.MaxCORSRules {
 		return malformedXML()
 	}
 	var rules []model.CORSRule
@@ -54,8 +47,8 @@ func (q *request) putCORS() error {
 	}
 	if stored, err := json.Marshal(rules); err != nil {
 		return err
-	} else if len(stored) > maxCORSBytes {
-		return fail("InvalidRequest", "The rules take %d bytes, and may take %d.", len(stored), maxCORSBytes)
+	} else if len(stored) > model.MaxCORSBytes {
+		return fail("InvalidRequest", "The rules take %d bytes, and may take %d.", len(stored), model.MaxCORSBytes)
 	}
 	return q.configure(b, "cors", func(b *model.Bucket) error { b.CORS = rules; return nil })
 }
@@ -64,8 +57,6 @@ func (q *request) putCORS() error {
 func (q *request) configure(b model.Bucket, what string, change func(*model.Bucket) error) error {
 	return q.engine.Objects.BucketConfigure(q.Call, b.ID, what, change)
 }
-
-var headerName = regexp.MustCompile("^[!#$%&'*+\\-.^_`|~0-9A-Za-z]+$")
 
 func (r corsRule) validate() error {
 	if len(r.AllowedOrigin) == 0 || len(r.AllowedMethod) == 0 {
@@ -77,20 +68,16 @@ func (r corsRule) validate() error {
 		}
 	}
 	for _, method := range r.AllowedMethod {
-		if !isCORSMethod(method) {
+		if !model.IsCORSMethod(method) {
 			return fail("InvalidRequest", "Found unsupported HTTP method in CORS config. Unsupported method is %s", method)
 		}
 	}
 	for _, header := range slices.Concat(r.AllowedHeader, r.ExposeHeader) {
-		if header != "" && !headerName.MatchString(header) {
+		if header != "" && !model.IsHeaderName(header) {
 			return fail("InvalidRequest", `AllowedHeader "%s" contains invalid character.`, header)
 		}
 	}
 	return nil
-}
-
-func isCORSMethod(method string) bool {
-	return slices.Contains([]string{http.MethodGet, http.MethodPut, http.MethodHead, http.MethodPost, http.MethodDelete}, method)
 }
 
 func (q *request) getCORS() error {

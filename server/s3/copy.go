@@ -174,14 +174,8 @@ type copyResult struct {
 
 // copiedAttributes sets the content type of a copy and returns its attributes: those of the source, or of the request.
 func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) (*model.Attributes, error) {
-	attributes := &model.Attributes{}
-	if source.Attributes != nil {
-		*attributes = *source.Attributes
-	}
-	sum := checksumOf(source.Object)
-	if strings.Contains(sum.Value, "-") {
-		sum = sigv4.Checksum{} // of the parts, which the copy does not have
-	}
+	attributes := objects.CopiedAttributes(source.Object)
+	algorithm, sum := attributes.ChecksumAlgorithm, attributes.Checksum
 	switch directive := q.Request.Header.Get("X-Amz-Metadata-Directive"); directive {
 	case "", "COPY":
 		if source.Bucket == in.Bucket && source.Key == in.Key && !strings.Contains(q.Request.Header.Get("X-Amz-Copy-Source"), "?versionId=") {
@@ -199,8 +193,7 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 	default:
 		return nil, invalidArgument("x-amz-metadata-directive", directive, "Unknown metadata directive.")
 	}
-	attributes.ChecksumAlgorithm, attributes.Checksum = sum.Algorithm, sum.Value
-	attributes.Parts, attributes.Upload, attributes.PartSizes = 0, "", nil
+	attributes.ChecksumAlgorithm, attributes.Checksum = algorithm, sum
 	return attributes, nil
 }
 

@@ -2,49 +2,15 @@ package s3
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 
 	"holdfast/engine/model"
+	"holdfast/server/content"
 	"holdfast/server/gate"
 )
 
 // allowOrigin lets the page of another origin read the response, if the bucket's rules allow it.
 func (q *request) allowOrigin(b model.Bucket) {
-	origin := q.Request.Header.Get("Origin")
-	if origin == "" || len(b.CORS) == 0 {
-		return
-	}
-	if rule, every := corsRuleFor(b, origin, q.method, nil); rule != nil {
-		writeCORS(q.Header(), *rule, origin, every)
-	}
-}
-
-// corsRuleFor returns the first rule of a bucket that allows a request, nil if there is none, and whether it allows those
-// of every origin.
-func corsRuleFor(b model.Bucket, origin, method string, headers []string) (*model.CORSRule, bool) {
-	for _, r := range b.CORS {
-		if ok, every := r.Allows(origin, method, headers); ok {
-			return &r, every
-		}
-	}
-	return nil, false
-}
-
-func writeCORS(h http.Header, r model.CORSRule, origin string, every bool) {
-	h.Add("Vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Method")
-	if every {
-		origin = "*"
-	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Allow-Credentials", strconv.FormatBool(!every))
-	h.Set("Access-Control-Allow-Methods", strings.Join(r.Methods, ", "))
-	if len(r.Expose) > 0 {
-		h.Set("Access-Control-Expose-Headers", strings.Join(r.Expose, ", "))
-	}
-	if r.MaxAgeSeconds != nil {
-		h.Set("Access-Control-Max-Age", strconv.Itoa(int(*r.MaxAgeSeconds)))
-	}
+	content.AllowOrigin(q.Header(), b.CORS, q.Request.Header.Get("Origin"), q.method)
 }
 
 // preflight answers what a browser asks before the request of a page of another origin. It has no key, so it may be about
@@ -58,29 +24,15 @@ func (s *Server) preflight(q *request) http.Handler {
 		if origin == "" {
 			return fail("BadRequest", "Insufficient information. Origin request header needed.")
 		}
-		if !isCORSMethod(method) {
+		if !model.IsCORSMethod(method) {
 			return fail("BadRequest", "Invalid Access-Control-Request-Method: %s", method)
 		}
-		headers, err := requestedHeaders(header.Get("Access-Control-Request-Headers"))
-		if err != nil {
-			return err
+		headers, bad := content.RequestedHeaders(header.Get("Access-Control-Request-Headers"))
+		if bad != "" {
+			return fail("BadRequest", `Access-Control-Request-Headers "%s" contains invalid character.`, bad)
 		}
 		return q.answerPreflight(origin, method, headers)
 	})
-}
-
-// requestedHeaders reads a list of names of headers.
-func requestedHeaders(text string) (names []string, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" && !headerName.MatchString(name) {
-			return nil, fail("BadRequest", `Access-Control-Request-Headers "%s" contains invalid character.`, name)
-		}
-		names = append(names, strings.ToLower(name))
-	}
-	return names, nil
 }
 
 func (q *request) answerPreflight(origin, method string, headers []string) error {
@@ -94,11 +46,7 @@ func (q *request) answerPreflight(origin, method string, headers []string) error
 	configured := false
 	for _, b := range buckets {
 		configured = configured || len(b.CORS) > 0
-		if rule, every := corsRuleFor(b, origin, method, headers); rule != nil {
-			writeCORS(q.Header(), *rule, origin, every)
-			if len(headers) > 0 {
-				q.Header().Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
-			}
+		if content.AllowPreflight(q.Header(), b.CORS, origin, method, headers) {
 			q.WriteHeader(http.StatusOK)
 			return nil
 		}

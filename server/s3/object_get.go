@@ -142,7 +142,7 @@ func overrides() map[string]string {
 func (q *request) override() error {
 	for parameter, header := range overrides() {
 		if value := q.query.Get(parameter); value != "" {
-			if !isStorable(value, maxHeader) {
+			if !model.IsStorable(value, model.MaxStoredHeader) {
 				return fail("InvalidArgument", "The parameter %s is not valid in a header", parameter)
 			}
 			q.Header().Set(header, value)

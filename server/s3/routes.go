@@ -37,7 +37,7 @@ func routes() []route {
 	upload := func(a model.Action) model.Operation {
 		return model.Operation{Action: a, Scope: model.ScopeStorageCreate}
 	}
-	update := model.Operation{Action: model.ActionObjectUpdate, Scope: model.ScopeStorageUpdate}
+	update := read(model.ActionObjectUpdate)
 	copying := func(a model.Action) model.Operation {
 		op := upload(a)
 		op.Others = []model.Also{{Act: model.ActionObjectGet}}

@@ -116,7 +116,10 @@ func (q *request) tagObject(tags map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if err := q.engine.Objects.ObjectTag(q.Call, name, tags); err != nil {
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	if err := q.engine.Objects.ObjectUpdate(q.Call, name, objects.ObjectChange{Tags: tags}); err != nil {
 		return q.markedError(b, err)
 	}
 	if name.Version != "" {

@@ -326,3 +326,31 @@ const (
 func (s ImportStatus) Final() bool {
 	return s == ImportCompleted || s == ImportCompletedWithErrors || s == ImportFailed
 }
+
+// Versioning says whether a bucket keeps versions that are overwritten or deleted.
+type Versioning string
+
+const (
+	VersioningOff       Versioning = "off"
+	VersioningEnabled   Versioning = "enabled"
+	VersioningSuspended Versioning = "suspended"
+)
+
+// LockMode says who may remove a version before its time.
+type LockMode string
+
+const (
+	LockGovernance LockMode = "governance"
+	LockCompliance LockMode = "compliance"
+)
+
+// CORSMethod is a method of HTTP that a rule allows.
+type CORSMethod string
+
+const (
+	CORSGet    CORSMethod = "GET"
+	CORSHead   CORSMethod = "HEAD"
+	CORSPut    CORSMethod = "PUT"
+	CORSPost   CORSMethod = "POST"
+	CORSDelete CORSMethod = "DELETE"
+)

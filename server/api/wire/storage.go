@@ -25,16 +25,52 @@ type DeletedObject struct {
 
 // Bucket is a bucket's record.
 type Bucket struct {
-	ID              string    `json:"id"`
-	Project         string    `json:"project" doc:"Id of its project."`
-	Name            string    `json:"name"`
-	Public          bool      `json:"public" doc:"Whether anybody may download its objects."`
-	PublicURL       *string   `json:"public_url" doc:"What the public_url of its objects begins with."`
-	ObjectCount     int64     `json:"object_count"`
-	SizeBytes       int64     `json:"size_bytes"`
-	ExpireAfterDays *int      `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
-	CreatedAt       time.Time `json:"created_at"`
-	UpdatedAt       time.Time `json:"updated_at"`
+	ID              string      `json:"id"`
+	Project         string      `json:"project" doc:"Id of its project."`
+	Name            string      `json:"name"`
+	Public          bool        `json:"public" doc:"Whether anybody may download its objects."`
+	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with."`
+	ObjectCount     int64       `json:"object_count"`
+	SizeBytes       int64       `json:"size_bytes"`
+	ExpireAfterDays *int        `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
+	Versioning      Versioning  `json:"versioning"`
+	NoncurrentCount int64       `json:"noncurrent_count" doc:"How many of its objects are earlier versions and delete markers."`
+	NoncurrentBytes int64       `json:"noncurrent_bytes" doc:"How many of its bytes earlier versions have."`
+	ObjectLock      *BucketLock `json:"object_lock" doc:"How long new versions are retained; null in a bucket without Object Lock."`
+	CORS            []CORSRule  `json:"cors" doc:"From which pages of other origins browsers may use the bucket."`
+	CreatedAt       time.Time   `json:"created_at"`
+	UpdatedAt       time.Time   `json:"updated_at"`
+}
+
+// BucketLock is the retention of new versions in a bucket with Object Lock.
+type BucketLock struct {
+	Mode  *LockMode `json:"mode" doc:"Null if new versions are not retained."`
+	Days  int       `json:"days"`
+	Years int       `json:"years"`
+}
+
+// CORSRule says from which pages of other origins browsers may use a bucket.
+type CORSRule struct {
+	Origins       []string     `json:"origins"`
+	Methods       []CORSMethod `json:"methods"`
+	Headers       []string     `json:"headers" doc:"Headers of requests."`
+	ExposeHeaders []string     `json:"expose_headers" doc:"Headers of responses that pages may read."`
+	MaxAgeSeconds *int         `json:"max_age_seconds" doc:"How long browsers may keep the answer to a preflight; null for their own default."`
+}
+
+// SetCORSRule is a CORSRule to set.
+type SetCORSRule struct {
+	Origins       []string     `json:"origins" minItems:"1" doc:"Such as https://example.com; each may have one *."`
+	Methods       []CORSMethod `json:"methods" minItems:"1"`
+	Headers       []string     `json:"headers,omitzero" required:"false" nullable:"true" doc:"Headers of requests; each may have one *."`
+	ExposeHeaders []string     `json:"expose_headers,omitzero" required:"false" nullable:"true" doc:"Headers of responses that pages may read."`
+	MaxAgeSeconds *int         `json:"max_age_seconds,omitzero" required:"false" minimum:"0" maximum:"86400" doc:"How long browsers may keep the answer to a preflight."`
+}
+
+// Retention is how long a version cannot be removed.
+type Retention struct {
+	Mode  LockMode  `json:"mode"`
+	Until time.Time `json:"until"`
 }
 
 // Object is an object's record.
@@ -46,9 +82,47 @@ type Object struct {
 	ChecksumCRC32C string            `json:"checksum_crc32c" doc:"Base64 of the big-endian CRC-32C."`
 	ChecksumSHA256 *string           `json:"checksum_sha256" doc:"Base64; null unless the uploader sent it."`
 	LastModified   time.Time         `json:"last_modified"`
-	Metadata       map[string]string `json:"metadata" doc:"What a client of the S3 protocol has stored with the object, by name; empty for other objects."`
+	Metadata       map[string]string `json:"metadata" doc:"The user's, by name in lower case."`
+	Tags           map[string]string `json:"tags"`
+	CacheControl   *string           `json:"cache_control" doc:"The Cache-Control of downloads; null for the default."`
+	Disposition    *string           `json:"content_disposition" doc:"The Content-Disposition of downloads; null for the default. What a browser could execute is saved, whatever this says."`
+	VersionID      string            `json:"version_id" doc:"Names the version; null, as text, if it was made while the bucket kept no versions."`
+	Retention      *Retention        `json:"retention" doc:"Null if the version was never retained."`
+	LegalHold      bool              `json:"legal_hold" doc:"Whether the version cannot be removed until the hold is taken away."`
 	DownloadURL    *string           `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
 	PublicURL      *string           `json:"public_url" doc:"Works as long as the bucket is public."`
+}
+
+// ObjectVersion is a version of an object, or a delete marker.
+type ObjectVersion struct {
+	Key          string     `json:"key"`
+	VersionID    string     `json:"version_id"`
+	Latest       bool       `json:"latest" doc:"Whether no other version of the key is newer."`
+	DeleteMarker bool       `json:"delete_marker" doc:"Whether it says that the key was deleted; it has no content."`
+	SizeBytes    int64      `json:"size_bytes"`
+	ContentType  string     `json:"content_type"`
+	ETag         string     `json:"etag"`
+	LastModified time.Time  `json:"last_modified"`
+	NoncurrentAt *time.Time `json:"noncurrent_at" doc:"Since when it is not the latest; null while it is."`
+	Retention    *Retention `json:"retention" doc:"Null if the version was never retained."`
+	LegalHold    bool       `json:"legal_hold"`
+}
+
+// UpdateObject is a request to change what is stored with an object.
+type UpdateObject struct {
+	Metadata     map[string]string `json:"metadata,omitzero" required:"false" nullable:"true" doc:"Replaces all of the metadata; unchanged when left out. Names are in lower case; at most 2048 bytes in all."`
+	Tags         map[string]string `json:"tags,omitzero" required:"false" nullable:"true" doc:"Replaces all tags, at most 10; unchanged when left out."`
+	ContentType  *string           `json:"content_type,omitzero" required:"false" minLength:"1" maxLength:"255" doc:"Unchanged when left out."`
+	CacheControl *string           `json:"cache_control,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
+	Disposition  *string           `json:"content_disposition,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
+}
+
+// CopyObject is a request to make an object of another.
+type CopyObject struct {
+	Key           string  `json:"key" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" doc:"Key of the new object."`
+	SourceBucket  *string `json:"source_bucket,omitzero" required:"false" minLength:"1" maxLength:"64" doc:"Id of the bucket to copy from; the same when left out."`
+	SourceKey     string  `json:"source_key" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" doc:"Key of the object to copy; to bring an earlier version back, the same key."`
+	SourceVersion *string `json:"source_version_id,omitzero" required:"false" minLength:"1" maxLength:"64" doc:"The version to copy; the current one when left out."`
 }
 
 // CreateBucket is a request to create a bucket.
@@ -60,6 +134,8 @@ type CreateBucket struct {
 
 // UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
-	Public          *bool        `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
-	ExpireAfterDays *WholeNumber `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	Public          *bool         `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	ExpireAfterDays *WholeNumber  `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	Versioning      *Versioning   `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
+	CORS            []SetCORSRule `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
 }
