@@ -22,6 +22,7 @@ func allowed() map[string][]string {
 		"holdfast/server":                                       {"engine", "engine/model", "engine/objects", "engine/recovery", "web"},
 		"holdfast/server/api":                                   {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/postgres", "engine/recovery", "server/gate"},
 		"holdfast/server/s3":                                    {"engine", "engine/access", "engine/core", "engine/model", "engine/objects", "server/content", "server/gate"},
+		"holdfast/server/content":                               {"engine/model"},
 		"holdfast/server/gate":                                  {"engine", "engine/core", "engine/model"},
 		"holdfast/server/metrics":                               {"engine", "engine/insight", "engine/model", "engine/offsite"},
 		"holdfast/server/operator":                              {"engine", "engine/access", "engine/core", "engine/databases", "engine/model", "server/api", "server/api/wire", "web"},
