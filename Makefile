@@ -1,6 +1,6 @@
 # `go run . serve` and `go test -timeout 30m ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench bench-instant bench-offsite bench-all fuzz chaos soak bundle test-bundle dist deb release
+.PHONY: build test race check bench bench-instant bench-offsite bench-all fuzz chaos soak bundle test-bundle dist release
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -55,23 +55,13 @@ bundle: ## ./holdfast with the PostgreSQL of this machine inside
 test-bundle: bundle ## what bundle made, where there is neither PostgreSQL nor a network; as root
 	HOLDFAST_BUNDLED=$(CURDIR)/holdfast go test -count=1 -v -run TestBundled ./cli
 
-dist: ## dist/: a static binary, manual pages, completions
-	CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags '-s -w' -o dist/holdfast .
-	go run ./cli/internal/manual dist
+dist: ## dist/: archive, packages, bill of materials and checksums for this machine's platform
+	rm -rf dist
+	deploy/release dist
 
-# Go derives the version of the binary from the tags of its checkout, but not
-# in a linked worktree.
-BUILT = go version -m dist/holdfast | awk '$$1 == "mod" { print $$3 == "(devel)" ? "v0.0.0" : $$3 }'
-
-deb: dist ## dist/holdfast_*.deb
-	rm -f dist/*.deb
-	gzip -9nf dist/man/*.1
-	version=$$($(BUILT)) && GOARCH=$$(go env GOARCH) VERSION=$${version#v} \
-		go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4 package -f deploy/nfpm.yaml -p deb -t dist/
-
-release: ## dist/ and the package, from a commit with a version tag
+release: ## the same for every platform, from a commit with a version tag
 	@.ci/release-version
 	rm -rf dist
-	$(MAKE) deb
-	@tag=$$(.ci/release-version) && built=$$($(BUILT)) && [ "$$tag" = "$$built" ] || \
-		{ echo "release: the binary is of version $$built, not $$tag" >&2; exit 1; }
+	deploy/release dist linux/amd64 linux/arm64 darwin/arm64 darwin/amd64
+	@tag=$$(.ci/release-version) && [ -e "dist/holdfast_$${tag#v}_linux_amd64.tar.gz" ] || \
+		{ echo "release: the files are not of version $$tag: $$(ls dist)" >&2; exit 1; }

@@ -42,7 +42,7 @@ func TestServeSaysWhoItRunsAs(t *testing.T) {
 			}
 		}
 	}
-	if first := said(); !strings.Contains(strings.Join(first, ""), "user=holdfast ") { // the Debian package may have created it
+	if first := said(); !strings.Contains(strings.Join(first, ""), "user=holdfast ") { // a package may have created it
 		expect(first, "level=WARN", "there is no user holdfast, and none was made: the data directory is not /var/lib/holdfast")
 	}
 	expect(said(), "level=INFO", "it owns the data directory")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ownUser is a system user for the appliance alone. The Debian package creates
+// ownUser is a system user for the appliance alone. The packages create
 // it too.
 const ownUser = "holdfast"
 

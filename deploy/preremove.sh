@@ -1,5 +1,7 @@
 #!/bin/sh
+# dpkg gives the word of what it does, rpm how many versions stay.
 set -e
-if [ -d /run/systemd/system ] && [ "$1" != upgrade ]; then
-  systemctl disable --now holdfast || true
-fi
+case "$1" in
+upgrade | 1) ;;
+*) if [ -d /run/systemd/system ]; then systemctl disable --now holdfast || true; fi ;;
+esac

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,6 +191,9 @@ func (c Config) defaults(bin binaries.Set) map[string]string {
 		"default_text_search_config":      "pg_catalog.english",
 		"lc_messages":                     "C", // this package parses errors, too
 		"dynamic_shared_memory_type":      "posix",
+	}
+	if runtime.GOOS == "darwin" {
+		s["wal_sync_method"] = "fsync_writethrough" // the others leave data in the drive's cache
 	}
 	maps.Copy(s, logSettings())
 	maps.Copy(s, c.network())
