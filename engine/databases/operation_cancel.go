@@ -35,11 +35,17 @@ func (s *Service) OperationCancel(ctx context.Context, call *model.Call, id stri
 	}
 	call.Note("type", string(op.Type))
 	call.Note("database", op.Database)
-	if err := s.core.Change(call, func(tx *meta.Tx) error { return recordCancel(tx, id, call.Actor) }); err != nil {
-		return op, err
+	if op.CancelledBy == nil || op.Status.Final() { // a repeated cancellation has nothing to record
+		if err := s.core.Change(call, func(tx *meta.Tx) error { return recordCancel(tx, id, call.Actor) }); err != nil {
+			return op, err
+		}
+		s.core.Cancels.Signal(id, cancelled(call.Actor))
 	}
-	s.core.Cancels.Signal(id, cancelled(call.Actor))
-	return s.OperationWait(ctx, call, id, cancelWait)
+	op, err = s.OperationWait(ctx, call, id, cancelWait)
+	if model.CodeOf(err) == model.CodeRateLimited { // the cancellation needs no wait
+		return s.OperationGet(call, id)
+	}
+	return op, err
 }
 
 // recordCancel records who cancels an operation, the first one of several.

@@ -11,8 +11,13 @@ import (
 const operationPoll = 100 * time.Millisecond
 
 // OperationWait returns an operation when it has ended, or after the longest wait, or
-// when the appliance stops.
+// when the appliance stops. It fails if too many requests wait already.
 func (s *Service) OperationWait(ctx context.Context, call *model.Call, id string, longest time.Duration) (model.DatabaseOperation, error) {
+	release, err := s.core.Watchers.Watch(call)
+	if err != nil {
+		return model.DatabaseOperation{}, err
+	}
+	defer release()
 	timeout := time.NewTimer(longest)
 	defer timeout.Stop()
 	ticker := time.NewTicker(operationPoll)

@@ -60,11 +60,6 @@ func (h *handlers) operationGet(ctx context.Context, call *model.Call, in *opera
 	if err != nil {
 		return wire.Operation{}, model.Invalid("wait", "must be a number of seconds from 1s to 60s")
 	}
-	release, err := h.engine.Core.Watchers.Watch(call)
-	if err != nil {
-		return wire.Operation{}, err
-	}
-	defer release()
 	op, err := h.engine.Databases.OperationWait(ctx, call, in.OperationID, longest)
 	return NewOperation(op), err
 }
