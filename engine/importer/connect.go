@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/model"
+	"holdfast/internal/address"
 )
 
 // config returns the settings of sessions with the source. It sets everything explicitly: pgx would take missing values
@@ -178,7 +179,7 @@ func (s Source) explain(ctx context.Context, err error) error {
 	}
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, errAddress):
+	case errors.Is(err, address.ErrRefused):
 		return say("the host %s resolves to an address that is refused (link-local, unspecified or the like)", s.Host)
 	case errors.Is(err, errOwn):
 		return say("%s is a database of this appliance that is not your organization's: it would let the appliance in where its allow-list does not let you; "+

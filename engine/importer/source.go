@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"holdfast/engine/model"
+	"holdfast/internal/address"
 )
 
 // Source is the database that an import copies.
@@ -104,8 +105,8 @@ func (s *Source) setAddress(u *url.URL) error {
 		}
 		s.Port = int(number)
 	}
-	if address, ok := literalAddress(s.Host); ok {
-		if err := checkAddress(address); err != nil {
+	if literal, ok := literalAddress(s.Host); ok {
+		if err := address.Check(literal); err != nil {
 			return model.Invalid(SourceField, "%v", err)
 		}
 		return nil
