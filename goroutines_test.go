@@ -31,7 +31,6 @@ func goroutines() map[string]string {
 		"holdfast/internal/objectstore.List":           "ends with its context; a call of the file system once the disk answers",
 		"holdfast/server/operator.serveSandbox":        "ends with the request, whose body net/http closes",
 		"holdfast/server.Serve":                        "waits before it returns",
-		"holdfast/server/webhook.Open":                 "Close waits",
 	}
 }
 

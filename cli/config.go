@@ -49,8 +49,6 @@ type config struct {
 	// NoOffsiteVerification turns the daily sample and the weekly trial restore of the copy off.
 	NoOffsiteVerification bool
 	MetricsListen         string
-	WebhookURL            string
-	WebhookSecretFile     string
 
 	OffsitePassphraseFile, OffsiteIdentityFile string
 	ObjectsLocalSize                           string
@@ -140,8 +138,9 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
 	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
 	c.registerOffsite(flags)
-	flags.StringVar(&c.WebhookURL, "webhook-url", "", "URL that receives signed messages about failed backups and databases and a nearly full disk (default: none)")
-	flags.StringVar(&c.WebhookSecretFile, "webhook-secret-file", "", "file with the key that webhooks are signed with (default: webhook.secret in the data directory, made when absent)")
+	flags.StringVar(&c.Webhooks.OperatorURL, "webhook-url", "", "URL that receives signed messages about failed backups and databases and a nearly full disk (default: none)")
+	flags.StringVar(&c.Webhooks.SecretFile, "webhook-secret-file", "", "file with the key that the messages to --webhook-url are signed with (default: webhook.secret in the data directory, made when absent)")
+	flags.BoolVar(&c.Webhooks.AllowPrivate, "webhook-allow-private", false, "let the webhooks of organizations reach private networks and this machine, also with http")
 }
 
 // load sets what no flag has set from the environment and the config file, and

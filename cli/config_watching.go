@@ -19,13 +19,13 @@ func (c *config) validateWatching() error {
 			return fmt.Errorf("metrics-listen: %q is not host:port", c.MetricsListen)
 		}
 	}
-	if c.WebhookSecretFile == "" {
-		c.WebhookSecretFile = filepath.Join(c.DataDir, core.WebhookSecretFile)
+	if c.Webhooks.SecretFile == "" {
+		c.Webhooks.SecretFile = filepath.Join(c.DataDir, core.WebhookSecretFile)
 	}
-	if c.WebhookURL == "" {
+	if c.Webhooks.OperatorURL == "" {
 		return nil
 	}
-	target, err := url.Parse(c.WebhookURL)
+	target, err := url.Parse(c.Webhooks.OperatorURL)
 	if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
 		return errors.New("webhook-url: must be a URL that begins with https:// or http://")
 	}

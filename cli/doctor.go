@@ -61,8 +61,8 @@ func examine(cmd *cobra.Command, c config) ([]doctor.Finding, error) {
 		DiskFree: c.advice().DiskFree,
 		Running:  isRunning(c.DataDir),
 	}
-	if c.WebhookURL != "" {
-		opts.WebhookSecret = c.WebhookSecretFile
+	if c.Webhooks.OperatorURL != "" {
+		opts.WebhookSecret = c.Webhooks.SecretFile
 	}
 	opts.Try()
 	if err := giveUpRoot(c.DataDir, c.User); err != nil {

@@ -83,11 +83,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 			return err
 		}
 	}
-	w, err := watch(c, sockets.metrics, log)
-	if err != nil {
-		return err
-	}
-	defer w.close()
+	w := watch(sockets.metrics)
 	cfg := c.engine()
 	cfg.Observe = func(event model.Event) {
 		w.event(event)

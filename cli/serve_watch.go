@@ -1,43 +1,31 @@
 package cli
 
 import (
-	"log/slog"
 	"net"
 
 	"holdfast/engine/model"
 	"holdfast/server"
 	"holdfast/server/metrics"
-	"holdfast/server/webhook"
 )
 
-// watching holds the observers of the appliance's events: Prometheus metrics
-// and the operator's webhook, if configured.
+// watching holds the Prometheus metrics, which observe the appliance's events.
 type watching struct {
 	metrics  *metrics.Metrics // nil without a listener
 	listener net.Listener
-	webhook  *webhook.Sender // nil without a URL
 }
 
-func watch(c config, listener net.Listener, log *slog.Logger) (*watching, error) {
+func watch(listener net.Listener) *watching {
 	w := &watching{listener: listener}
 	if listener != nil {
 		w.metrics = metrics.New(version())
 	}
-	if c.WebhookURL == "" {
-		return w, nil
-	}
-	var err error
-	w.webhook, err = webhook.Open(webhook.Options{URL: c.WebhookURL, SecretFile: c.WebhookSecretFile, Log: log})
-	return w, err
+	return w
 }
 
-// event passes an event of the appliance to the observers.
+// event passes an event of the appliance to the metrics.
 func (w *watching) event(event model.Event) {
 	if w.metrics != nil {
 		w.metrics.Event(event)
-	}
-	if w.webhook != nil {
-		w.webhook.Event(event)
 	}
 }
 
@@ -47,10 +35,4 @@ func (w *watching) serve(opts server.Options) server.Options {
 		opts.Metrics, opts.MetricsListener, opts.Answered = w.metrics.Handler(), w.listener, w.metrics.Request
 	}
 	return opts
-}
-
-func (w *watching) close() {
-	if w.webhook != nil {
-		w.webhook.Close()
-	}
 }

@@ -21,6 +21,7 @@ import (
 	"holdfast/engine/offsite"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/recovery"
+	"holdfast/engine/webhooks"
 )
 
 // Engine combines the appliance's services: no other type knows all of them. After Open it can read and change metadata
@@ -34,6 +35,7 @@ type Engine struct {
 	Imports   *imports.Service
 	Insight   *insight.Service
 	Offsite   *offsite.Service
+	Webhooks  *webhooks.Service
 
 	sweeping sync.Mutex // held while a sweep runs
 }
@@ -72,6 +74,9 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 	e.Databases.Connect(e.Recovery, e.Imports)
 	e.Offsite, err = offsite.New(c, e.Databases, e.Objects, e.Recovery)
 	if err != nil {
+		return nil, err
+	}
+	if e.Webhooks, err = webhooks.New(c); err != nil {
 		return nil, err
 	}
 	if err := e.Objects.Open(); err != nil {
@@ -148,6 +153,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, started, older) })
 	e.Core.Background(e.Objects.Compact)
 	e.Core.Background(e.Objects.Scrub)
+	e.Core.Background(e.Webhooks.Run)
 	e.Offsite.Start()
 	e.Core.Finish(e.Core.System(model.ActionApplianceStart, "", model.Resource{}), nil)
 	return nil

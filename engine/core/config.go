@@ -68,6 +68,8 @@ type Config struct {
 
 	// Observe, if not nil, receives the appliance's events; it must not block.
 	Observe func(model.Event)
+	// Webhooks configures who may receive events.
+	Webhooks Webhooks
 
 	Log   *slog.Logger
 	Clock func() time.Time
@@ -88,6 +90,17 @@ type Offsite struct {
 	Retention time.Duration
 	// Verify reads a sample of the copy back every day, and restores a database from it every week.
 	Verify bool
+}
+
+// Webhooks configures webhooks.
+type Webhooks struct {
+	// OperatorURL receives alarming events, "" for none. It may contain a secret of the
+	// receiver and is never logged. Its requests are signed with the key in SecretFile,
+	// which is created if it does not exist.
+	OperatorURL, SecretFile string
+	// AllowPrivate lets the webhooks of organizations have URLs in private networks and on
+	// this machine, also with http.
+	AllowPrivate bool
 }
 
 // LocalObjects bounds what large objects take on this disk: those that were not read for longest leave it for the off-site copy.

@@ -82,7 +82,7 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 		Claims:     NewClaims(),
 	}
 	c.Lifetime, c.Stop = context.WithCancel(context.Background())
-	return c, nil
+	return c, c.recordEvents()
 }
 
 // Begin loads the clock's guard and starts the audit queue. Afterwards, calls can be

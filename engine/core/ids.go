@@ -36,6 +36,18 @@ func (s *IDSource) Next(at time.Time) ulid.ULID {
 	return id
 }
 
+// Follow makes the ids that follow sort after id, even if the clock was set back.
+func (s *IDSource) Follow(id string) {
+	_, text, _ := strings.Cut(id, "_")
+	last, err := ulid.Parse(text)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, last.Time()+1)
+}
+
 // FormatID formats a ULID as an id: a prefix, then the ULID in lower case.
 func FormatID(prefix string, id ulid.ULID) string {
 	var room [16 + ulid.EncodedSize]byte // on the stack

@@ -10,11 +10,18 @@ import (
 	"holdfast/engine/model"
 )
 
+// noImports knows no import.
+type noImports struct{ Imports }
+
+// Operation implements Imports.
+func (noImports) Operation(*model.DatabaseOperation) {}
+
 // TestRepeatedCancelWritesNothing cancels an operation twice while it runs: only the first
 // one is recorded, and neither fails because too many requests wait.
 func TestRepeatedCancelWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := openRoom(t)
+	s.Connect(nil, noImports{})
 	op, err := s.beginOperation(s.insert(t, "shop"), model.OperationBackup, model.DatabaseAvailable, "testing")
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,7 @@ func check(db *DB) error {
 			checkTable(tx.SetupLinks()), checkTable(tx.Sessions()), checkTable(tx.Devices()), checkTable(tx.Databases()),
 			checkTable(tx.Operations()), checkTable(tx.Backups()), checkTable(tx.Exports()),
 			checkTable(tx.Buckets()), checkTable(tx.TrashedBuckets()), checkTable(tx.TrashedObjects()), checkTable(tx.IdempotentRequests()),
+			checkTable(tx.Events()), checkTable(tx.Webhooks()), checkTable(tx.Deliveries()),
 			checkTotals(tx), checkObjects(tx), checkChains(db, tx))
 		return errors.Join(errs...)
 	})
@@ -103,7 +104,8 @@ func checkTable[T any](table Table[T]) error {
 // checkTotals checks that the totals are the sums of the records.
 func checkTotals(tx *Tx) error {
 	want := map[string]model.Totals{}
-	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Buckets()), sumTotals(want, tx.Uploads()))
+	err := errors.Join(sumTotals(want, tx.Databases()), sumTotals(want, tx.Buckets()), sumTotals(want, tx.Uploads()),
+		sumTotals(want, tx.Events()), sumTotals(want, tx.Deliveries()))
 	return errors.Join(err, tx.bolt.Bucket([]byte(totalsBucket)).ForEach(func(organization, _ []byte) error {
 		got, err := tx.Totals(string(organization))
 		if err == nil && got != want[string(organization)] {

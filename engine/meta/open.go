@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -31,6 +32,8 @@ type DB struct {
 	closing     chan struct{}
 	done        chan struct{}
 	once        sync.Once
+	events      atomic.Pointer[EventSource]
+	changed     wakeUps
 
 	capturing sync.Mutex // held during a transaction, until its changes are in the queue
 	capture   *Capture   // nil when nobody captures; under capturing

@@ -28,6 +28,10 @@ type Table[T any] struct {
 	// tally returns what the record adds to the totals of an organization; nil for
 	// types that add nothing.
 	tally func(*T) (organization string, add model.Totals)
+	// events returns the events that a change of a record means; before or after is nil
+	// where there is none. It is nil for types that mean none.
+	events func(tx *Tx, before, after *T) ([]model.Event, error)
+	within *Tx
 }
 
 // index finds records by a key other than the id.
@@ -41,7 +45,7 @@ type index[T any] struct {
 }
 
 func table[T any](tx *Tx, name string, id func(*T) string, indexes ...index[T]) Table[T] {
-	return Table[T]{tx: tx.bolt, name: name, id: id, indexes: indexes}
+	return Table[T]{tx: tx.bolt, within: tx, name: name, id: id, indexes: indexes}
 }
 
 func by[T any](name string, key func(*T) []byte) index[T] { return index[T]{name, false, key} }
@@ -101,7 +105,7 @@ func (t Table[T]) Insert(record T) error {
 	if err := t.write(&record, make([][]byte, len(t.indexes))); err != nil {
 		return err
 	}
-	return t.count(nil, &record)
+	return errors.Join(t.count(nil, &record), t.tell(nil, &record))
 }
 
 // Update applies change to the record with id and returns the result. It returns
@@ -114,6 +118,10 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	}
 	before := t.entries(&old) // before change, which may modify what old points to
 	counted := old
+	told, err := t.before(id)
+	if err != nil {
+		return old, err
+	}
 	record := old
 	if err := change(&record); err != nil {
 		return old, err
@@ -124,7 +132,7 @@ func (t Table[T]) Update(id string, change func(*T) error) (T, error) {
 	if err := t.write(&record, before); err != nil {
 		return record, err
 	}
-	return record, t.count(&counted, &record)
+	return record, errors.Join(t.count(&counted, &record), t.tell(told, &record))
 }
 
 // Change is Update with a change that cannot fail.
@@ -159,7 +167,30 @@ func (t Table[T]) Delete(id string) error {
 	if err := t.bucket().Delete([]byte(id)); err != nil {
 		return fmt.Errorf("remove %s: %w", t.name, err)
 	}
-	return t.count(&record, nil)
+	return errors.Join(t.count(&record, nil), t.tell(&record, nil))
+}
+
+// before returns a copy of the record with id that no change modifies, nil where no events are told.
+func (t Table[T]) before(id string) (*T, error) {
+	if t.events == nil || t.within.events == nil {
+		return nil, nil
+	}
+	record, err := t.Get(id)
+	return &record, err
+}
+
+// tell records the events that a change of a record means.
+func (t Table[T]) tell(before, after *T) error {
+	if t.events == nil || t.within.events == nil {
+		return nil
+	}
+	events, err := t.events(t.within, before, after)
+	for _, e := range events {
+		if err == nil {
+			err = t.within.RecordEvent(e)
+		}
+	}
+	return err
 }
 
 // write stores record; before are its previous index entries. It changes nothing if
@@ -258,6 +289,27 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 		records = append(records, record)
 	}
 	return records, false, nil
+}
+
+// Oldest returns up to limit records with key in the index, oldest first, starting after
+// the record with the id after ("" from the start).
+func (t Table[T]) Oldest(indexName string, key []byte, after string, limit int) ([]T, error) {
+	prefix := append(bytes.Clone(key), separator)
+	cursor := t.indexBucket(indexName).Cursor()
+	start := append(bytes.Clone(prefix), after...)
+	k, id := cursor.Seek(start)
+	if after != "" && bytes.Equal(k, start) {
+		k, id = cursor.Next()
+	}
+	var records []T
+	for ; bytes.HasPrefix(k, prefix) && len(records) < limit; k, id = cursor.Next() {
+		record, err := t.indexed(indexName, id)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
 }
 
 // SearchBound is the maximum number of records that one search examines.

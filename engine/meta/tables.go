@@ -22,6 +22,8 @@ const (
 	ByUser         = "user"         // newest first within a person's records
 	ByBucket       = "bucket"       // newest first within a bucket
 	ByUpload       = "upload"       // the parts of a multipart upload, highest number first
+	ByWebhook      = "webhook"      // newest first within a webhook
+	ByDue          = "due"          // pending deliveries by webhook and the time of the next attempt
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 	ByAnyName      = "any_name"     // newest first among the buckets of one name in all organizations
 )
@@ -51,9 +53,11 @@ func (tx *Tx) Users() Table[model.User] {
 
 // Keys are indexed ByOrganization and ByHash.
 func (tx *Tx) Keys() Table[model.Key] {
-	return table(tx, "keys", func(k *model.Key) string { return k.ID },
+	t := table(tx, "keys", func(k *model.Key) string { return k.ID },
 		by(ByOrganization, func(k *model.Key) []byte { return Key(k.Organization) }),
 		unique(ByHash, func(k *model.Key) []byte { return k.Hash }))
+	t.events = keyEvents
+	return t
 }
 
 // SetupLinks are stored under the raw bytes of their token's hash.
@@ -90,24 +94,29 @@ func (tx *Tx) Databases() Table[model.Database] {
 		}
 		return d.Organization, model.Totals{Databases: 1}
 	}
+	t.events = databaseEvents
 	return t
 }
 
 // Operations on databases are indexed ByOrganization and ByDatabase.
 func (tx *Tx) Operations() Table[model.DatabaseOperation] {
-	return table(tx, "operations", func(o *model.DatabaseOperation) string { return o.ID },
+	t := table(tx, "operations", func(o *model.DatabaseOperation) string { return o.ID },
 		by(ByOrganization, func(o *model.DatabaseOperation) []byte { return Key(o.Organization) }),
 		by(ByDatabase, func(o *model.DatabaseOperation) []byte { return Key(o.Database) }))
+	t.events = operationEvents
+	return t
 }
 
 // Backups are indexed ByDatabase. ByVerification indexes only completed backups
 // whose deletion is not pending.
 func (tx *Tx) Backups() Table[model.Backup] {
-	return table(tx, "backups", func(b *model.Backup) string { return b.ID },
+	t := table(tx, "backups", func(b *model.Backup) string { return b.ID },
 		by(ByDatabase, func(b *model.Backup) []byte { return Key(b.Database) }),
 		by(ByVerification, keyIf(
 			func(b *model.Backup) bool { return b.Status == model.BackupCompleted && !b.DeletionPending },
 			func(b *model.Backup) []byte { return Key(b.Database, string(b.Verification.Status)) })))
+	t.events = backupEvents
+	return t
 }
 
 // Exports are indexed ByDatabase.
@@ -259,6 +268,7 @@ func bucketNames() []string {
 		tx.Organizations(), tx.Projects(), tx.Users(), tx.Keys(), tx.SetupLinks(), tx.Sessions(), tx.Devices(),
 		tx.Databases(), tx.Operations(), tx.Backups(), tx.Exports(), tx.Imports(),
 		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.Uploads(), tx.Multiparts(), tx.MultipartParts(), tx.IdempotentRequests(),
+		tx.Events(), tx.Webhooks(), tx.Deliveries(),
 	} {
 		names = append(names, table.bucketNames()...)
 	}

@@ -8,8 +8,10 @@ import (
 // the function it was passed to returns.
 type Tx struct {
 	bolt      boltTx
-	committed *[]func() // functions passed to OnCommit
-	batch     *batch    // nil except in a transaction of many object changes
+	committed *[]func()    // functions passed to OnCommit
+	batch     *batch       // nil except in a transaction of many object changes
+	events    *EventSource // nil where no events are recorded
+	changed   *wakeUps     // of events and deliveries; nil in View
 }
 
 // OnCommit registers then to be called once the transaction is durable, by the

@@ -203,7 +203,7 @@ func (db *DB) commit(batch []*commit) error {
 				return err
 			}
 			for i, c := range batch {
-				if err := c.run(tx); err != nil {
+				if err := c.run(db, tx); err != nil {
 					failed = i
 					return err
 				}
@@ -266,7 +266,7 @@ func (db *DB) finished(changes []*queuedChange) {
 
 // run calls the change. A panic ends it like an error and is rethrown in the
 // goroutine of its caller.
-func (c *commit) run(tx boltTx) (err error) {
+func (c *commit) run(db *DB, tx boltTx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.panic = p
@@ -274,5 +274,5 @@ func (c *commit) run(tx boltTx) (err error) {
 		}
 	}()
 	c.committed = nil // an earlier run was rolled back
-	return c.change(&Tx{bolt: tx, committed: &c.committed})
+	return c.change(&Tx{bolt: tx, committed: &c.committed, events: db.events.Load(), changed: &db.changed})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -190,6 +191,7 @@ func TestOnCommit(t *testing.T) {
 func TestViewIsASnapshotAndReadOnly(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
+	update(t, db, set("large", strings.Repeat("x", 1<<16))) // the file is not mapped anew during the view
 	update(t, db, set("a", "old"))
 	view(t, db, func(tx *Tx) error {
 		var writing sync.WaitGroup

@@ -99,6 +99,16 @@ const (
 	ActionOperationGet    Action = "operation.get"
 	ActionOperationCancel Action = "operation.cancel"
 
+	ActionWebhookList       Action = "webhook.list"
+	ActionWebhookCreate     Action = "webhook.create"
+	ActionWebhookGet        Action = "webhook.get"
+	ActionWebhookUpdate     Action = "webhook.update"
+	ActionWebhookDelete     Action = "webhook.delete"
+	ActionWebhookRotate     Action = "webhook.rotate_secret"
+	ActionWebhookPing       Action = "webhook.ping"
+	ActionWebhookDeliveries Action = "webhook.delivery_list"
+	ActionWebhookResend     Action = "webhook.resend"
+
 	ActionImportList   Action = "import.list"
 	ActionImportCreate Action = "import.create"
 	ActionImportGet    Action = "import.get"
@@ -255,6 +265,16 @@ func Operations() []Operation {
 			alsoWhen("To cancel a restore", ActionRecoveryUndo).
 			alsoWhen("To cancel an import", ActionDatabaseCreate),
 
+		operation(ActionWebhookList, "listWebhooks", ScopeWebhookManage),
+		operation(ActionWebhookCreate, "createWebhook", ScopeWebhookManage),
+		operation(ActionWebhookGet, "getWebhook", ScopeWebhookManage),
+		operation(ActionWebhookUpdate, "updateWebhook", ScopeWebhookManage).conditional(),
+		operation(ActionWebhookDelete, "deleteWebhook", ScopeWebhookManage).conditional(),
+		operation(ActionWebhookRotate, "rotateWebhookSecret", ScopeWebhookManage),
+		operation(ActionWebhookPing, "pingWebhook", ScopeWebhookManage),
+		operation(ActionWebhookDeliveries, "listWebhookDeliveries", ScopeWebhookManage),
+		operation(ActionWebhookResend, "resendWebhookDelivery", ScopeWebhookManage),
+
 		operation(ActionImportList, "listImports", ScopeDatabaseRead),
 		operation(ActionImportCreate, "createImport", ScopeDatabaseCreate).within(RateImport).also(ActionDatabaseCreate),
 		operation(ActionImportGet, "getImport", ScopeDatabaseRead),
@@ -360,7 +380,8 @@ func (o Operation) Changes() bool {
 	}
 	switch o.Action {
 	case ActionOperationCancel, ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyDangerous,
-		ActionDeviceApprove, ActionDeviceDeny:
+		ActionDeviceApprove, ActionDeviceDeny,
+		ActionWebhookCreate, ActionWebhookUpdate, ActionWebhookDelete, ActionWebhookRotate, ActionWebhookPing, ActionWebhookResend:
 		return true
 	}
 	return false

@@ -36,6 +36,10 @@ type Totals struct {
 	StorageBytes int64 `json:"storage_bytes"`
 	Uploads      int64 `json:"uploads"`      // resumable uploads in progress
 	UploadBytes  int64 `json:"upload_bytes"` // declared size of their objects
+	// Events, Deliveries and Pending, of the deliveries, are bounded for every organization alike.
+	Events     int64 `json:"events,omitempty"`
+	Deliveries int64 `json:"deliveries,omitempty"`
+	Pending    int64 `json:"pending,omitempty"`
 }
 
 // Plus returns t plus by times o; with by = -1, the difference.
@@ -44,6 +48,7 @@ func (t Totals) Plus(o Totals, by int64) Totals {
 		Databases: t.Databases + by*o.Databases, Buckets: t.Buckets + by*o.Buckets, Objects: t.Objects + by*o.Objects,
 		StorageBytes: t.StorageBytes + by*o.StorageBytes,
 		Uploads:      t.Uploads + by*o.Uploads, UploadBytes: t.UploadBytes + by*o.UploadBytes,
+		Events: t.Events + by*o.Events, Deliveries: t.Deliveries + by*o.Deliveries, Pending: t.Pending + by*o.Pending,
 	}
 }
 

@@ -22,6 +22,9 @@ const (
 	ResourceAuditEntry   ResourceType = "audit_entry"
 	ResourceSetup        ResourceType = "setup_link"
 	ResourceDevice       ResourceType = "device_authorization"
+	ResourceEvent        ResourceType = "event"
+	ResourceWebhook      ResourceType = "webhook"
+	ResourceDelivery     ResourceType = "webhook_delivery"
 	ResourceNone         ResourceType = ""
 )
 
@@ -55,6 +58,12 @@ func (t ResourceType) Prefix() string {
 		return "evt_"
 	case ResourceDevice:
 		return "dev_"
+	case ResourceEvent:
+		return "event_"
+	case ResourceWebhook:
+		return "wh_"
+	case ResourceDelivery:
+		return "dlv_"
 	default:
 		return ""
 	}

@@ -28,10 +28,11 @@ const (
 	ScopeTeamRead       Scope = "team:read"
 )
 
-// The scopes of changes to projects and keys. Of the presets, only full access has them.
+// The scopes of changes to projects and keys, and of webhooks. Of the presets, only full access has them.
 const (
 	ScopeProjectManage Scope = "project:manage"
 	ScopeKeyManage     Scope = "key:manage"
+	ScopeWebhookManage Scope = "webhook:manage"
 )
 
 // Preset names a set of scopes that a person can choose without selecting each
@@ -54,7 +55,7 @@ func Scopes() []Scope {
 		ScopeStorageCreate, ScopeStorageRead, ScopeStorageUpdate, ScopeStorageDelete,
 		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeBackupDownload, ScopeBackupList,
 		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
-		ScopeProjectManage, ScopeKeyManage,
+		ScopeProjectManage, ScopeKeyManage, ScopeWebhookManage,
 	}
 }
 

@@ -285,6 +285,26 @@ func (s *secondPhase) tell() {
 		}
 	}
 	s.core.Emit(model.Event{Type: model.EventOffsiteRecovered, Message: r.String()})
+	s.tellOrganizations(r.Until)
 	s.core.Log.Info("the recovery is complete", "machine", r.Machine, "until", r.Until, "databases", len(r.Databases),
 		"objects_dropped", r.ObjectsDropped, "objects_damaged", r.ObjectsDamaged, "warnings", strings.Join(r.Warnings, "; "), "took", s.core.Clock().Sub(r.StartedAt).Round(time.Second))
+}
+
+// tellOrganizations tells each organization's webhooks that the machine was recovered: events before may
+// reach them again, with the same ids.
+func (s *secondPhase) tellOrganizations(until time.Time) {
+	var organizations []model.Organization
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		organizations, err = tx.Organizations().Where(func(model.Organization) bool { return true })
+		return err
+	}); err != nil {
+		s.core.Log.Error("tell organizations of the recovery", "error", err)
+	}
+	for _, o := range organizations {
+		s.core.Emit(model.Event{
+			Type: model.EventRecoveryCompleted, Organization: o.ID, Resource: core.OrganizationResource(o),
+			Message: fmt.Sprintf("The appliance was recovered from its copy off-site, with everything until %s. "+
+				"Webhooks may receive events of the time before again, with the same ids.", until.UTC().Format(time.RFC3339)),
+		})
+	}
 }

@@ -143,7 +143,7 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 	if recordErr := s.endBackup(b, op, result, err, cut); recordErr != nil {
 		s.core.Log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
-	s.backupEnded(db, b, err, cut)
+	s.backupEnded(db, b, err)
 	if err == nil {
 		s.Exports.Wake()
 		s.Verifications.Wake()

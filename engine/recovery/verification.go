@@ -199,13 +199,6 @@ func (s *Service) endVerification(db model.Database, b model.Backup, op model.Da
 	if cause != nil {
 		s.core.Log.Error("verification of a backup", "database", db.ID, "backup", b.ID, "status", v.Status, "error", cause)
 	}
-	if v.Status == model.VerificationFailed {
-		s.core.Emit(model.Event{
-			Type: model.EventVerificationFailed, Organization: db.Organization,
-			Resource: model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name},
-			Message:  fmt.Sprintf("A backup of %s could not be restored when it was tried: %s", db.Name, v.Detail),
-		})
-	}
 	record := func(tx *meta.Tx) error {
 		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
 			return err

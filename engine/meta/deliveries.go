@@ -1,0 +1,65 @@
+package meta
+
+import (
+	"bytes"
+	"encoding/binary"
+	"time"
+
+	"holdfast/engine/model"
+)
+
+// Deliveries are indexed ByOrganization and ByWebhook; those that are pending also ByDue,
+// by webhook and time.
+func (tx *Tx) Deliveries() Table[model.Delivery] {
+	t := table(tx, "deliveries", func(d *model.Delivery) string { return d.ID },
+		by(ByOrganization, func(d *model.Delivery) []byte { return Key(d.Organization) }),
+		by(ByWebhook, func(d *model.Delivery) []byte { return Key(d.Webhook) }),
+		by(ByDue, keyIf(func(d *model.Delivery) bool { return d.Status == model.DeliveryPending },
+			func(d *model.Delivery) []byte { return append(Key(d.Webhook, ""), DeletionKey(d.NextAt)...) })))
+	t.tally = func(d *model.Delivery) (string, model.Totals) {
+		counts := model.Totals{Deliveries: 1}
+		if d.Status == model.DeliveryPending {
+			counts.Pending = 1
+		}
+		return deliveryOwner(d), counts
+	}
+	return t
+}
+
+// UpdateDelivery changes a delivery, and wakes who waits for deliveries that are due.
+func (tx *Tx) UpdateDelivery(id string, change func(*model.Delivery) error) (model.Delivery, error) {
+	tx.OnCommit(tx.changed.signal)
+	return tx.Deliveries().Update(id, change)
+}
+
+// DueDeliveries returns the pending deliveries whose time has come, by webhook and the
+// oldest first, and when the next one of another is due, zero if there is none. free
+// returns how many of a webhook may be returned; skip reports those that are not wanted.
+func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip func(id string) bool) (due []model.Delivery, next time.Time, err error) {
+	cursor := tx.Deliveries().indexBucket(ByDue).Cursor()
+	k, id := cursor.First()
+	for k != nil {
+		webhook := string(k[:bytes.IndexByte(k, separator)])
+		prefix := Key(webhook, "")
+		left := free(webhook)
+		for ; left > 0 && bytes.HasPrefix(k, prefix); k, id = cursor.Next() {
+			at := time.Unix(0, int64(binary.BigEndian.Uint64(k[len(prefix):]))).UTC()
+			if at.After(now) {
+				if next.IsZero() || at.Before(next) {
+					next = at
+				}
+				break
+			}
+			if skip(string(id)) {
+				continue
+			}
+			d, err := tx.Deliveries().indexed(ByDue, id)
+			if err != nil {
+				return due, next, err
+			}
+			due, left = append(due, d), left-1
+		}
+		k, id = cursor.Seek(append([]byte(webhook), separator+1))
+	}
+	return due, next, nil
+}

@@ -1,0 +1,116 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+const (
+	// idle is the longest wait for the next delivery that is due.
+	idle = time.Minute
+	// unrecordedPause is how long a delivery rests whose outcome could not be recorded.
+	unrecordedPause = time.Minute
+)
+
+// sendDue begins the attempts that are due, and returns how long it is until the next one. A read-only appliance
+// sends nothing: the one that has taken over does.
+func (s *Service) sendDue(ctx context.Context) time.Duration {
+	if s.core.ReadOnly() != nil {
+		return idle
+	}
+	var due []model.Delivery
+	var next time.Time
+	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+		due, next, err = tx.DueDeliveries(s.core.Clock(), s.slots.free, s.slots.busy)
+		return err
+	}); err != nil {
+		s.core.Log.Error("look for deliveries of webhooks", "error", err)
+	}
+	for _, d := range due {
+		if s.slots.take(d) {
+			s.sending.Go(func() {
+				defer s.slots.release(d)
+				s.send(ctx, d)
+			})
+		}
+	}
+	if next.IsZero() {
+		return idle
+	}
+	return min(idle, max(0, next.Sub(s.core.Clock())))
+}
+
+// send makes one attempt and records how it ended.
+func (s *Service) send(ctx context.Context, d model.Delivery) {
+	t, err := s.targetOf(d)
+	status := 0
+	if err == nil {
+		status, err = t.post(ctx, d.Event, s.core.Clock())
+	}
+	if ctx.Err() != nil {
+		return // not an attempt: the next start makes it
+	}
+	if err := s.record(d, status, err); err != nil {
+		s.core.Log.Error("record a webhook's delivery", "delivery", d.ID, "error", err)
+		select {
+		case <-time.After(unrecordedPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// record records the outcome of an attempt.
+func (s *Service) record(d model.Delivery, status int, cause error) error {
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		if status == http.StatusGone {
+			if err := disable(tx, d.Webhook, "the receiver answered 410 Gone", s.core.Clock()); err != nil {
+				return err
+			}
+		}
+		_, err := tx.UpdateDelivery(d.ID, func(d *model.Delivery) error {
+			now := s.core.Clock()
+			d.Attempts++
+			d.Tries++
+			d.LastAttemptAt, d.LastStatus, d.LastError = &now, status, ""
+			switch {
+			case cause == nil:
+				d.Status, d.CompletedAt = model.DeliveryDelivered, &now
+				return nil
+			case status == http.StatusGone || errors.Is(cause, errNoReceiver) || d.Tries > len(s.Delays):
+				d.Status, d.CompletedAt = model.DeliveryFailed, &now
+			default:
+				d.NextAt = now.Add(jitter(s.Delays[d.Tries-1]))
+			}
+			d.LastError = model.CleanText(cause.Error(), model.MaxEventMessage)
+			return nil
+		})
+		return err
+	})
+	if errors.Is(err, meta.ErrNotFound) { // the webhook was deleted meanwhile
+		return nil
+	}
+	if err == nil && cause != nil {
+		s.core.Log.Warn("a webhook's delivery failed", "webhook", d.Webhook, "delivery", d.ID, "event", d.Event.ID, "status", status, "error", cause)
+	}
+	return err
+}
+
+// jitter returns a duration within a fifth of d.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}
+
+// disable stops the deliveries of a webhook for a reason.
+func disable(tx *meta.Tx, id, reason string, at time.Time) error {
+	err := tx.Webhooks().Change(id, func(w *model.Webhook) { w.Enabled, w.DisabledReason, w.UpdatedAt = false, reason, at })
+	if errors.Is(err, meta.ErrNotFound) { // deleted, or the operator's
+		return nil
+	}
+	return err
+}
