@@ -82,6 +82,16 @@ func jsonCommands() []jsonCommand {
 		{name: "import list", api: "/imports"},
 		{name: "import status", args: "$IMPORT", api: "/imports/$IMPORT"},
 
+		{name: "webhook create", args: "pager https://hook.invalid/ --events key.*", keep: "WEBHOOK"},
+		{name: "webhook list", api: "/webhooks"},
+		{name: "webhook update", args: "pager --events backup.*,key.*"},
+		{name: "webhook get", args: "pager", api: "/webhooks/$WEBHOOK"},
+		{name: "webhook rotate-secret", args: "pager"},
+		{name: "webhook ping", args: "pager", keep: "DELIVERY"},
+		{name: "webhook deliveries", args: "pager"},
+		{name: "webhook resend", args: "pager $DELIVERY"},
+		{name: "webhook delete", args: "pager --yes"},
+
 		{name: "bucket create", args: "files", keep: "BUCKET"},
 		{name: "bucket list", api: "/buckets"},
 		{name: "bucket get", args: "files", api: "/buckets/$BUCKET"},

@@ -249,6 +249,21 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"getOperation":    func() error { return err(c.GetOperation(ctx, "op_1", 30*time.Second)) },
 		"cancelOperation": func() error { return err(c.CancelOperation(ctx, "op_1")) },
+		"listWebhooks":    func() error { return err(c.ListWebhooks(ctx, client.WebhookOptions{ListOptions: page})) },
+		"createWebhook": func() error {
+			return err(c.CreateWebhook(ctx, wire.CreateWebhook{Name: "n", URL: "https://example.com/", Events: []wire.EventSelector{"backup.*"}}))
+		},
+		"getWebhook": func() error { return err(c.GetWebhook(ctx, "wh_1")) },
+		"updateWebhook": func() error {
+			return err(c.UpdateWebhook(ctx, "wh_1", wire.UpdateWebhook{Name: new("n"), URL: new("https://example.com/"), Events: []wire.EventSelector{"*"}, Enabled: &yes}))
+		},
+		"deleteWebhook":       func() error { return err(c.DeleteWebhook(ctx, "wh_1")) },
+		"rotateWebhookSecret": func() error { return err(c.RotateWebhookSecret(ctx, "wh_1")) },
+		"pingWebhook":         func() error { return err(c.PingWebhook(ctx, "wh_1")) },
+		"listWebhookDeliveries": func() error {
+			return err(c.ListWebhookDeliveries(ctx, "wh_1", client.DeliveryOptions{ListOptions: page, Status: wire.DeliveryFailed}))
+		},
+		"resendWebhookDelivery": func() error { return err(c.ResendWebhookDelivery(ctx, "wh_1", "dlv_1")) },
 		"listImports": func() error {
 			return err(c.ListImports(ctx, client.ImportOptions{ListOptions: page, Filter: filter, DatabaseID: id, Status: wire.ImportFailed}))
 		},

@@ -2,6 +2,9 @@ package client_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +15,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/cli/client"
 	"holdfast/server"
@@ -41,6 +46,60 @@ func Example() {
 	// Output:
 	// organization: acme
 	// databases: 0
+}
+
+// A receiver of webhooks verifies each request before it believes it, and drops events that it knows.
+func ExampleVerifyWebhook() {
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	known := map[string]bool{}
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+		if err != nil {
+			return
+		}
+		event, err := client.VerifyWebhook(secret, r.Header, body)
+		if err != nil {
+			http.Error(w, "not signed", http.StatusUnauthorized)
+			return
+		}
+		if !known[event.ID] {
+			known[event.ID] = true
+			fmt.Println(event.Type, event.Data.Resource.Name)
+		}
+	}))
+	defer receiver.Close()
+
+	send := func(as string) {
+		answer, err := http.DefaultClient.Do(signedEvent(receiver.URL, as))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer answer.Body.Close()
+		fmt.Println(answer.StatusCode)
+	}
+	send(secret)
+	send(secret) // again, as after a crash of the sender
+	send("whsec_" + "c29tZWJvZHkgZWxzZSdzIGtleSE=")
+	// Output:
+	// backup.completed shop
+	// 200
+	// 200
+	// 401
+}
+
+// signedEvent is a request as the appliance sends it.
+func signedEvent(to, secret string) *http.Request {
+	const body = `{"id":"event_1","type":"backup.completed","timestamp":"2026-01-02T03:04:05Z","data":{"resource":{"name":"shop"}}}`
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("event_1." + at + "." + body))
+	request, _ := http.NewRequest(http.MethodPost, to, strings.NewReader(body))
+	request.Header.Set("Webhook-Id", "event_1")
+	request.Header.Set("Webhook-Timestamp", at)
+	request.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return request
 }
 
 // CreateDatabase returns when the database accepts connections. A backup is

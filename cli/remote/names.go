@@ -17,6 +17,7 @@ const (
 	idBucket   = "bucket_"
 	idImport   = "imp_"
 	idProject  = "proj_"
+	idWebhook  = "wh_"
 )
 
 // isID reports whether text has the form of an id; a name may start like one.

@@ -134,7 +134,9 @@ func (c *contract) furnish(t *testing.T) {
 	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
 	spare := get[wire.CreatedKey](t, c.do(t, post("/account/api-keys", `{"name":"spare","preset":"read_only"}`)))
 	ops := get[[]wire.Operation](t, c.do(t, request{method: "GET", path: "/operations?type=backup&database_id=" + db.ID, key: c.org.full}))
-	c.ids = map[string]string{"operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k", "keyId": spare.Key.ID}
+	hook := get[wire.WebhookSecret](t, c.do(t, post("/webhooks", `{"name":"taken","url":"https://hook.invalid/","events":["key.*"]}`)))
+	delivery := get[wire.Delivery](t, c.do(t, post("/webhooks/"+hook.ID+"/ping", "")))
+	c.ids = map[string]string{"webhookId": hook.ID, "deliveryId": delivery.ID, "operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k", "keyId": spare.Key.ID}
 }
 
 // path fills in the parameters of a route with existing or missing ids.
@@ -151,7 +153,7 @@ func (c *contract) path(r route, there bool) string {
 	}
 	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key, "{operationId}", op).Replace(r.path)
 	if there {
-		path = strings.NewReplacer("{projectId}", c.org.project, "{keyId}", c.ids["keyId"]).Replace(path)
+		path = strings.NewReplacer("{projectId}", c.org.project, "{keyId}", c.ids["keyId"], "{webhookId}", c.ids["webhookId"], "{deliveryId}", c.ids["deliveryId"]).Replace(path)
 	}
 	path = pathOf(route{path: path})
 	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
@@ -244,6 +246,17 @@ func malformedBodies(r route) map[string]string {
 		return map[string]string{"reserved name": `{"name":"postgres"}`, "half a window": `{"maintenance_window":{"day":"monday"}}`}
 	case model.ActionBackupPin:
 		return map[string]string{"reason for no pin": `{"pinned":false,"reason":"x"}`}
+	case model.ActionWebhookCreate:
+		hook := func(name, url, events string) string {
+			return fmt.Sprintf(`{"name":%q,"url":%q,"events":[%s]}`, name, url, events)
+		}
+		return map[string]string{
+			"bad name": hook("-", "https://hook.invalid/", `"*"`), "no URL": hook("h", "nonsense", `"*"`), "http": hook("h", "http://hook.invalid/", `"*"`),
+			"password in the URL": hook("h", "https://u:p@hook.invalid/", `"*"`), "loopback": hook("h", "https://127.0.0.1/", `"*"`),
+			"name of loopback": hook("h", "https://LOCALHOST./", `"*"`), "private": hook("h", "https://[::ffff:10.0.0.1]/", `"*"`),
+			"metadata": hook("h", "https://169.254.169.254/", `"*"`), "unknown event": hook("h", "https://hook.invalid/", `"nothing.*"`),
+			"no event": hook("h", "https://hook.invalid/", ""), "fragment": hook("h", "https://hook.invalid/#x", `"*"`),
+		}
 	case model.ActionRecoveryCreate:
 		return map[string]string{
 			"position of nothing": `{"target_lsn":"0/0"}`, "position of nothing, dry": `{"target_lsn":"0/0","dry_run":true}`,
@@ -259,7 +272,15 @@ func malformedBodies(r route) map[string]string {
 // takesJSON reports whether a route takes a JSON body.
 func takesJSON(r route) bool {
 	return r.method != http.MethodGet && r.method != http.MethodDelete && r.action != model.ActionObjectUpload &&
-		!slices.Contains([]model.Action{model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate}, r.action)
+		!slices.Contains(withoutFields(), r.action)
+}
+
+// withoutFields returns the actions that are posted without fields.
+func withoutFields() []model.Action {
+	return []model.Action{
+		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
+		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend,
+	}
 }
 
 // without returns a key that may do everything except what needs the scope. It may not delete either, and has

@@ -98,6 +98,15 @@ func doors() []door {
 		{name: "deleteBackup", method: "DELETE", path: db + backup, scopes: []model.Scope{model.ScopeBackupDelete}, toggle: true},
 		{name: "deleteBucket", method: "DELETE", path: bucket, scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "deleteBucket with force", method: "DELETE", path: bucket + "?force=true", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
+		{
+			name: "createWebhook", method: "POST", path: "/webhooks", body: `{"name":"h","url":"https://hook.invalid/","events":["*"]}`,
+			scopes: []model.Scope{model.ScopeWebhookManage},
+		},
+		{name: "updateWebhook", method: "PATCH", path: "/webhooks/wh_x", body: `{"enabled":true}`, scopes: []model.Scope{model.ScopeWebhookManage}},
+		{name: "deleteWebhook", method: "DELETE", path: "/webhooks/wh_x", scopes: []model.Scope{model.ScopeWebhookManage}},
+		{name: "rotateWebhookSecret", method: "POST", path: "/webhooks/wh_x/rotate-secret", scopes: []model.Scope{model.ScopeWebhookManage}},
+		{name: "pingWebhook", method: "POST", path: "/webhooks/wh_x/ping", scopes: []model.Scope{model.ScopeWebhookManage}},
+		{name: "resendWebhookDelivery", method: "POST", path: "/webhooks/wh_x/deliveries/dlv_x/resend", scopes: []model.Scope{model.ScopeWebhookManage}},
 		{name: "cancelOperation", method: "POST", path: "/operations/op_x/cancel", scopes: []model.Scope{model.ScopeDatabaseRead}},
 		{name: "deleteObject", method: "DELETE", path: bucket + "/objects/k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 	}
@@ -114,7 +123,8 @@ func doors() []door {
 			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",
 		},
-		model.ScopeBillingRead: {"/account/billing"},
+		model.ScopeBillingRead:   {"/account/billing"},
+		model.ScopeWebhookManage: {"/webhooks", "/webhooks/wh_x", "/webhooks/wh_x/deliveries"},
 	} {
 		for _, path := range paths {
 			all = append(all, door{name: "GET " + path, method: "GET", path: path, scopes: []model.Scope{scope}})

@@ -48,6 +48,8 @@ func enumerations() []enumeration {
 			wire.CodeUnauthorized, wire.CodeInsufficientScope, wire.CodeDangerousNotAllowed, wire.CodeForbidden, wire.CodeNotFound,
 			wire.CodeConflict, wire.CodeValidation, wire.CodeRateLimited, wire.CodeReadOnly, wire.CodeInternal, wire.CodeAuthorizationPending,
 			wire.CodeSlowDown, wire.CodeAccessDenied, wire.CodeExpiredToken),
+		listed("How far the delivery is; delivered and failed are final.", wire.DeliveryPending, wire.DeliveryDelivered, wire.DeliveryFailed),
+		listed("Selects events: a type, an area with a star, or all.", eventSelectors()...),
 		listed("The format of pg_dump.", wire.ExportCustom),
 		listed("How far the export is; ready and failed are final.", wire.ExportPending, wire.ExportRunning, wire.ExportReady, wire.ExportFailed),
 		listed("Who may create the extension: the owner with SQL or this API, this API only, this API with a restart, nobody; unknown ones are not in the catalogue, and nobody may create them.",
@@ -92,4 +94,18 @@ func enumerations() []enumeration {
 		listed("A method of HTTP.", wire.CORSGet, wire.CORSHead, wire.CORSPut, wire.CORSPost, wire.CORSDelete),
 		listed("How the WAL gets into the archive.", wire.WALStreaming, wire.WALConnecting, wire.WALFailed, wire.WALStopped),
 	}
+}
+
+// eventSelectors returns what a webhook can select.
+func eventSelectors() []wire.EventSelector {
+	all := []wire.EventSelector{"*"}
+	for _, area := range model.EventAreas() {
+		all = append(all, wire.EventSelector(area+".*"))
+	}
+	for _, t := range model.EventTypes() {
+		if t != model.EventWebhookPing {
+			all = append(all, wire.EventSelector(t))
+		}
+	}
+	return all
 }

@@ -233,6 +233,10 @@ func validBody(r route, project string) string {
 		return `{"public":true}`
 	case r.action == model.ActionDatabaseUpdate:
 		return `{"connection_limit":null}`
+	case r.action == model.ActionWebhookCreate:
+		return `{"name":"hook","url":"https://hook.invalid/","events":["key.*"]}`
+	case r.action == model.ActionWebhookUpdate:
+		return `{"enabled":true}`
 	case r.action == model.ActionImportCreate:
 		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
 	case r.action == model.ActionAllowlistSet:

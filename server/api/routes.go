@@ -57,6 +57,16 @@ func (h *handlers) routes() []route {
 		{"GET", "/operations/{operationId}", model.ActionOperationGet, one(h.operationGet), ""},
 		{"POST", "/operations/{operationId}/cancel", model.ActionOperationCancel, one(h.operationCancel), ""},
 
+		{"GET", "/webhooks", model.ActionWebhookList, list(h.webhookList), ""},
+		{"POST", "/webhooks", model.ActionWebhookCreate, one(h.webhookCreate), ""},
+		{"GET", "/webhooks/{webhookId}", model.ActionWebhookGet, one(h.webhookGet), ""},
+		{"PATCH", "/webhooks/{webhookId}", model.ActionWebhookUpdate, one(h.webhookUpdate), ""},
+		{"DELETE", "/webhooks/{webhookId}", model.ActionWebhookDelete, one(h.webhookDelete), ""},
+		{"POST", "/webhooks/{webhookId}/rotate-secret", model.ActionWebhookRotate, one(h.webhookRotate), ""},
+		{"POST", "/webhooks/{webhookId}/ping", model.ActionWebhookPing, one(h.webhookPing), ""},
+		{"GET", "/webhooks/{webhookId}/deliveries", model.ActionWebhookDeliveries, list(h.webhookDeliveries), ""},
+		{"POST", "/webhooks/{webhookId}/deliveries/{deliveryId}/resend", model.ActionWebhookResend, one(h.webhookResend), ""},
+
 		{"GET", "/imports", model.ActionImportList, list(h.importList), ""},
 		{"POST", "/imports", model.ActionImportCreate, one(h.importCreate), ""},
 		{"GET", "/imports/{importId}", model.ActionImportGet, one(h.importGet), ""},

@@ -70,6 +70,15 @@ POST /databases/{id}/export backup:create
 GET /operations database:read
 GET /operations/{operationId} database:read
 POST /operations/{operationId}/cancel database:read
+GET /webhooks webhook:manage
+POST /webhooks webhook:manage
+GET /webhooks/{webhookId} webhook:manage
+PATCH /webhooks/{webhookId} webhook:manage
+DELETE /webhooks/{webhookId} webhook:manage
+POST /webhooks/{webhookId}/rotate-secret webhook:manage
+POST /webhooks/{webhookId}/ping webhook:manage
+GET /webhooks/{webhookId}/deliveries webhook:manage
+POST /webhooks/{webhookId}/deliveries/{deliveryId}/resend webhook:manage
 GET /imports database:read
 POST /imports database:create
 GET /imports/{importId} database:read

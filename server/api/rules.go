@@ -129,6 +129,8 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 				"else": rule{"required": []string{"scopes"}, "properties": map[string]rule{"scopes": {"type": huma.TypeArray}}},
 			})
 		},
+		reflect.TypeFor[wire.CreateWebhook](): func(s *huma.Schema) { describe(s, "name", label) },
+		reflect.TypeFor[wire.UpdateWebhook](): func(s *huma.Schema) { describe(s, "name", label) },
 		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
 			describe(s, "name", bucketName)
 		},
