@@ -111,6 +111,13 @@ func jsonCommands() []jsonCommand {
 		{name: "project list", api: "/projects"},
 		{name: "project rename", args: "lab trial"},
 		{name: "project delete", args: "trial --yes"},
+		{name: "user invite", args: "vic@example.com"},
+		{name: "user list", api: "/users"},
+		{name: "user link", args: "vic@example.com"},
+		{name: "user role", args: "vic@example.com viewer"},
+		{name: "session list", api: "/sessions"},
+		{name: "session end-all", args: "vic@example.com"},
+		{name: "user delete", args: "vic@example.com --yes"},
 		{name: "key create", args: "ci --preset read_only --expires 90d", keep: "TOKEN key.id"},
 		{name: "key list", api: "/account/api-keys"},
 		{name: "key get", args: "$TOKEN", api: "/account/api-keys/$TOKEN"},
@@ -125,10 +132,10 @@ func jsonCommands() []jsonCommand {
 }
 
 // withoutEnvelope returns the commands that accept --json but do not call the
-// API, that exec another program, or that need an operation that is under way.
+// API, that exec another program, or that need an operation that is under way, or a browser.
 func withoutEnvelope() []string {
 	return []string{
-		"api", "doctor", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel",
+		"api", "doctor", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"holdfast/engine/model"
 	"holdfast/server"
 	"holdfast/server/operator"
-	"holdfast/web"
 )
 
 // shutdownTimeout limits the orderly shutdown.
@@ -213,7 +212,7 @@ func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL, s3URL string, s
 	if setup.IsZero() {
 		fmt.Fprintf(w, "  console         %s/\n", baseURL)
 	} else {
-		fmt.Fprintf(w, "  console         %s%s\n", baseURL, web.SetupPath(setup))
+		fmt.Fprintf(w, "  console         %s%s\n", baseURL, access.SetupPath(setup))
 		fmt.Fprintf(w, "                  (set-up link: works once, for %.0f minutes)\n", access.SetupLinkLife.Minutes())
 	}
 	if first != nil && !first.Key.IsZero() {

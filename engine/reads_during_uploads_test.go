@@ -28,8 +28,11 @@ func (a *appliance) otherReads() map[string]func() error {
 			_, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Filter{}, core.Page{})
 			return err
 		},
-		"people": func() error { _, err := a.Access.UserList(a.call(model.ActionUserList), core.Page{}); return err },
-		"trash":  func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
+		"people": func() error {
+			_, err := a.Access.UserList(a.call(model.ActionUserList), access.UserFilter{}, core.Page{})
+			return err
+		},
+		"trash": func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
 		"readiness": func() error {
 			if err := a.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err

@@ -53,7 +53,7 @@ func dateIn(text string) time.Time {
 // auditAreas returns the action prefixes that the page can filter by.
 func auditAreas() []string {
 	return []string{
-		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user", "setup_link",
+		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user",
 		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "instance", "wal",
 		"certificate", "trash", "settings", "metadata", "appliance",
 	}

@@ -37,7 +37,7 @@ func (req *request) people(cause error) (answer, error) {
 
 func (req *request) peoplePage(data peopleData) (answer, error) {
 	var err error
-	data.List, err = req.engine.Access.UserList(req.call, req.page())
+	data.List, err = req.engine.Access.UserList(req.call, access.UserFilter{}, req.page())
 	for _, role := range model.Roles() {
 		if req.person.User.Role.AtLeast(role) {
 			data.Roles = append(data.Roles, role)
@@ -69,7 +69,7 @@ func (req *request) personLink() (answer, error) {
 // peopleWith shows the people page with a new link.
 func (req *request) peopleWith(user model.User, link access.SetupLink, isNew bool) (answer, error) {
 	return req.peoplePage(peopleData{Role: model.RoleViewer, Link: &personLink{
-		Email: user.Email, URL: req.opts.BaseURL + SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew,
+		Email: user.Email, URL: req.opts.BaseURL + access.SetupPath(link.Token), ExpiresAt: link.ExpiresAt, New: isNew,
 	}})
 }
 

@@ -108,6 +108,9 @@ func routes() []route {
 		{"POST /people", model.ActionUserInvite, (*request).personInvite, (*request).people},
 		{"POST /people/{id}/role", model.ActionUserRole, (*request).personRole, (*request).people},
 		{"POST /people/{id}/link", model.ActionSetupLinkCreate, (*request).personLink, (*request).people},
+		{"POST /people/{id}/sign-out", model.ActionSessionEndAll, (*request).personSignOut, (*request).people},
+		{"GET /sessions", model.ActionSessionList, show((*request).sessions), nil},
+		{"POST /sessions/{id}/end", model.ActionSessionEnd, (*request).sessionEnd, (*request).sessions},
 		{"POST /people/{id}/delete", model.ActionUserDelete, (*request).personDelete, (*request).people},
 
 		{"GET /projects", model.ActionProjectList, show((*request).projects), nil},
@@ -117,7 +120,7 @@ func routes() []route {
 
 		{"GET /settings", model.ActionSettingsGet, show((*request).settings), nil},
 		{"POST /settings/password", model.ActionUserPassword, (*request).password, (*request).settings},
-		{"POST /sign-out", model.ActionSessionEnd, (*request).signOut, nil},
-		{"POST /sign-out/everywhere", model.ActionSessionEndAll, (*request).signOutEverywhere, nil},
+		{"POST /sign-out", model.ActionSignOut, (*request).signOut, nil},
+		{"POST /sign-out/everywhere", model.ActionSignOutAll, (*request).signOutEverywhere, nil},
 	}
 }

@@ -34,6 +34,8 @@ func scopeTexts() []scopeText {
 		{model.ScopeBillingRead, "Account", "See the plan", "the plan"},
 		{model.ScopeTeamRead, "Account", "See who is in the organization", "who is in the organization"},
 		{model.ScopeProjectManage, "Account", "Create, rename and delete projects", "manage projects"},
+		{model.ScopeTeamManage, "Account", "Invite viewers, make links for their passwords, and remove their accounts", "manage viewers"},
+		{model.ScopeSessionManage, "Account", "See where people are signed in, and sign viewers out", "see sessions and sign viewers out"},
 		{model.ScopeKeyManage, "Account", "Make API keys that may do no more than this one, change and revoke keys", "manage keys"},
 	}
 }

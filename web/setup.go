@@ -1,18 +1,9 @@
 package web
 
 import (
-	"net/url"
-
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 )
-
-const setupPath = "/setup"
-
-// SetupPath returns the path of a setup link, without the host.
-func SetupPath(token model.Secret) string {
-	return setupPath + "?token=" + url.QueryEscape(token.Reveal())
-}
 
 // setupData is what setup.html shows.
 type setupData struct {

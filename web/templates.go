@@ -54,7 +54,7 @@ type view struct {
 // Framed reports whether the page has the navigation. A page with a single
 // question, such as signing in or letting a tool in, does not.
 func (v view) Framed() bool {
-	return v.User.ID != "" && v.Path != "/device" && !strings.HasPrefix(v.Path, "/device/") && v.Path != setupPath
+	return v.User.ID != "" && v.Path != "/device" && !strings.HasPrefix(v.Path, "/device/") && v.Path != "/setup"
 }
 
 // May reports whether the user may perform an action; pages hide other actions.
@@ -129,6 +129,8 @@ func doneText(what string) string {
 		"key_dangerous_off":     "The key may not delete any more.",
 		"key_revoked":           "The key is revoked: it does not work any more.",
 		"person_role":           "The role is changed, and in force at once. An unused link for the account has ended.",
+		"person_signed_out":     "The person is signed out everywhere.",
+		"session_ended":         "The session has ended.",
 		"person_deleted":        "The account is removed.",
 		"project_created":       "The project is made.",
 		"project_renamed":       "The project has its new name.",

@@ -328,6 +328,20 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listVersions": func() error {
 			return err(c.ListVersions(ctx, "bucket_1", client.VersionOptions{ListOptions: page, Prefix: "p/"}))
 		},
+		"listUsers": func() error {
+			created := client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}
+			return err(c.ListUsers(ctx, client.UserOptions{ListOptions: page, Filter: created, Email: "a@b.cd", Role: wire.RoleViewer}))
+		},
+		"inviteUser":      func() error { return err(c.InviteUser(ctx, wire.InviteUser{Email: "a@b.cd", Role: wire.RoleViewer})) },
+		"getUser":         func() error { return err(c.GetUser(ctx, "user_1")) },
+		"updateUser":      func() error { return err(c.UpdateUser(ctx, "user_1", wire.UpdateUser{Role: wire.RoleViewer})) },
+		"deleteUser":      func() error { return err(c.DeleteUser(ctx, "user_1")) },
+		"createSetupLink": func() error { return err(c.CreateSetupLink(ctx, "user_1")) },
+		"listUserSessions": func() error {
+			return err(c.ListUserSessions(ctx, client.UserSessionOptions{ListOptions: page, UserID: "user_1"}))
+		},
+		"endUserSession":        func() error { return err(c.EndUserSession(ctx, "sess_1")) },
+		"endUserSessions":       func() error { return err(c.EndUserSessions(ctx, "user_1")) },
 		"getUsage":              func() error { return err(c.GetUsage(ctx)) },
 		"getLimits":             func() error { return err(c.GetLimits(ctx)) },
 		"getBilling":            func() error { return err(c.GetBilling(ctx)) },

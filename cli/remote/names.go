@@ -18,6 +18,7 @@ const (
 	idImport   = "imp_"
 	idProject  = "proj_"
 	idWebhook  = "wh_"
+	idUser     = "user_"
 )
 
 // isID reports whether text has the form of an id; a name may start like one.

@@ -53,7 +53,7 @@ func TestSignIn(t *testing.T) {
 	}
 	c.wantSignedOut(first)
 	p := c.who(second)
-	if err := c.SignOut(c.by(p, model.ActionSessionEnd), p); err != nil {
+	if err := c.SignOut(c.by(p, model.ActionSignOut), p); err != nil {
 		t.Error(err)
 	}
 	c.wantSignedOut(second)
@@ -132,7 +132,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := c.signIn("ada@example.com", "correct horse battery", model.Secret{}); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("the old password: %v", err)
 	}
-	if err := c.SignOutEverywhere(c.by(p, model.ActionSessionEndAll), p); err != nil {
+	if err := c.SignOutEverywhere(c.by(p, model.ActionSignOutAll), p); err != nil {
 		t.Fatal(err)
 	}
 	c.wantSignedOut(one)

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"net/url"
 	"time"
 
 	"holdfast/engine/core"
@@ -132,7 +133,7 @@ func (s *Service) newSetupLink(call *model.Call, user string) (model.Secret, mod
 	link := model.SetupLink{
 		TokenHash: []byte(hash), Organization: call.Organization, User: user, ExpiresAt: s.core.Clock().Add(life),
 	}
-	if call.IsPerson() {
+	if call.IsPerson() || call.Key != nil {
 		link.Maker = call.Actor.ID
 	}
 	return token, link
@@ -142,6 +143,9 @@ func (s *Service) newSetupLink(call *model.Call, user string) (model.Secret, mod
 // password or, if user is "", a new owner creates an account. It invalidates earlier
 // ones.
 func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, error) {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return SetupLink{}, err
+	}
 	token, link := s.newSetupLink(call, user)
 	call.Resource = model.Resource{Type: model.ResourceSetup}
 	if user == "" {
@@ -154,7 +158,11 @@ func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, err
 	}
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		if user != "" {
-			if _, err := managedUser(tx, call, user); err != nil {
+			found, err := managedUser(tx, call, user)
+			if err != nil {
+				return err
+			}
+			if err := mayLetIn(call, found.Role); err != nil {
 				return err
 			}
 		}
@@ -213,7 +221,7 @@ func (s *Service) setupLink(tx *meta.Tx, token model.Secret) (link model.SetupLi
 	if err != nil {
 		return link, user, err
 	}
-	return link, user, makerMayStill(tx, link, user)
+	return link, user, s.makerMayStill(tx, link, user)
 }
 
 func noSetupLink() error {
@@ -221,11 +229,14 @@ func noSetupLink() error {
 		"this set-up link was used or withdrawn, or has expired; the operator gets a new one with `holdfast admin setup-link`")
 }
 
-// makerMayStill refuses a link whose maker is gone or no longer has a role that may make
-// such links: a link must not grant more than its maker may.
-func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
-	if link.Maker == "" {
+// makerMayStill refuses a link whose maker is gone or may no longer make such links: a link
+// must not grant more than its maker may.
+func (s *Service) makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
+	switch {
+	case link.Maker == "":
 		return nil
+	case model.ResourceKey.HasPrefix(link.Maker):
+		return s.keyMayStill(tx, link, user)
 	}
 	maker, err := tx.Users().Get(link.Maker)
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
@@ -240,6 +251,22 @@ func makerMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
 	}
 	return nil
 }
+
+// keyMayStill refuses a link of a key that was revoked, or whose person has another role by
+// now.
+func (s *Service) keyMayStill(tx *meta.Tx, link model.SetupLink, user model.User) error {
+	key, err := keyOf(tx, link.Organization, link.Maker)
+	if err != nil && model.CodeOf(err) != model.CodeNotFound {
+		return err
+	}
+	if err != nil || !key.Usable(s.core.Clock()) || mayLetIn(&model.Call{Key: &key}, user.Role) != nil {
+		return noSetupLink()
+	}
+	return nil
+}
+
+// SetupPath returns the path of a set-up link's page, without the host.
+func SetupPath(token model.Secret) string { return "/setup?token=" + url.QueryEscape(token.Reveal()) }
 
 // SetupComplete consumes a set-up link: it sets the password of the person the link is
 // for, or creates a new owner's account with the e-mail address, and signs in.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"strings"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -9,11 +10,20 @@ import (
 	"holdfast/engine/password"
 )
 
-// UserList returns the people of the call's organization, newest first.
-func (s *Service) UserList(call *model.Call, page core.Page) (core.List[model.User], error) {
+// UserFilter selects people. An empty field selects all; people have no project and no name.
+type UserFilter struct {
+	core.Filter
+	Email string
+	Role  model.Role
+}
+
+// UserList returns the people of the call's organization that match the filter, newest first.
+func (s *Service) UserList(call *model.Call, filter UserFilter, page core.Page) (core.List[model.User], error) {
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionUserList, (*meta.Tx).Users, page,
-		core.Selection[model.User]{})
+		core.Select(filter, func(u model.User) bool {
+			return filter.Admits("", "", u.CreatedAt) && core.Equals(strings.ToLower(filter.Email), u.Email) && core.Equals(filter.Role, u.Role)
+		}))
 }
 
 // UserInvite creates the account of a person without a password, and the link with which
@@ -26,7 +36,10 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 	if _, err := model.ParseRole("role", string(role)); err != nil {
 		return model.User{}, SetupLink{}, err
 	}
-	if err := mayManage(call, role); err != nil {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return model.User{}, SetupLink{}, err
+	}
+	if err := mayLetIn(call, role); err != nil {
 		return model.User{}, SetupLink{}, err
 	}
 	user := model.User{
@@ -97,16 +110,17 @@ func (s *Service) UserDelete(call *model.Call, id string) (model.User, error) {
 	return user, err
 }
 
-// UserSignOut ends every session of a person.
-func (s *Service) UserSignOut(call *model.Call, id string) (model.User, error) {
-	var user model.User
-	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+// UserSignOut ends every session of a person, and returns how many there were.
+func (s *Service) UserSignOut(call *model.Call, id string) (user model.User, ended int, err error) {
+	err = s.core.Change(call, func(tx *meta.Tx) error {
 		if user, err = managedUser(tx, call, id); err != nil {
 			return err
 		}
-		return endSessions(tx, id, "")
+		sessions, err := sessionsOf(tx, id)
+		ended = len(sessions)
+		return errors.Join(err, endSessions(tx, id, ""))
 	})
-	return user, err
+	return user, ended, err
 }
 
 // UserPassword changes the password of the call's person. It ends the sessions in other
@@ -168,6 +182,7 @@ func notYourPassword() error { return model.Invalid("current_password", "is not 
 
 // UserGet returns one person of the call's organization.
 func (s *Service) UserGet(call *model.Call, id string) (model.User, error) {
+	call.Resource = model.Resource{Type: model.ResourceUser, ID: id}
 	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.User, error) { return userOf(tx, call.Organization, id) })
 }
 
@@ -208,10 +223,32 @@ func managedUser(tx *meta.Tx, call *model.Call, id string) (model.User, error) {
 }
 
 // mayManage refuses a caller who would create, change or remove an account with a higher
-// role than their own.
+// role than their own, and a key that would do so with any role but viewer: an admin can do
+// what no key can, such as let a key delete.
 func mayManage(call *model.Call, role model.Role) error {
+	if call.Key != nil && role != model.RoleViewer {
+		return model.Errorf(model.CodeForbidden, "a key manages the accounts of viewers only, since an %s may do more than any key; sign in to the console for this", role)
+	}
 	if call.IsPerson() && !call.Role.AtLeast(role) {
 		return model.Errorf(model.CodeForbidden, "only an owner may do this to the account of an owner; you are signed in as %s", call.Role)
+	}
+	return nil
+}
+
+// mayLetIn is mayManage for a caller who gets the link to sign in to an account with that
+// role. A key must hold everything that the role allows and have no expiry: the account
+// stays.
+func mayLetIn(call *model.Call, role model.Role) error {
+	if err := mayManage(call, role); err != nil || call.Key == nil {
+		return err
+	}
+	for _, scope := range model.Scopes() {
+		if role.Holds(scope) && !call.Key.Holds(scope) {
+			return model.Errorf(model.CodeInsufficientScope, "this key lacks the scope %s, which every %s has", scope, role)
+		}
+	}
+	if call.Key.ExpiresAt != nil {
+		return model.Errorf(model.CodeForbidden, "this key expires, and an account does not: use a key without an expiry, or sign in to the console")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (c *Core) ReadOnly() error {
 // and what the appliance records of itself is recorded.
 func (c *Core) refuseReadOnly(call *model.Call) error {
 	switch call.Operation.Action {
-	case model.ActionSessionCreate, model.ActionSessionEnd, model.ActionSessionEndAll,
+	case model.ActionSessionCreate, model.ActionSignOut, model.ActionSignOutAll, model.ActionSessionEnd, model.ActionSessionEndAll,
 		model.ActionInstanceDown, model.ActionInstanceUp, model.ActionInstanceMoved, model.ActionApplianceFenced, model.ActionMetadataBackup:
 		return nil
 	}

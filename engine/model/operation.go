@@ -132,6 +132,16 @@ const (
 	ActionProjectUpdate Action = "project.update"
 	ActionProjectDelete Action = "project.delete"
 
+	ActionUserList        Action = "user.list"
+	ActionUserInvite      Action = "user.invite"
+	ActionUserGet         Action = "user.get"
+	ActionUserRole        Action = "user.role"
+	ActionUserDelete      Action = "user.delete"
+	ActionSetupLinkCreate Action = "user.setup_link"
+	ActionSessionList     Action = "session.list"
+	ActionSessionEnd      Action = "session.end"
+	ActionSessionEndAll   Action = "session.end_all"
+
 	ActionUsageGet           Action = "account.usage"
 	ActionLimitsGet          Action = "account.limits"
 	ActionBillingGet         Action = "account.billing"
@@ -156,19 +166,14 @@ const (
 	ActionTrialSet           Action = "organization.set_trial"
 	ActionTrialEnd           Action = "organization.trial_end"
 	ActionUserCreate         Action = "user.create"
-	ActionUserList           Action = "user.list"
-	ActionUserInvite         Action = "user.invite"
-	ActionUserRole           Action = "user.role"
-	ActionUserDelete         Action = "user.delete"
 	ActionUserPassword       Action = "user.password"
 	ActionSessionCreate      Action = "session.create"
-	ActionSessionEnd         Action = "session.end"
-	ActionSessionEndAll      Action = "session.end_all"
+	ActionSignOut            Action = "session.sign_out"
+	ActionSignOutAll         Action = "session.sign_out_all"
 	ActionDeviceReview       Action = "device.review"
 	ActionDeviceApprove      Action = "device.approve"
 	ActionDeviceDeny         Action = "device.deny"
 	ActionSettingsGet        Action = "settings.get"
-	ActionSetupLinkCreate    Action = "setup_link.create"
 	ActionTrashList          Action = "trash.list"
 	ActionTrashRestore       Action = "trash.restore"
 	ActionTrashEmpty         Action = "trash.empty"
@@ -299,6 +304,16 @@ func Operations() []Operation {
 		operation(ActionProjectUpdate, "updateProject", ScopeProjectManage).conditional(),
 		operation(ActionProjectDelete, "deleteProject", ScopeProjectManage).conditional(),
 
+		operation(ActionUserList, "listUsers", ScopeTeamRead),
+		operation(ActionUserInvite, "inviteUser", ScopeTeamManage),
+		operation(ActionUserGet, "getUser", ScopeTeamRead),
+		operation(ActionUserRole, "updateUser", ScopeTeamManage),
+		operation(ActionUserDelete, "deleteUser", ScopeTeamManage),
+		operation(ActionSetupLinkCreate, "createSetupLink", ScopeTeamManage),
+		operation(ActionSessionList, "listUserSessions", ScopeSessionManage),
+		operation(ActionSessionEnd, "endUserSession", ScopeSessionManage),
+		operation(ActionSessionEndAll, "endUserSessions", ScopeSessionManage),
+
 		operation(ActionUsageGet, "getUsage", ScopeAccountRead),
 		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
@@ -319,14 +334,9 @@ func Operations() []Operation {
 // operator perform. Otherwise the console uses the API's operations.
 func ConsoleOperations() []Operation {
 	return []Operation{
-		person(ActionUserList, RoleViewer),
-		person(ActionUserInvite, RoleAdmin),
-		person(ActionUserRole, RoleAdmin),
-		person(ActionUserDelete, RoleAdmin),
 		person(ActionUserPassword, RoleViewer),
-		person(ActionSetupLinkCreate, RoleAdmin),
-		person(ActionSessionEnd, RoleViewer),
-		person(ActionSessionEndAll, RoleViewer),
+		person(ActionSignOut, RoleViewer),
+		person(ActionSignOutAll, RoleViewer),
 		person(ActionKeyDangerous, RoleAdmin),
 		person(ActionDeviceReview, RoleViewer),
 		person(ActionDeviceApprove, RoleViewer),
@@ -375,12 +385,11 @@ func (o Operation) from(least Role) Operation {
 func (o Operation) Changes() bool {
 	switch o.Scope {
 	case ScopeDatabaseCreate, ScopeDatabaseUpdate, ScopeDatabaseDelete, ScopeStorageCreate, ScopeStorageUpdate, ScopeStorageDelete,
-		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeProjectManage, ScopeKeyManage:
+		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeProjectManage, ScopeKeyManage, ScopeTeamManage:
 		return true
 	}
 	switch o.Action {
-	case ActionOperationCancel, ActionUserInvite, ActionUserRole, ActionUserDelete, ActionUserPassword, ActionSetupLinkCreate, ActionKeyDangerous,
-		ActionDeviceApprove, ActionDeviceDeny,
+	case ActionOperationCancel, ActionUserPassword, ActionKeyDangerous, ActionDeviceApprove, ActionDeviceDeny,
 		ActionWebhookCreate, ActionWebhookUpdate, ActionWebhookDelete, ActionWebhookRotate, ActionWebhookPing, ActionWebhookResend:
 		return true
 	}

@@ -25,6 +25,7 @@ const (
 	ResourceEvent        ResourceType = "event"
 	ResourceWebhook      ResourceType = "webhook"
 	ResourceDelivery     ResourceType = "webhook_delivery"
+	ResourceSession      ResourceType = "session"
 	ResourceNone         ResourceType = ""
 )
 
@@ -64,6 +65,8 @@ func (t ResourceType) Prefix() string {
 		return "wh_"
 	case ResourceDelivery:
 		return "dlv_"
+	case ResourceSession:
+		return "sess_"
 	default:
 		return ""
 	}

@@ -28,10 +28,13 @@ const (
 	ScopeTeamRead       Scope = "team:read"
 )
 
-// The scopes of changes to projects and keys, and of webhooks. Of the presets, only full access has them.
+// The scopes of changes to projects, keys and people, of sessions and of webhooks. Of the presets, only
+// full access has them.
 const (
 	ScopeProjectManage Scope = "project:manage"
 	ScopeKeyManage     Scope = "key:manage"
+	ScopeTeamManage    Scope = "team:manage"
+	ScopeSessionManage Scope = "session:manage"
 	ScopeWebhookManage Scope = "webhook:manage"
 )
 
@@ -55,7 +58,7 @@ func Scopes() []Scope {
 		ScopeStorageCreate, ScopeStorageRead, ScopeStorageUpdate, ScopeStorageDelete,
 		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeBackupDownload, ScopeBackupList,
 		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
-		ScopeProjectManage, ScopeKeyManage, ScopeWebhookManage,
+		ScopeProjectManage, ScopeKeyManage, ScopeTeamManage, ScopeSessionManage, ScopeWebhookManage,
 	}
 }
 

@@ -27,9 +27,23 @@ type Session struct {
 	LockedUntil *time.Time `json:"locked_until"`
 }
 
+// ID identifies the session for people. It is a part of the hash, which is of no use to
+// whoever wants to sign in.
+func (s *Session) ID() string {
+	const half = 32
+	return ResourceSession.Prefix() + s.TokenHash[:min(half, len(s.TokenHash))]
+}
+
 // Usable reports whether the session is unexpired at now.
-func (s *Session) Usable(now time.Time) bool {
-	return now.Sub(s.LastSeenAt) < SessionIdle && now.Sub(s.CreatedAt) < SessionLife
+func (s *Session) Usable(now time.Time) bool { return now.Before(s.Ends()) }
+
+// Ends returns when the session ends without further use.
+func (s *Session) Ends() time.Time {
+	idle, life := s.LastSeenAt.Add(SessionIdle), s.CreatedAt.Add(SessionLife)
+	if idle.Before(life) {
+		return idle
+	}
+	return life
 }
 
 // Locked reports whether wrong codes lock the session's device page.

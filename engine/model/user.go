@@ -76,8 +76,8 @@ type SetupLink struct {
 	Organization string `json:"organization"`
 	// User is the person whose password it sets; "" creates a new owner account.
 	User string `json:"user"`
-	// Maker is the person who made the link; it is valid only while that person may
-	// make it. "" means the operator or the appliance.
+	// Maker is the id of the person or key that made the link; it is valid only while
+	// its maker may make it. "" means the operator or the appliance.
 	Maker     string    `json:"maker"`
 	ExpiresAt time.Time `json:"expires_at"`
 }

@@ -133,10 +133,11 @@ func (c *contract) furnish(t *testing.T) {
 	bucket := c.bucket(t, "taken")
 	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
 	spare := get[wire.CreatedKey](t, c.do(t, post("/account/api-keys", `{"name":"spare","preset":"read_only"}`)))
+	eve := get[wire.InvitedUser](t, c.do(t, post("/users", `{"email":"viewer@example.com","role":"viewer"}`)))
 	ops := get[[]wire.Operation](t, c.do(t, request{method: "GET", path: "/operations?type=backup&database_id=" + db.ID, key: c.org.full}))
 	hook := get[wire.WebhookSecret](t, c.do(t, post("/webhooks", `{"name":"taken","url":"https://hook.invalid/","events":["key.*"]}`)))
 	delivery := get[wire.Delivery](t, c.do(t, post("/webhooks/"+hook.ID+"/ping", "")))
-	c.ids = map[string]string{"webhookId": hook.ID, "deliveryId": delivery.ID, "operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k", "keyId": spare.Key.ID}
+	c.ids = map[string]string{"webhookId": hook.ID, "deliveryId": delivery.ID, "operationId": ops[0].ID, "lsn": *b.StopLSN, "db": db.ID, "backupId": b.ID, "importId": i.ID, "bucket": bucket.ID, "key": "k", "keyId": spare.Key.ID, "userId": eve.User.ID}
 }
 
 // path fills in the parameters of a route with existing or missing ids.
@@ -153,7 +154,7 @@ func (c *contract) path(r route, there bool) string {
 	}
 	path := strings.NewReplacer("{id}", id, "{backupId}", backup, "{importId}", imported, "{key}", key, "{operationId}", op).Replace(r.path)
 	if there {
-		path = strings.NewReplacer("{projectId}", c.org.project, "{keyId}", c.ids["keyId"], "{webhookId}", c.ids["webhookId"], "{deliveryId}", c.ids["deliveryId"]).Replace(path)
+		path = strings.NewReplacer("{projectId}", c.org.project, "{keyId}", c.ids["keyId"], "{userId}", c.ids["userId"], "{webhookId}", c.ids["webhookId"], "{deliveryId}", c.ids["deliveryId"]).Replace(path)
 	}
 	path = pathOf(route{path: path})
 	if r.path == "/buckets/{id}/objects" && r.method != http.MethodGet {
@@ -279,7 +280,7 @@ func takesJSON(r route) bool {
 func withoutFields() []model.Action {
 	return []model.Action{
 		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
-		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend,
+		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
 	}
 }
 
@@ -355,6 +356,13 @@ func (c *contract) conflicts(r route) []fault {
 				method: r.method, path: "/account/api-keys/" + c.idOf(c.brief), key: c.org.full, body: `{"expires_at":"2099-01-01T00:00:00Z"}`, contentType: "application/json",
 			}, status: 403, code: model.CodeForbidden, says: "not later"},
 		}
+	case model.ActionUserInvite:
+		return []fault{
+			taken("invited already", post(`{"email":"viewer@example.com","role":"viewer"}`)),
+			{name: "an admin", in: post(`{"email":"root@example.com","role":"admin"}`), status: 403, code: model.CodeForbidden, says: "viewers only"},
+		}
+	case model.ActionUserRole:
+		return []fault{{name: "an owner", in: post(`{"role":"owner"}`), status: 403, code: model.CodeForbidden, says: "viewers only"}}
 	case model.ActionKeyCreate:
 		return []fault{{name: "the toggle", in: post(`{"name":"n","preset":"read_only","allow_dangerous":true}`), status: 403, code: model.CodeForbidden, says: "only a person"}}
 	case model.ActionObjectUpdate:

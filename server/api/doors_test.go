@@ -124,6 +124,7 @@ func doors() []door {
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",
 		},
 		model.ScopeBillingRead:   {"/account/billing"},
+		model.ScopeTeamRead:      {"/users", "/users/user_x"},
 		model.ScopeWebhookManage: {"/webhooks", "/webhooks/wh_x", "/webhooks/wh_x/deliveries"},
 	} {
 		for _, path := range paths {
@@ -136,6 +137,7 @@ func doors() []door {
 // accountDoors are the doors to projects, keys, people and the trash.
 func accountDoors() []door {
 	project, key := []model.Scope{model.ScopeProjectManage}, []model.Scope{model.ScopeKeyManage}
+	team, session := []model.Scope{model.ScopeTeamManage}, []model.Scope{model.ScopeSessionManage}
 	return []door{
 		{name: "createProject", method: "POST", path: "/projects", body: `{"name":"n"}`, scopes: project},
 		{name: "updateProject", method: "PATCH", path: "/projects/proj_x", body: `{"name":"n"}`, scopes: project},
@@ -143,6 +145,14 @@ func accountDoors() []door {
 		{name: "createKey", method: "POST", path: "/account/api-keys", body: `{"name":"n","scopes":["key:manage"]}`, scopes: key},
 		{name: "updateKey", method: "PATCH", path: "/account/api-keys/key_x", body: `{"name":"n"}`, scopes: key},
 		{name: "revokeKey", method: "DELETE", path: "/account/api-keys/key_x", scopes: key},
+		// Of a valid invitation the engine also asks for everything that a viewer has.
+		{name: "inviteUser", method: "POST", path: "/users", body: `{"email":"nobody","role":"viewer"}`, scopes: team},
+		{name: "updateUser", method: "PATCH", path: "/users/user_x", body: `{"role":"viewer"}`, scopes: team},
+		{name: "deleteUser", method: "DELETE", path: "/users/user_x", scopes: team},
+		{name: "createSetupLink", method: "POST", path: "/users/user_x/setup-link", scopes: team},
+		{name: "listUserSessions", method: "GET", path: "/sessions", scopes: session},
+		{name: "endUserSession", method: "DELETE", path: "/sessions/sess_x", scopes: session},
+		{name: "endUserSessions", method: "DELETE", path: "/users/user_x/sessions", scopes: session},
 	}
 }
 

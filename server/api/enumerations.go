@@ -85,6 +85,7 @@ func enumerations() []enumeration {
 		listed("A set of scopes.", wire.PresetReadOnly, wire.PresetDeveloper, wire.PresetFullAccess),
 		listed("One permission of a key.", convert(model.Scopes(), func(s model.Scope) wire.Scope { return wire.Scope(s) })...),
 		listed("The sslmode of libpq.", wire.SSLPrefer, wire.SSLRequire),
+		listed("What the person may do: everything, everything but the accounts of owners, or see everything.", wire.RoleOwner, wire.RoleAdmin, wire.RoleViewer),
 		listed("What the trial restore has shown; verified and failed are final.",
 			wire.VerificationUnverified, wire.VerificationRunning, wire.VerificationVerified, wire.VerificationFailed),
 		listed("Whether versions are kept that are overwritten or deleted. Where this is suspended, those that were kept are still there.",

@@ -9,6 +9,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/server/api/wire"
 )
 
 const nobody = "db_00000000000000000000000000"
@@ -183,8 +184,9 @@ func TestIsolation(t *testing.T) {
 	if err := w.engine.Access.Authenticate(theirs, w.org.read); err != nil {
 		t.Fatal(err)
 	}
+	eve := get[wire.InvitedUser](t, w.do(t, request{method: "POST", path: "/users", key: w.org.full, body: `{"email":"theirs@example.com","role":"viewer"}`})).User
 	for _, r := range (&handlers{}).routes() {
-		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID).Replace(r.path)
+		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID, "{userId}", eve.ID, "{sessionId}", "sess_x").Replace(r.path)
 		if strings.HasPrefix(path, "/buckets/{id}") {
 			path = strings.Replace(path, "{id}", bucket.ID, 1)
 		} else {
@@ -223,6 +225,10 @@ func validBody(r route, project string) string {
 		return `{"project":"` + project + `","name":"name"}`
 	case r.action == model.ActionProjectCreate, r.action == model.ActionProjectUpdate, r.action == model.ActionKeyUpdate:
 		return `{"name":"name"}`
+	case r.action == model.ActionUserInvite:
+		return `{"email":"eve@example.com","role":"viewer"}`
+	case r.action == model.ActionUserRole:
+		return `{"role":"viewer"}`
 	case r.action == model.ActionKeyCreate:
 		return `{"name":"name","preset":"read_only"}`
 	case r.action == model.ActionObjectUpdate:

@@ -91,6 +91,16 @@ func (h *handlers) routes() []route {
 		{"PATCH", "/projects/{projectId}", model.ActionProjectUpdate, one(h.projectUpdate), ""},
 		{"DELETE", "/projects/{projectId}", model.ActionProjectDelete, one(h.projectDelete), ""},
 
+		{"GET", "/users", model.ActionUserList, list(h.userList), ""},
+		{"POST", "/users", model.ActionUserInvite, one(h.userInvite), ""},
+		{"GET", "/users/{userId}", model.ActionUserGet, one(h.userGet), ""},
+		{"PATCH", "/users/{userId}", model.ActionUserRole, one(h.userUpdate), ""},
+		{"DELETE", "/users/{userId}", model.ActionUserDelete, one(h.userDelete), ""},
+		{"POST", "/users/{userId}/setup-link", model.ActionSetupLinkCreate, one(h.setupLinkCreate), ""},
+		{"DELETE", "/users/{userId}/sessions", model.ActionSessionEndAll, one(h.sessionsEnd), ""},
+		{"GET", "/sessions", model.ActionSessionList, list(h.sessionList), ""},
+		{"DELETE", "/sessions/{sessionId}", model.ActionSessionEnd, one(h.sessionEnd), ""},
+
 		{"GET", "/account/usage", model.ActionUsageGet, one(h.usageGet), ""},
 		{"GET", "/account/limits", model.ActionLimitsGet, one(h.limitsGet), ""},
 		{"GET", "/account/billing", model.ActionBillingGet, one(h.billingGet), ""},

@@ -115,6 +115,15 @@ POST /account/api-keys key:manage
 GET /account/api-keys/{keyId} account:read
 PATCH /account/api-keys/{keyId} key:manage
 DELETE /account/api-keys/{keyId} key:manage
+GET /users team:read
+POST /users team:manage
+GET /users/{userId} team:read
+PATCH /users/{userId} team:manage
+DELETE /users/{userId} team:manage
+POST /users/{userId}/setup-link team:manage
+DELETE /users/{userId}/sessions session:manage
+GET /sessions session:manage
+DELETE /sessions/{sessionId} session:manage
 `
 
 // TestRoutesAndSpecification compares the routes with the specification and its extensions.

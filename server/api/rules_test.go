@@ -32,6 +32,7 @@ const (
 // words are the rules that the description can express only in words, by field.
 var words = map[string]func(text string) bool{
 	"url":         func(text string) bool { return model.ValidateWebhookURL("", text, false) == nil },
+	"email":       func(text string) bool { _, err := model.NormalizeEmail("", text); return err == nil },
 	"client_name": func(text string) bool { return model.ValidateClientName("", text) == nil },
 	"password": func(text string) bool {
 		return cmp.Or(password.ForDatabase("", model.NewSecret(text), "name", model.DefaultOwner), postgres.CheckPassword("", model.NewSecret(text))) == nil

@@ -9,7 +9,6 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api"
-	"holdfast/web"
 )
 
 // command is a row of the command table.
@@ -141,7 +140,9 @@ func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (a
 }
 
 func userList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, a.Access.UserList, viewUser)
+	return everything(call, func(call *model.Call, page core.Page) (core.List[model.User], error) {
+		return a.Access.UserList(call, access.UserFilter{}, page)
+	}, viewUser)
 }
 
 // NewRole are the arguments of user.role.
@@ -159,7 +160,10 @@ func userDelete(_ context.Context, a Appliance, call *model.Call, in Target) (an
 }
 
 func userSignOut(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	return a.person(call, in.ID, func(id string) (model.User, error) { return a.Access.UserSignOut(call, id) })
+	return a.person(call, in.ID, func(id string) (model.User, error) {
+		user, _, err := a.Access.UserSignOut(call, id)
+		return user, err
+	})
 }
 
 // person calls do with the id of the person with the given id or e-mail address.
@@ -172,7 +176,7 @@ func (a Appliance) person(call *model.Call, idOrEmail string, do func(id string)
 	return viewUser(user), err
 }
 
-// NewSetupLink are the arguments of setup_link.create.
+// NewSetupLink are the arguments of user.setup_link.
 type NewSetupLink struct {
 	// User is the id or e-mail address of the person who will set a new password; "" creates a new owner's account.
 	User string `json:"user"`
@@ -187,7 +191,7 @@ func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, in NewSet
 		}
 	}
 	link, err := a.Access.SetupLinkCreate(call, id)
-	return SetupLink{URL: a.BaseURL + web.SetupPath(link.Token), ExpiresAt: link.ExpiresAt}, err
+	return SetupLink{URL: a.BaseURL + access.SetupPath(link.Token), ExpiresAt: link.ExpiresAt}, err
 }
 
 func trashList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {

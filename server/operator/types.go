@@ -40,7 +40,7 @@ type User struct {
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
-// SetupLink is the result of setup_link.create.
+// SetupLink is the result of user.setup_link.
 type SetupLink struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`

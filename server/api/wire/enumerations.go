@@ -301,6 +301,15 @@ const (
 	SSLRequire SSLMode = "require"
 )
 
+// UserRole determines what a person may do.
+type UserRole string
+
+const (
+	RoleOwner  UserRole = "owner"
+	RoleAdmin  UserRole = "admin"
+	RoleViewer UserRole = "viewer"
+)
+
 // VerificationStatus is the progress of a backup's trial restore. VerificationVerified and VerificationFailed are
 // final.
 type VerificationStatus string
