@@ -56,6 +56,7 @@ func jsonCommands() []jsonCommand {
 		{name: "db rotate-password", args: "shop"},
 		{name: "db restart", args: "shop"},
 		{name: "db update", args: "shop --connection-limit 20"},
+		{name: "db session list", args: "shop"},
 		{name: "db log", args: "shop --level log"},
 		{name: "db metrics", args: "shop"},
 
@@ -136,6 +137,7 @@ func jsonCommands() []jsonCommand {
 func withoutEnvelope() []string {
 	return []string{
 		"api", "doctor", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
+		"db session cancel", "db session terminate",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}
 }

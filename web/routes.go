@@ -33,6 +33,7 @@ func routes() []route {
 	plan := aboutDatabase("backups", (*request).recoveryPlan)
 	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
 	extensions := aboutDatabase("extensions", (*request).extensions)
+	sessions := aboutDatabase("sessions", (*request).databaseSessions)
 	settings := aboutDatabase("settings", (*request).databaseSettings)
 	return []route{
 		{"GET /{$}", model.ActionAgentStatus, (*request).overview, nil},
@@ -67,6 +68,9 @@ func routes() []route {
 		{"GET /databases/{id}/extensions", model.ActionExtensionList, show(extensions), nil},
 		{"POST /databases/{id}/extensions", model.ActionExtensionSet, (*request).extensionSet, extensions},
 		{"POST /databases/{id}/extensions/delete", model.ActionExtensionDelete, (*request).extensionDelete, extensions},
+		{"GET /databases/{id}/sessions", model.ActionDatabaseSessionList, show(sessions), nil},
+		{"POST /databases/{id}/sessions/cancel", model.ActionDatabaseSessionCancel, (*request).databaseSessionCancel, sessions},
+		{"POST /databases/{id}/sessions/terminate", model.ActionDatabaseSessionTerminate, (*request).databaseSessionTerminate, sessions},
 		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
 		{"POST /databases/{id}/settings", model.ActionDatabaseUpdate, (*request).databaseUpdate, settings},

@@ -116,6 +116,8 @@ func doneText(what string) string {
 		"extension":             "The extension is there.",
 		"extension_dropped":     "The extension is dropped.",
 		"database_updated":      "The database is changed.",
+		"session_cancelled":     "The session's statement is cancelled.",
+		"session_terminated":    "The session is ended.",
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied the operator can bring it back.",
 		"operation_cancelled":   "It is cancelled, and what it had done is rolled back.",

@@ -198,6 +198,9 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDatabaseLog": func() error {
 			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now}))
 		},
+		"listDatabaseSessions":     func() error { return err(c.ListDatabaseSessions(ctx, id)) },
+		"cancelDatabaseSession":    func() error { return err(c.CancelDatabaseSession(ctx, id, "1-1")) },
+		"terminateDatabaseSession": func() error { return err(c.TerminateDatabaseSession(ctx, id, "1-1")) },
 		"updateDatabase": func() error {
 			return err(c.UpdateDatabase(ctx, id, wire.UpdateDatabase{
 				Name: new("n"), Project: new("p"), BackupEverySeconds: wire.SetTo[wire.WholeNumber](3600),

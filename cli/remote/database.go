@@ -13,7 +13,7 @@ import (
 func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
-		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s),
+		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 

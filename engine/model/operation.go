@@ -79,6 +79,10 @@ const (
 	ActionRLSGet       Action = "database.rls.get"
 	ActionRLSSet       Action = "database.rls.set"
 
+	ActionDatabaseSessionList      Action = "database.session.list"
+	ActionDatabaseSessionCancel    Action = "database.session.cancel"
+	ActionDatabaseSessionTerminate Action = "database.session.terminate"
+
 	ActionExtensionList   Action = "database.extension.list"
 	ActionExtensionSet    Action = "database.extension.set"
 	ActionExtensionDelete Action = "database.extension.delete"
@@ -244,6 +248,10 @@ func Operations() []Operation {
 		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate).conditional(),
 		operation(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead),
 		operation(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate),
+
+		operation(ActionDatabaseSessionList, "listDatabaseSessions", ScopeDatabaseRead),
+		operation(ActionDatabaseSessionCancel, "cancelDatabaseSession", ScopeDatabaseUpdate),
+		operation(ActionDatabaseSessionTerminate, "terminateDatabaseSession", ScopeDatabaseUpdate),
 
 		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
 		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),

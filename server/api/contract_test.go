@@ -281,6 +281,7 @@ func withoutFields() []model.Action {
 	return []model.Action{
 		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
 		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
+		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate,
 	}
 }
 

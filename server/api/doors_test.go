@@ -90,6 +90,8 @@ func doors() []door {
 		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "updateDatabase", method: "PATCH", path: db, body: `{"connection_limit":null}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "cancelDatabaseSession", method: "POST", path: db + "/sessions/1-1/cancel", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "terminateDatabaseSession", method: "POST", path: db + "/sessions/1-1/terminate", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -113,7 +115,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/metrics", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
+			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

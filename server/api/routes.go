@@ -37,6 +37,10 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/rls", model.ActionRLSGet, one(h.rlsGet), ""},
 		{"POST", "/databases/{id}/rls", model.ActionRLSSet, one(h.rlsSet), ""},
 
+		{"GET", "/databases/{id}/sessions", model.ActionDatabaseSessionList, one(h.databaseSessionList), ""},
+		{"POST", "/databases/{id}/sessions/{sessionId}/cancel", model.ActionDatabaseSessionCancel, one(h.databaseSessionCancel), ""},
+		{"POST", "/databases/{id}/sessions/{sessionId}/terminate", model.ActionDatabaseSessionTerminate, one(h.databaseSessionTerminate), ""},
+
 		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
 		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
 		{"DELETE", "/databases/{id}/extensions/{name}", model.ActionExtensionDelete, one(h.extensionDelete), ""},

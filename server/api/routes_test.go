@@ -54,6 +54,9 @@ GET /databases/{id}/allowlist database:read
 PUT /databases/{id}/allowlist database:update
 GET /databases/{id}/rls database:read
 POST /databases/{id}/rls database:update
+GET /databases/{id}/sessions database:read
+POST /databases/{id}/sessions/{sessionId}/cancel database:update
+POST /databases/{id}/sessions/{sessionId}/terminate database:update
 GET /databases/{id}/extensions database:read
 POST /databases/{id}/extensions database:update
 DELETE /databases/{id}/extensions/{name} database:update
