@@ -20,7 +20,7 @@ func allowed() map[string][]string {
 		"holdfast/cli/doctor":                                   {"engine/postgres", "engine/postgres/binaries"},
 		"holdfast/cli/sandbox":                                  {"engine/model", "server/operator"},
 		"holdfast/server":                                       {"engine", "engine/model", "engine/objects", "engine/recovery", "web"},
-		"holdfast/server/api":                                   {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/postgres", "engine/recovery", "engine/webhooks", "server/gate"},
+		"holdfast/server/api":                                   {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/postgres", "engine/recovery", "engine/webhooks", "server/content", "server/gate"},
 		"holdfast/server/s3":                                    {"engine", "engine/access", "engine/core", "engine/model", "engine/objects", "server/content", "server/gate"},
 		"holdfast/server/content":                               {"engine/model"},
 		"holdfast/server/gate":                                  {"engine", "engine/core", "engine/model"},

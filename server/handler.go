@@ -27,7 +27,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, err
 	}
 	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log, Known: known})
-	files := &downloads{engine: e, log: opts.Log}
+	files := objectsHandler(&downloads{engine: e, log: opts.Log}, api.NewLinks(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered}))
 	base, err := baseOf(opts.BaseURL)
 	if err != nil {
 		return nil, err
@@ -65,6 +65,17 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		}
 		secured.ServeHTTP(w, r)
 	}), nil
+}
+
+// objectsHandler serves downloads, and uploads by links.
+func objectsHandler(files, links http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, objects.ObjectPath) && api.IsUploadLink(r) {
+			links.ServeHTTP(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
 }
 
 // onlyObjects serves only the bytes of objects.

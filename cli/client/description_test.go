@@ -328,6 +328,18 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"copyObject": func() error {
 			return err(c.CopyObject(ctx, "bucket_1", wire.CopyObject{Key: "k", SourceBucket: new("bucket_2"), SourceKey: "a", SourceVersion: new("null")}, true))
 		},
+		"createUploadLink": func() error {
+			size := int64(1)
+			link := wire.CreateUploadLink{
+				Method: new(wire.LinkPost), Key: new("k"), MaxBytes: &size, ContentType: new("image/*"), ExpiresIn: new(wire.WholeNumber(60)), IfAbsent: &yes,
+			}
+			return errors.Join(err(c.CreateUploadLink(ctx, "bucket_1", wire.CreateUploadLink{KeyPrefix: new("k/")})), err(c.CreateUploadLink(ctx, "bucket_1", link)))
+		},
+		"createDownloadLink": func() error {
+			return err(c.CreateDownloadLink(ctx, "bucket_1", wire.CreateDownloadLink{
+				Key: "k", Version: new("null"), ExpiresIn: new(wire.WholeNumber(60)), Disposition: new("attachment"),
+			}))
+		},
 		"listVersions": func() error {
 			return err(c.ListVersions(ctx, "bucket_1", client.VersionOptions{ListOptions: page, Prefix: "p/"}))
 		},

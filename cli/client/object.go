@@ -224,6 +224,18 @@ func (c *Client) CopyObject(ctx context.Context, bucket string, in wire.CopyObje
 	return one[wire.Object](ctx, c, "POST", path("buckets", bucket, "copy-object"), in)
 }
 
+// CreateUploadLink makes a link by which its holder, such as a browser, uploads
+// into a bucket without a key.
+func (c *Client) CreateUploadLink(ctx context.Context, bucket string, in wire.CreateUploadLink) (wire.UploadLink, error) {
+	return one[wire.UploadLink](ctx, c, "POST", path("buckets", bucket, "upload-links"), in)
+}
+
+// CreateDownloadLink makes a link by which its holder downloads an object
+// without a key.
+func (c *Client) CreateDownloadLink(ctx context.Context, bucket string, in wire.CreateDownloadLink) (wire.DownloadLink, error) {
+	return one[wire.DownloadLink](ctx, c, "POST", path("buckets", bucket, "download-links"), in)
+}
+
 // VersionOptions select versions of objects.
 type VersionOptions struct {
 	ListOptions

@@ -129,6 +129,8 @@ const (
 	ActionObjectUpdate Action = "object.update"
 	ActionObjectCopy   Action = "object.copy"
 	ActionVersionList  Action = "object.versions"
+	ActionUploadLink   Action = "object.upload_link"
+	ActionDownloadLink Action = "object.download_link"
 
 	ActionProjectList   Action = "project.list"
 	ActionProjectCreate Action = "project.create"
@@ -305,6 +307,8 @@ func Operations() []Operation {
 		operation(ActionObjectDelete, "deleteObject", ScopeStorageDelete).destructive(),
 		operation(ActionObjectCopy, "copyObject", ScopeStorageCreate).also(ActionObjectGet),
 		operation(ActionVersionList, "listVersions", ScopeStorageRead),
+		operation(ActionUploadLink, "createUploadLink", ScopeStorageCreate),
+		operation(ActionDownloadLink, "createDownloadLink", ScopeStorageRead),
 
 		operation(ActionProjectList, "listProjects", ScopeAccountRead),
 		operation(ActionProjectCreate, "createProject", ScopeProjectManage),

@@ -39,7 +39,7 @@ func (s *Service) ObjectCopy(ctx context.Context, call *model.Call, in Copy) (Ob
 	call.Note("source_version", source.VersionID())
 	return s.store(ctx, call, Upload{
 		Bucket: in.Bucket, Key: in.Key, ContentType: source.ContentType, Body: source.Content, Length: source.SizeBytes,
-		IfAbsent: in.IfAbsent, Tags: maps.Clone(source.Tags), Describe: func(o *model.Object) {
+		MaxBytes: s.core.Config.MaxObjectBytes, IfAbsent: in.IfAbsent, Tags: maps.Clone(source.Tags), Describe: func(o *model.Object) {
 			o.Attributes = CopiedAttributes(source.Object)
 			if !strings.Contains(source.ETag, "-") { // an MD5, not that of parts
 				o.ETag = source.ETag

@@ -120,7 +120,14 @@ func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (d
 		return d, LinkOptions{}, nil
 	case !signed:
 		return d, link, noObject(key)
-	case !b.Public:
+	case link.Maker != "":
+		maker := *call
+		if err := s.core.ActFor(&maker, b.Organization, link.Maker); err != nil || !maker.Holds(model.ScopeStorageRead) {
+			return d, link, noObject(key)
+		}
+		call.Note("link_by", link.Maker)
+	}
+	if !b.Public {
 		call.Actor = model.DownloadLink()
 	}
 	return d, link, nil

@@ -10,6 +10,8 @@ import (
 
 // LinkOptions are what a signed URL of a download says beside the object.
 type LinkOptions struct {
+	// Maker is the key or person with which the link ends, "" for links that end soon.
+	Maker       string
 	Version     string // "" for the current one
 	Disposition string // of the content, "" for what the object says
 }
@@ -20,7 +22,7 @@ const MaxLinkLife = 7 * 24 * time.Hour
 // query returns the options as the beginning of a query, "" for none.
 func (o LinkOptions) query() string {
 	values := url.Values{}
-	for name, value := range map[string]string{"version_id": o.Version, "disposition": o.Disposition} {
+	for name, value := range map[string]string{"by": o.Maker, "version_id": o.Version, "disposition": o.Disposition} {
 		if value != "" {
 			values.Set(name, value)
 		}
@@ -39,7 +41,7 @@ func linkOf(path, target string) (o LinkOptions, query string) {
 	if !found || !ended || err != nil {
 		return o, ""
 	}
-	return LinkOptions{Version: values.Get("version_id"), Disposition: values.Get("disposition")}, "?" + text
+	return LinkOptions{Maker: values.Get("by"), Version: values.Get("version_id"), Disposition: values.Get("disposition")}, "?" + text
 }
 
 // linkTo returns a path by which its holder may download an object.
@@ -67,6 +69,9 @@ type DownloadLink struct {
 
 // LinkCreate returns a path by which its holder may download an object, and until when.
 func (s *Service) LinkCreate(call *model.Call, in DownloadLink) (path string, until time.Time, err error) {
+	if err := model.ValidateObjectKey("key", in.Name.Key); err != nil {
+		return "", until, err
+	}
 	if err := model.ValidateStoredHeader("content_disposition", in.Disposition); err != nil {
 		return "", until, err
 	}
@@ -77,7 +82,7 @@ func (s *Service) LinkCreate(call *model.Call, in DownloadLink) (path string, un
 	if err != nil {
 		return "", until, err
 	}
-	until = s.core.Clock().Add(in.Life)
+	until = s.core.Clock().Add(in.Life).Truncate(time.Second)
 	call.Note("expires_at", until.UTC().Format(time.RFC3339))
-	return s.linkTo(o.Object, LinkOptions{in.Name.Version, in.Disposition}, in.Life), until.Truncate(time.Second), nil
+	return s.linkTo(o.Object, LinkOptions{call.Actor.ID, in.Name.Version, in.Disposition}, in.Life), until, nil
 }

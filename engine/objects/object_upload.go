@@ -37,6 +37,10 @@ type Upload struct {
 	Tags map[string]string
 	// SHA256 and CRC32C are the client's checksums in base64 (the CRC big-endian), "" if it sent none.
 	SHA256, CRC32C string
+	// MaxBytes is the maximum length of Body, 0 for the operator's.
+	MaxBytes int64
+	// linked means that the caller is the holder of an upload link, who may read nothing.
+	linked bool
 	// resumed is the resumable or multipart upload that this completes, "" for none.
 	resumed string
 	// reserved is the number of its bytes that the totals already count.
@@ -53,10 +57,13 @@ type ObjectView struct {
 // ObjectUpload stores an object. When ObjectUpload returns nil, the object is complete and durable; otherwise it is
 // absent. Until then the object that it replaces stays.
 func (s *Service) ObjectUpload(ctx context.Context, call *model.Call, in Upload) (ObjectView, error) {
-	if err := in.validate(s.core.Config.MaxObjectBytes); err != nil {
+	if in.MaxBytes == 0 || in.MaxBytes > s.core.Config.MaxObjectBytes {
+		in.MaxBytes = s.core.Config.MaxObjectBytes
+	}
+	if err := in.validate(in.MaxBytes); err != nil {
 		return ObjectView{}, err
 	}
-	if err := s.core.ClaimIdempotencyKeyStreamed(call, func() ([]byte, error) { return in.digestAll(s.core.Config.MaxObjectBytes) }); err != nil {
+	if err := s.core.ClaimIdempotencyKeyStreamed(call, func() ([]byte, error) { return in.digestAll(in.MaxBytes) }); err != nil {
 		return ObjectView{}, err
 	}
 	return s.store(ctx, call, in, call.Idempotent != "")
@@ -86,7 +93,7 @@ func (s *Service) store(ctx context.Context, call *model.Call, in Upload, finger
 	}
 	defer w.Abort()
 	in.Body = s.space.withinReserve(in.Body, in.Length < 0)
-	if err := in.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
+	if err := in.copyTo(w, in.MaxBytes); err != nil {
 		return ObjectView{}, err
 	}
 	if sum != nil {
@@ -94,7 +101,7 @@ func (s *Service) store(ctx context.Context, call *model.Call, in Upload, finger
 	}
 	object, err := s.publishObject(call, in, w)
 	view := s.objectView(bucket, object)
-	if !call.Holds(model.ScopeStorageRead) {
+	if in.linked || !call.Holds(model.ScopeStorageRead) {
 		view.DownloadPath = "" // it would grant access to later objects under the key
 	}
 	return view, err

@@ -245,6 +245,10 @@ func malformedBodies(r route) map[string]string {
 		}
 	case model.ActionDatabaseUpdate:
 		return map[string]string{"reserved name": `{"name":"postgres"}`, "half a window": `{"maintenance_window":{"day":"monday"}}`}
+	case model.ActionUploadLink:
+		return map[string]string{"no key": `{"max_bytes":1}`, "key and prefix": `{"key":"a","key_prefix":"b"}`, "dots": `{"key_prefix":"../"}`}
+	case model.ActionDownloadLink:
+		return map[string]string{"dots": `{"key":"a/.."}`}
 	case model.ActionBackupPin:
 		return map[string]string{"reason for no pin": `{"pinned":false,"reason":"x"}`}
 	case model.ActionWebhookCreate:

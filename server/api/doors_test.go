@@ -79,6 +79,8 @@ func doors() []door {
 		},
 		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
+		{name: "createUploadLink", method: "POST", path: bucket + "/upload-links", body: `{"key":"k"}`, scopes: []model.Scope{model.ScopeStorageCreate}},
+		{name: "createDownloadLink", method: "POST", path: bucket + "/download-links", body: `{"key":"k"}`, scopes: []model.Scope{model.ScopeStorageRead}},
 		{name: "updateObject", method: "PATCH", path: bucket + "/objects/k", body: `{"tags":{}}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
 		{
 			name: "copyObject", method: "POST", path: bucket + "/copy-object", body: `{"key":"k","source_key":"s"}`,

@@ -92,6 +92,7 @@ func enumerations() []enumeration {
 			wire.VersioningOff, wire.VersioningEnabled, wire.VersioningSuspended),
 		listed("Who may remove a version before its time: with governance a key with every permission that asks for it by S3, with compliance nobody.",
 			wire.LockGovernance, wire.LockCompliance),
+		listed("How a link uploads: PUT a request with the bytes, POST an HTML form.", wire.LinkPut, wire.LinkPost),
 		listed("A method of HTTP.", wire.CORSGet, wire.CORSHead, wire.CORSPut, wire.CORSPost, wire.CORSDelete),
 		listed("How the WAL gets into the archive.", wire.WALStreaming, wire.WALConnecting, wire.WALFailed, wire.WALStopped),
 	}

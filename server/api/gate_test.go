@@ -233,6 +233,8 @@ func validBody(r route, project string) string {
 		return `{"name":"name","preset":"read_only"}`
 	case r.action == model.ActionObjectUpdate:
 		return `{"tags":{"a":"b"}}`
+	case r.action == model.ActionUploadLink, r.action == model.ActionDownloadLink:
+		return `{"key":"k"}`
 	case r.action == model.ActionObjectCopy:
 		return `{"key":"copy","source_key":"k"}`
 	case r.action == model.ActionBucketUpdate:

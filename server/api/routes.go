@@ -87,6 +87,8 @@ func (h *handlers) routes() []route {
 		{"DELETE", "/buckets/{id}/objects/{key}", model.ActionObjectDelete, one(h.objectDelete), ""},
 		{"DELETE", "/buckets/{id}/objects", model.ActionObjectDelete, one(h.objectDeleteByQuery), "ByQuery"},
 		{"POST", "/buckets/{id}/copy-object", model.ActionObjectCopy, one(h.objectCopy), ""},
+		{"POST", "/buckets/{id}/upload-links", model.ActionUploadLink, one(h.uploadLinkCreate), ""},
+		{"POST", "/buckets/{id}/download-links", model.ActionDownloadLink, one(h.downloadLinkCreate), ""},
 		{"GET", "/buckets/{id}/versions", model.ActionVersionList, list(h.versionList), ""},
 
 		{"GET", "/projects", model.ActionProjectList, list(h.projectList), ""},

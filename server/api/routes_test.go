@@ -107,6 +107,8 @@ GET /buckets/{id}/objects/{key} storage:read
 DELETE /buckets/{id}/objects storage:delete
 PATCH /buckets/{id}/objects/{key} storage:update
 POST /buckets/{id}/copy-object storage:create
+POST /buckets/{id}/upload-links storage:create
+POST /buckets/{id}/download-links storage:read
 GET /buckets/{id}/versions storage:read
 GET /account/offsite account:read
 GET /projects account:read

@@ -131,6 +131,9 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 		},
 		reflect.TypeFor[wire.CreateWebhook](): func(s *huma.Schema) { describe(s, "name", label) },
 		reflect.TypeFor[wire.UpdateWebhook](): func(s *huma.Schema) { describe(s, "name", label) },
+		reflect.TypeFor[wire.CreateUploadLink](): func(s *huma.Schema) {
+			describe(s, "", exactlyOne("key", "key_prefix"))
+		},
 		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
 			describe(s, "name", bucketName)
 		},

@@ -40,6 +40,7 @@ var words = map[string]func(text string) bool{
 	"source_url": func(text string) bool { return text == goodSource },
 	"cursor":     func(text string) bool { return text == "" },
 	"key":        func(text string) bool { return model.ValidateObjectKey("", text) == nil },
+	"key_prefix": func(text string) bool { return model.ValidateObjectKey("", text+"x") == nil },
 	"source_key": func(text string) bool { return model.ValidateObjectKey("", text) == nil },
 	"content_type": func(text string) bool {
 		_, _, err := mediaType(text)

@@ -363,3 +363,11 @@ const (
 	CORSPost   CORSMethod = "POST"
 	CORSDelete CORSMethod = "DELETE"
 )
+
+// LinkMethod is the method of an upload by a link.
+type LinkMethod string
+
+const (
+	LinkPut  LinkMethod = "PUT"
+	LinkPost LinkMethod = "POST"
+)

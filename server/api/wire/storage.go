@@ -125,6 +125,40 @@ type CopyObject struct {
 	SourceVersion *string `json:"source_version_id,omitzero" required:"false" minLength:"1" maxLength:"64" doc:"The version to copy; the current one when left out."`
 }
 
+// CreateUploadLink is a request to make a link by which its holder uploads without a key.
+type CreateUploadLink struct {
+	Method      *LinkMethod  `json:"method,omitzero" required:"false" doc:"PUT, when left out, for a request with the bytes; POST for an HTML form."`
+	Key         *string      `json:"key,omitzero" required:"false" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" doc:"Key of the object; either this or key_prefix."`
+	KeyPrefix   *string      `json:"key_prefix,omitzero" required:"false" minLength:"1" maxLength:"1000" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$" doc:"What the keys of the objects begin with."`
+	MaxBytes    *int64       `json:"max_bytes,omitzero" required:"false" minimum:"1" maximum:"9007199254740991" doc:"The largest object; the appliance's limit when left out."`
+	ContentType *string      `json:"content_type,omitzero" required:"false" minLength:"1" maxLength:"255" pattern:"^[0-9A-Za-z!#$&^_.+-]+/([0-9A-Za-z!#$&^_.+-]+|[*])$" doc:"The media type of the objects, such as image/png or image/*; any when left out."`
+	ExpiresIn   *WholeNumber `json:"expires_in,omitzero" required:"false" minimum:"1" maximum:"604800" doc:"Seconds for which the link is valid; an hour when left out."`
+	IfAbsent    *bool        `json:"if_absent,omitzero" required:"false" doc:"Whether the link refuses to replace objects; a link to a key then works once."`
+}
+
+// UploadLink is a link by which its holder uploads without a key.
+type UploadLink struct {
+	Method    LinkMethod        `json:"method"`
+	URL       string            `json:"url" doc:"With a key_prefix and PUT, its path ends with the prefix: add the rest of the key to it."`
+	Headers   map[string]string `json:"headers" doc:"To send with PUT."`
+	Fields    map[string]string `json:"fields" doc:"Of the form, before its file; its name is file. With a key_prefix, ${filename} in key is the file's name."`
+	ExpiresAt time.Time         `json:"expires_at"`
+}
+
+// CreateDownloadLink is a request to make a link by which its holder downloads an object without a key.
+type CreateDownloadLink struct {
+	Key         string       `json:"key" minLength:"1" maxLength:"1024" pattern:"^[^\\x00-\\x1f\\x7f-\\x9f]*$"`
+	Version     *string      `json:"version_id,omitzero" required:"false" minLength:"1" maxLength:"64" doc:"The version; whichever is current when left out."`
+	ExpiresIn   *WholeNumber `json:"expires_in,omitzero" required:"false" minimum:"1" maximum:"604800" doc:"Seconds for which the link is valid; an hour when left out."`
+	Disposition *string      `json:"content_disposition,omitzero" required:"false" minLength:"1" maxLength:"1024" doc:"The Content-Disposition of the download; the object's when left out."`
+}
+
+// DownloadLink is a link by which its holder downloads an object without a key.
+type DownloadLink struct {
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
 // CreateBucket is a request to create a bucket.
 type CreateBucket struct {
 	Project string `json:"project" maxLength:"64" doc:"Id of the project."`
