@@ -104,6 +104,7 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 		metrics: serve(newMetricsHandler(e, opts.Metrics)),
 	}
 	s.admin.RegisterOnShutdown(opts.Leases.Close)
+	s.public.RegisterOnShutdown(e.Core.Watchers.End)
 	return s, nil
 }
 

@@ -170,24 +170,39 @@ func TestAwaitExport(t *testing.T) {
 	}
 }
 
-// TestAwaitOperation waits for an operation while the appliance restarts.
+// TestAwaitOperation follows an operation while the appliance restarts.
 func TestAwaitOperation(t *testing.T) {
 	t.Parallel()
-	const running = `200 {"id":"op_1","status":"running"}`
+	state := func(status string) string {
+		return "event: operation\ndata: {\"id\":\"op_1\",\"status\":\"" + status + "\"}\n\n"
+	}
 	for name, c := range map[string]struct {
-		answers []string
+		answers []string // streams, or refusals
 		status  wire.OperationStatus
 		code    wire.ErrorCode
 	}{
-		"completed": {[]string{running, "", `200 {"id":"op_1","status":"completed"}`}, wire.OperationCompleted, ""},
-		"failed":    {[]string{running, `200 {"id":"op_1","status":"failed"}`}, wire.OperationFailed, ""},
-		"cancelled": {[]string{running, `200 {"id":"op_1","status":"cancelled"}`}, wire.OperationCancelled, ""},
-		"deleted":   {[]string{running, "404 not_found"}, "", wire.CodeNotFound},
+		"completed":       {[]string{state("pending") + ":\n\n" + state("running") + state("completed")}, wire.OperationCompleted, ""},
+		"a restart":       {[]string{state("running"), "", "500 internal_error", state("running") + state("completed")}, wire.OperationCompleted, ""},
+		"cut in the line": {[]string{"event: operation\ndata: {", state("completed")}, wire.OperationCompleted, ""},
+		"failed":          {[]string{state("failed")}, wire.OperationFailed, ""},
+		"cancelled":       {[]string{state("running"), state("cancelled")}, wire.OperationCancelled, ""},
+		"deleted":         {[]string{state("running"), "404 not_found"}, "", wire.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{answers: c.answers}
-				op, err := s.client(t).AwaitOperation(t.Context(), wire.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
+				asked := 0
+				appliance := newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {
+					answer := c.answers[min(asked, len(c.answers)-1)]
+					asked++
+					status, code := http.StatusOK, ""
+					if n, _ := fmt.Sscanf(answer, "%d %s", &status, &code); n == 2 {
+						answer = fmt.Sprintf(`{"error":{"code":%q,"message":"no"},"meta":{}}`, code)
+					}
+					return &http.Response{
+						StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(answer)),
+					}
+				}))
+				op, err := appliance.AwaitOperation(t.Context(), wire.Operation{ID: "op_1", DatabaseID: "db_1"}, nil)
 				if client.CodeOf(err) != c.code || c.code == "" && op.Status != c.status {
 					t.Errorf("%+v, %v", op, err)
 				}

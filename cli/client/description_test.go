@@ -58,6 +58,9 @@ func TestEveryOperationHasAMethod(t *testing.T) {
 		if answer == nil {
 			return // not in this version of the appliance
 		}
+		if answer.Value.Content["application/json"] == nil {
+			return // a stream
+		}
 		data := answer.Value.Content["application/json"].Schema.Value.Properties["data"]
 		c := &comparison{t, op.OperationID}
 		if either := data.Value.OneOf; len(either) == 2 { // an operation or a plan
@@ -167,6 +170,14 @@ func withoutNull(schema *openapi3.Schema) (*openapi3.Schema, bool) {
 	return &bare, true
 }
 
+// notAStream accepts the error about a response that is none.
+func notAStream(err error) error {
+	if errors.Is(err, client.ErrNotAPI) {
+		return nil
+	}
+	return err
+}
+
 // calls uses every parameter and field that each method can send.
 func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	const id, other = "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "bkp_01k6zv7r9pxa3c5n8m2q4t6w8y"
@@ -252,7 +263,19 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"getOperation":    func() error { return err(c.GetOperation(ctx, "op_1", 30*time.Second)) },
 		"cancelOperation": func() error { return err(c.CancelOperation(ctx, "op_1")) },
-		"listWebhooks":    func() error { return err(c.ListWebhooks(ctx, client.WebhookOptions{ListOptions: page})) },
+		"getOperationEvents": func() error {
+			for _, err := range c.GetOperationEvents(ctx, "op_1") {
+				return notAStream(err)
+			}
+			return nil
+		},
+		"getEvents": func() error {
+			for _, err := range c.GetEvents(ctx, client.EventOptions{After: "event_1", Type: "backup.*"}) {
+				return notAStream(err)
+			}
+			return nil
+		},
+		"listWebhooks": func() error { return err(c.ListWebhooks(ctx, client.WebhookOptions{ListOptions: page})) },
 		"createWebhook": func() error {
 			return err(c.CreateWebhook(ctx, wire.CreateWebhook{Name: "n", URL: "https://example.com/", Events: []wire.EventSelector{"backup.*"}}))
 		},
@@ -404,7 +427,7 @@ func TestRequestsAreAsDescribed(t *testing.T) {
 			sent[name] = true
 		}
 		data := "{}"
-		if asked != nil && asked.Responses.Value("200").Value.Content["application/json"].Schema.Value.Properties["data"].Value.Type.Is("array") {
+		if asked != nil && asked.Responses.Value("200").Value.Content["application/json"] != nil && asked.Responses.Value("200").Value.Content["application/json"].Schema.Value.Properties["data"].Value.Type.Is("array") {
 			data = "[]"
 		}
 		return &http.Response{

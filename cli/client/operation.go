@@ -51,11 +51,17 @@ func (c *Client) CancelOperation(ctx context.Context, id string) (wire.Operation
 	return one[wire.Operation](ctx, c, "POST", path("operations", id, "cancel"), nil)
 }
 
-// AwaitOperation waits until an operation ends and returns its record. It passes each
-// received record to seen. CodeNotFound means that the operation is unknown because
+// AwaitOperation waits until an operation ends and returns its record. It follows the
+// operation's events and passes each received record to seen. CodeNotFound means that the operation is unknown because
 // its database was deleted.
 func (c *Client) AwaitOperation(ctx context.Context, op wire.Operation, seen func(wire.Operation)) (wire.Operation, error) {
-	return await(ctx,
-		func(ctx context.Context) (wire.Operation, error) { return c.GetOperation(ctx, op.ID, time.Second) },
-		func(op wire.Operation) bool { return op.Status.Final() }, seen)
+	for now, err := range c.GetOperationEvents(ctx, op.ID) {
+		if err != nil {
+			return op, err
+		}
+		if op = now; seen != nil {
+			seen(op)
+		}
+	}
+	return op, ctx.Err()
 }

@@ -11,7 +11,7 @@ import (
 func TestWatchers(t *testing.T) {
 	t.Parallel()
 	by := func(key, ip string) *model.Call {
-		return &model.Call{Actor: model.Actor{Type: model.ActorKey, ID: key}, IP: ip}
+		return &model.Call{Actor: model.Actor{Type: model.ActorKey, ID: key}, Organization: "org of " + ip, IP: ip}
 	}
 	var w Watchers
 	var releases []func()
@@ -45,4 +45,14 @@ func TestWatchers(t *testing.T) {
 		t.Errorf("%d watchers are left: %v", w.all, w.count)
 	}
 	fill(1, func(int) *model.Call { return by("key_1", "192.0.2.1") })
+	one := func(i int) *model.Call {
+		call := by(fmt.Sprint("key_c", i), fmt.Sprint("203.0.113.", i))
+		call.Organization = "org_1"
+		return call
+	}
+	fill(WatchersPerOrganization, one)
+	refused(one(WatchersPerOrganization))
+	w.End()
+	w.End()
+	<-w.Ended()
 }

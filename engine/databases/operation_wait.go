@@ -33,6 +33,8 @@ func (s *Service) OperationWait(ctx context.Context, call *model.Call, id string
 			return op, nil
 		case <-ctx.Done():
 			return op, nil
+		case <-s.core.Watchers.Ended():
+			return op, nil
 		case <-s.core.Lifetime.Done():
 			return op, nil
 		}

@@ -155,10 +155,8 @@ func databaseEvents(_ *Tx, before, after *model.Database) ([]model.Event, error)
 // changedSettings names what a client can change in a database's record, "" if nothing did.
 func changedSettings(before, after model.Database) string {
 	switch {
-	case before.Name != after.Name:
-		return "name"
-	case before.Project != after.Project:
-		return "project"
+	case before.Tag() != after.Tag():
+		return "properties"
 	case !slices.Equal(before.Allowlist, after.Allowlist):
 		return "allow-list"
 	case !maps.Equal(before.Settings, after.Settings) || !slices.Equal(before.Preload, after.Preload):

@@ -102,6 +102,8 @@ const (
 	ActionOperationList   Action = "operation.list"
 	ActionOperationGet    Action = "operation.get"
 	ActionOperationCancel Action = "operation.cancel"
+	ActionOperationStream Action = "operation.stream"
+	ActionEventStream     Action = "event.stream"
 
 	ActionWebhookList       Action = "webhook.list"
 	ActionWebhookCreate     Action = "webhook.create"
@@ -279,6 +281,8 @@ func Operations() []Operation {
 			alsoWhen("To cancel a backup, an export or a verification", ActionBackupCreate).
 			alsoWhen("To cancel a restore", ActionRecoveryUndo).
 			alsoWhen("To cancel an import", ActionDatabaseCreate),
+		operation(ActionOperationStream, "getOperationEvents", ScopeDatabaseRead),
+		operation(ActionEventStream, "getEvents", ScopeDatabaseRead),
 
 		operation(ActionWebhookList, "listWebhooks", ScopeWebhookManage),
 		operation(ActionWebhookCreate, "createWebhook", ScopeWebhookManage),

@@ -207,6 +207,9 @@ func (w *world) do(tb testing.TB, in request) reply {
 
 func (w *world) check(tb testing.TB, req *http.Request, res *http.Response) reply {
 	tb.Helper()
+	if res.Header.Get("Content-Type") == "text/event-stream" { // it has no end
+		return reply{status: res.StatusCode, header: res.Header}
+	}
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		tb.Fatal(err)

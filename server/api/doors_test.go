@@ -117,7 +117,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x",
+			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

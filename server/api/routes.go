@@ -61,6 +61,9 @@ func (h *handlers) routes() []route {
 		{"GET", "/operations/{operationId}", model.ActionOperationGet, one(h.operationGet), ""},
 		{"POST", "/operations/{operationId}/cancel", model.ActionOperationCancel, one(h.operationCancel), ""},
 
+		{"GET", "/operations/{operationId}/events", model.ActionOperationStream, streaming(h.operationEvents), ""},
+		{"GET", "/events", model.ActionEventStream, streaming(h.events), ""},
+
 		{"GET", "/webhooks", model.ActionWebhookList, list(h.webhookList), ""},
 		{"POST", "/webhooks", model.ActionWebhookCreate, one(h.webhookCreate), ""},
 		{"GET", "/webhooks/{webhookId}", model.ActionWebhookGet, one(h.webhookGet), ""},

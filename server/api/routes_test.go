@@ -73,6 +73,8 @@ POST /databases/{id}/export backup:create
 GET /operations database:read
 GET /operations/{operationId} database:read
 POST /operations/{operationId}/cancel database:read
+GET /operations/{operationId}/events database:read
+GET /events database:read
 GET /webhooks webhook:manage
 POST /webhooks webhook:manage
 GET /webhooks/{webhookId} webhook:manage

@@ -92,3 +92,8 @@ type Delivery struct {
 	CreatedAt     time.Time      `json:"created_at"`
 	CompletedAt   *time.Time     `json:"completed_at"`
 }
+
+// EventGap is a message of a stream that cannot resume where it was.
+type EventGap struct {
+	Message string `json:"message"`
+}
