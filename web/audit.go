@@ -54,7 +54,7 @@ func dateIn(text string) time.Time {
 func auditAreas() []string {
 	return []string{
 		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user",
-		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "instance", "wal",
+		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "webhook", "event", "instance", "wal",
 		"certificate", "trash", "settings", "metadata", "appliance",
 	}
 }

@@ -115,7 +115,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		read(path, c.get(t, path))
 	}
 	for path, form := range map[string]url.Values{
-		"/people": {}, "/people/user_z001/role": {}, "/projects": {}, "/buckets": {}, "/keys": {}, "/databases": {},
+		"/people": {}, "/people/user_z001/role": {}, "/projects": {}, "/buckets": {}, "/keys": {}, "/webhooks": {}, "/databases": {},
 		"/buckets/bucket_1/objects/delete": {"key": {"folder1/file1.txt"}}, "/buckets/bucket_1/delete": {},
 		"/databases/db_00/delete": {}, "/databases/db_00/backups/bkp_00/restore": {},
 	} {

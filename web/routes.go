@@ -106,6 +106,15 @@ func routes() []route {
 		{"POST /keys/{id}/dangerous", model.ActionKeyDangerous, (*request).keyDangerous, nil},
 		{"POST /keys/{id}/revoke", model.ActionKeyRevoke, (*request).keyRevoke, nil},
 
+		{"GET /webhooks", model.ActionWebhookList, show((*request).webhooks), nil},
+		{"POST /webhooks", model.ActionWebhookCreate, (*request).webhookCreate, (*request).webhooks},
+		{"GET /webhooks/{id}", model.ActionWebhookDeliveries, show((*request).webhook), nil},
+		{"POST /webhooks/{id}", model.ActionWebhookUpdate, (*request).webhookUpdate, (*request).webhook},
+		{"POST /webhooks/{id}/ping", model.ActionWebhookPing, (*request).webhookPing, (*request).webhook},
+		{"POST /webhooks/{id}/secret", model.ActionWebhookRotate, (*request).webhookRotate, (*request).webhook},
+		{"POST /webhooks/{id}/deliveries/{delivery}/resend", model.ActionWebhookResend, (*request).webhookResend, (*request).webhook},
+		{"POST /webhooks/{id}/delete", model.ActionWebhookDelete, (*request).webhookDelete, (*request).webhook},
+
 		{"GET /audit", model.ActionAuditList, (*request).audit, nil},
 
 		{"GET /people", model.ActionUserList, show((*request).people), nil},

@@ -137,6 +137,10 @@ func doneText(what string) string {
 		"project_created":       "The project is made.",
 		"project_renamed":       "The project has its new name.",
 		"project_deleted":       "The project is deleted.",
+		"webhook_updated":       "The webhook is changed.",
+		"webhook_pinged":        "The test is on its way.",
+		"webhook_resent":        "The delivery is sent again.",
+		"webhook_deleted":       "The webhook is deleted.",
 		"key_updated":           "The key is changed.",
 	}[what]
 }
