@@ -25,8 +25,8 @@ const shownLogLines = 400
 func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
 	query := req.r.URL.Query()
 	level, search := query.Get("level"), query.Get("search")
-	lines, err := req.engine.Databases.ServerLog(req.call, db.ID, databases.LogFilter{Level: level, Search: search, Limit: shownLogLines})
-	return answer{page: "database_log.html", data: logData{db, lines, level, search}}, err
+	part, err := req.engine.Databases.ServerLog(req.call, db.ID, databases.LogFilter{Level: level, Search: search, Limit: shownLogLines})
+	return answer{page: "database_log.html", data: logData{db, part.Lines, level, search}}, err
 }
 
 func (req *request) databaseRestart() (answer, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/url"
+	"strconv"
 	"time"
 
 	"holdfast/server/api/wire"
@@ -40,11 +41,16 @@ type LogOptions struct {
 	Level        wire.LogLevel
 	Search       string
 	Since, Until time.Time
+	After        string        // cursor of an earlier answer: only what follows
+	Wait         time.Duration // how long to wait for a line, at most a minute; 0 does not wait
 }
 
 // GetDatabaseLog returns the newest lines of a database's server log.
 func (c *Client) GetDatabaseLog(ctx context.Context, id string, o LogOptions) (wire.DatabaseLog, error) {
-	query := setTexts(ListOptions{Limit: o.Limit}.query(), map[string]string{"level": string(o.Level), "search": o.Search})
+	query := setTexts(ListOptions{Limit: o.Limit}.query(), map[string]string{"level": string(o.Level), "search": o.Search, "after": o.After})
+	if seconds := int(min(o.Wait, longestWait).Seconds()); seconds > 0 {
+		query.Set("wait", strconv.Itoa(seconds)+"s")
+	}
 	setTimes(query, map[string]time.Time{"since": o.Since, "until": o.Until})
 	log, _, err := call[wire.DatabaseLog](ctx, c, "GET", path("databases", id, "log"), query, nil)
 	return log, err

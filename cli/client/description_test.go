@@ -207,7 +207,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return err(c.GetDatabaseConnection(ctx, id, client.ConnectionOptions{CAFile: "/etc/app/ca.crt"}))
 		},
 		"getDatabaseLog": func() error {
-			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now}))
+			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now, After: "1-2", Wait: time.Second}))
 		},
 		"listDatabaseSessions":     func() error { return err(c.ListDatabaseSessions(ctx, id)) },
 		"cancelDatabaseSession":    func() error { return err(c.CancelDatabaseSession(ctx, id, "1-1")) },

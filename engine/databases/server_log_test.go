@@ -9,13 +9,13 @@ import (
 // TestSelectLines selects lines of a log by each filter. A continued line goes with its entry.
 func TestSelectLines(t *testing.T) {
 	t.Parallel()
-	log := []string{
+	log := []byte(strings.Join([]string{
 		"2026-01-02 03:04:05.678 UTC [12] LOG:  database system is ready to accept connections",
 		"2026-01-02 03:05:05.678 UTC [13] ERROR:  relation \"orders\" does not exist at character 15",
 		"2026-01-02 03:05:05.678 UTC [13] STATEMENT:  select *",
 		"\tfrom orders",
 		"2026-01-02 03:06:05.678 UTC [14] FATAL:  password authentication failed for user \"app\"",
-	}
+	}, "\n") + "\n")
 	at := func(clock string) time.Time {
 		parsed, err := time.Parse("15:04:05", clock)
 		if err != nil {

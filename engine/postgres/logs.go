@@ -147,18 +147,6 @@ func writtenBy(line string, pid int) (text string, own bool) {
 	return fields[4], true
 }
 
-// ReadLog returns the last lines of the server's log in the data directory dir,
-// limit bytes at most, oldest first; "" if there is none.
-func ReadLog(dir string, limit int64) (string, error) {
-	text, err := lastLines(ringFile(dir, 0), 0, limit)
-	if missing := limit - int64(len(text)); err == nil && missing > 0 {
-		var older string // the log was rotated recently
-		older, err = lastLines(ringFile(dir, 1), 0, missing)
-		text = older + text
-	}
-	return strings.ToValidUTF8(text, "\uFFFD"), err
-}
-
 // tailOf returns the last whole lines of a file from offset on, 16 KiB at most.
 func tailOf(path string, offset int64) string {
 	text, _ := lastLines(path, offset, 16<<10)

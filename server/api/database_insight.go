@@ -18,6 +18,8 @@ type logInput struct {
 	Search string        `query:"search" minLength:"1" maxLength:"200" doc:"Only lines with this text, in any case."`
 	Since  time.Time     `query:"since" doc:"Only from this time on."`
 	Until  time.Time     `query:"until" doc:"Only before this time."`
+	After  string        `query:"after" minLength:"1" maxLength:"64" doc:"Only what follows: cursor of an earlier answer. Then limit is how many of the first lines."`
+	Wait   string        `query:"wait" pattern:"^([1-9]|[1-5][0-9]|60)s$" patternDescription:"a number of seconds from 1s to 60s" example:"30s" doc:"How long to wait for a line: 1s to 60s. Without it, the answer is immediate."`
 }
 
 // Resolve implements huma.Resolver.
@@ -28,13 +30,26 @@ func (in *logInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-func (h *handlers) databaseLog(_ context.Context, call *model.Call, in *logInput) (wire.DatabaseLog, error) {
-	lines, err := h.engine.Databases.ServerLog(call, in.ID, databases.LogFilter{
-		Level: string(in.Level), Search: in.Search, Since: in.Since, Until: in.Until, Limit: in.Limit,
-	})
-	return wire.DatabaseLog{Lines: convert(lines, func(line databases.LogLine) wire.LogLine {
+func (h *handlers) databaseLog(ctx context.Context, call *model.Call, in *logInput) (wire.DatabaseLog, error) {
+	filter := databases.LogFilter{
+		Level: string(in.Level), Search: in.Search, Since: in.Since, Until: in.Until, Limit: in.Limit, After: in.After,
+	}
+	if in.Wait == "" {
+		part, err := h.engine.Databases.ServerLog(call, in.ID, filter)
+		return newDatabaseLog(part), err
+	}
+	longest, err := time.ParseDuration(in.Wait)
+	if err != nil {
+		return wire.DatabaseLog{}, model.Invalid("wait", "must be a number of seconds from 1s to 60s")
+	}
+	part, err := h.engine.Databases.ServerLogWait(ctx, call, in.ID, filter, longest)
+	return newDatabaseLog(part), err
+}
+
+func newDatabaseLog(part databases.LogPart) wire.DatabaseLog {
+	return wire.DatabaseLog{Cursor: part.Cursor, Lines: convert(part.Lines, func(line databases.LogLine) wire.LogLine {
 		return wire.LogLine{At: utcOrAbsent(&line.At), Level: orAbsent(line.Level), Text: line.Text}
-	})}, err
+	})}
 }
 
 type metricsInput struct {

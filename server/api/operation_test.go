@@ -112,13 +112,26 @@ func TestDatabaseInsight(t *testing.T) {
 	if len(log.Lines) != 1 || log.Lines[0].At == nil || *log.Lines[0].Level != "ERROR" || !strings.Contains(log.Lines[0].Text, "nothing_here") {
 		t.Errorf("%+v", log)
 	}
+	if next := get[wire.DatabaseLog](t, w.do(t, request{method: "GET", path: path + "/log?search=nothing_here&after=" + log.Cursor, key: w.org.full})); len(next.Lines) != 0 {
+		t.Errorf("the same lines again: %+v", next)
+	}
+	waited := make(chan wire.DatabaseLog, 1)
+	go func() {
+		waited <- get[wire.DatabaseLog](t, w.do(t, request{method: "GET", path: path + "/log?search=nor_here&wait=60s&after=" + log.Cursor, key: w.org.full}))
+	}()
+	if _, err := conn.Exec(t.Context(), "select * from nor_here"); err == nil {
+		t.Error("a missing table was read")
+	}
+	if next := <-waited; len(next.Lines) == 0 || !strings.Contains(next.Lines[0].Text, "nor_here") {
+		t.Errorf("waited for a line: %+v", next)
+	}
 	if log := get[wire.DatabaseLog](t, w.do(t, request{method: "GET", path: path + "/log?until=2020-01-31T12:00:00Z", key: w.org.full})); len(log.Lines) != 0 {
 		t.Errorf("before the beginning: %+v", log)
 	}
 	if got := w.do(t, request{method: "GET", path: path + "/log", key: w.org.read}); got.status != 403 {
 		t.Errorf("the log for a reader: %d", got.status)
 	}
-	for _, query := range []string{"level=error", "limit=1001", "since=now", "since=2030-01-31T12:00:00Z&until=2030-01-31T12:00:00Z"} {
+	for _, query := range []string{"level=error", "limit=1001", "after=nonsense", "after=1-01", "wait=61s", "since=now", "since=2030-01-31T12:00:00Z&until=2030-01-31T12:00:00Z"} {
 		if got := w.do(t, request{method: "GET", path: path + "/log?" + query, key: w.org.full}); got.status != 422 {
 			t.Errorf("%s: %d", query, got.status)
 		}

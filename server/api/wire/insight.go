@@ -4,7 +4,8 @@ import "time"
 
 // DatabaseLog is the newest part of a server's log, oldest line first.
 type DatabaseLog struct {
-	Lines []LogLine `json:"lines" doc:"They may hold parts of the data."`
+	Lines  []LogLine `json:"lines" doc:"They may hold parts of the data."`
+	Cursor string    `json:"cursor" doc:"Where the answer ends: with after, the next one goes on from there."`
 }
 
 // LogLine is a line of a server's log.
