@@ -101,6 +101,13 @@ func jsonCommands() []jsonCommand {
 		{name: "object list", args: "files", api: "/buckets/$BUCKET/objects"},
 		{name: "object list", args: "files/none"},
 		{name: "object get", args: "files/a/note.txt"},
+		{name: "object show", args: "files/a/note.txt", api: "/buckets/$BUCKET/objects/a/note.txt"},
+		{name: "object update", args: "files/a/note.txt --metadata owner=ann --tag a=b"},
+		{name: "object copy", args: "files/a/note.txt files/b --no-clobber"},
+		{name: "object versions", args: "files", api: "/buckets/$BUCKET/versions?limit=100"},
+		{name: "object link", args: "files/a/note.txt --expires-in 1m"},
+		{name: "object link", args: "--upload --form files/in/"},
+		{name: "object delete", args: "files/b --yes"},
 		{name: "object delete", args: "files/a/note.txt --yes"},
 		{name: "bucket delete", args: "files --yes"},
 

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -10,13 +11,40 @@ import (
 
 func newObjectDelete(s *session) *cobra.Command {
 	var recursive bool
-	cmd := s.command("delete BUCKET/KEY…", "Delete objects", cobra.MinimumNArgs(1),
-		func(t *task, args []string) error { return t.deleteObjects(args, recursive) })
+	var version string
+	cmd := s.command("delete BUCKET/KEY…", "Delete objects", cobra.MinimumNArgs(1), func(t *task, args []string) error {
+		if version == "" {
+			return t.deleteObjects(args, recursive)
+		}
+		if recursive || len(args) != 1 {
+			return usagef("--version is for one object")
+		}
+		return t.deleteVersion(args[0], version)
+	})
 	cmd.Long = "Delete objects. With --recursive all whose keys begin with KEY.\n" + wildcards
 	cmd.Example = "  holdfast object delete files/notes.txt\n  holdfast object delete 'files/tmp/**'"
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "delete all objects whose keys begin with KEY")
+	cmd.Flags().StringVar(&version, "version", "", "remove this version for good; `holdfast object versions` shows them")
 	cmd.ValidArgsFunction = s.complete(objectNames)
 	return cmd
+}
+
+func (t *task) deleteVersion(arg, version string) error {
+	bucket, key, err := t.object(arg)
+	if err != nil {
+		return err
+	}
+	if err := t.confirm("remove the version %s of %s", version, arg); err != nil {
+		return err
+	}
+	deleted, err := t.api.DeleteObjectByQuery(t.ctx, bucket, key, version)
+	if err != nil {
+		return err
+	}
+	return t.show(deleted, func(w io.Writer) {
+		fmt.Fprintf(w, "removed %s\n", version)
+		t.remarkRecoverable(deleted.Recoverable, "objects")
+	})
 }
 
 // namedObject is an object to delete.

@@ -14,7 +14,8 @@ import (
 )
 
 func newObject(s *session) *cobra.Command {
-	return Group("object", "Objects in buckets", newObjectList(s), newObjectPut(s), newObjectGet(s), newObjectDelete(s))
+	return Group("object", "Objects in buckets", newObjectList(s), newObjectPut(s), newObjectGet(s), newObjectShow(s),
+		newObjectUpdate(s), newObjectCopy(s), newObjectVersions(s), newObjectLink(s), newObjectDelete(s))
 }
 
 // wildcards explains key patterns, for the help of commands that accept them.

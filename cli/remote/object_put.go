@@ -21,6 +21,7 @@ import (
 type put struct {
 	recursive, noClobber bool
 	contentType          string
+	metadata, tags       []string
 }
 
 func newObjectPut(s *session) *cobra.Command {
@@ -37,6 +38,8 @@ func newObjectPut(s *session) *cobra.Command {
 	flags.BoolVarP(&in.recursive, "recursive", "r", false, "upload what is in directories")
 	flags.BoolVar(&in.noClobber, "no-clobber", false, "replace no object that is there")
 	flags.StringVar(&in.contentType, "content-type", "", "the media type (default: by the file's ending)")
+	flags.StringArrayVar(&in.metadata, "metadata", nil, "store metadata: NAME=VALUE (repeatable)")
+	flags.StringArrayVar(&in.tags, "tag", nil, "store a tag: KEY=VALUE (repeatable)")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -227,7 +230,15 @@ func (t *task) upload(m *meter, bucket string, u upload, in put) (wire.Object, e
 	if contentType == "" {
 		contentType = mime.TypeByExtension(path.Ext(u.key))
 	}
+	metadata, err := parsePairs("metadata", in.metadata)
+	if err != nil {
+		return wire.Object{}, err
+	}
+	tags, err := parsePairs("tag", in.tags)
+	if err != nil {
+		return wire.Object{}, err
+	}
 	return t.api.UploadObject(t.ctx, bucket, client.Upload{
-		Key: u.key, Body: metered{body, m}, Size: u.size, ContentType: contentType, IfAbsent: in.noClobber,
+		Key: u.key, Body: metered{body, m}, Size: u.size, ContentType: contentType, IfAbsent: in.noClobber, Metadata: metadata, Tags: tags,
 	})
 }
