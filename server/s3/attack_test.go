@@ -190,7 +190,9 @@ func backdated(t testing.TB, u *url.URL, by time.Duration) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query.Set("X-Amz-Date", at.Add(-by).Format("20060102T150405Z"))
+	date, earlier := at.Format("20060102"), at.Add(-by)
+	query.Set("X-Amz-Date", earlier.Format("20060102T150405Z"))
+	query.Set("X-Amz-Credential", strings.Replace(query.Get("X-Amz-Credential"), date, earlier.Format("20060102"), 1)) // it may be past midnight
 	changed := *u
 	changed.RawQuery = query.Encode()
 	return changed.String()

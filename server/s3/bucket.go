@@ -83,7 +83,7 @@ func (q *request) bucketLimit() (int, error) {
 func (q *request) createBucket() error {
 	var in struct {
 		LocationConstraint string
-		Tags               *struct{}
+		Tags               []tag `xml:"Tags>Tag"`
 	}
 	if _, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
@@ -91,14 +91,15 @@ func (q *request) createBucket() error {
 	if in.LocationConstraint != "" && in.LocationConstraint != model.S3Region {
 		return fail("InvalidLocationConstraint", "The specified location-constraint is not valid").with("LocationConstraint", in.LocationConstraint)
 	}
-	if in.Tags != nil {
-		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: Tags")
+	tags, err := tagSet(bucketTagCount, in.Tags, model.MaxBucketTags)
+	if err != nil {
+		return err
 	}
 	if err := model.ValidateBucketName("name", q.bucket); err != nil {
 		return fail("InvalidBucketName", "The specified bucket is not valid.")
 	}
-	_, err := q.engine.Objects.BucketCreate(q.Call, objects.NewBucket{
-		Name: q.bucket, Lock: strings.EqualFold(q.Request.Header.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true"),
+	_, err = q.engine.Objects.BucketCreate(q.Call, objects.NewBucket{
+		Name: q.bucket, Tags: tags, Lock: strings.EqualFold(q.Request.Header.Get("X-Amz-Bucket-Object-Lock-Enabled"), "true"),
 	})
 	if model.CodeOf(err) == model.CodeConflict {
 		return fail("BucketAlreadyOwnedByYou", "Your previous request to create the named bucket succeeded and you already own it.")
@@ -136,6 +137,9 @@ func (q *request) deleteBucket() error {
 	}
 	_, err = q.engine.Objects.BucketDelete(q.Call, b.ID, false)
 	if model.CodeOf(err) == model.CodeConflict {
+		if b.Versioning != "" {
+			return fail("BucketNotEmpty", "The bucket you tried to delete is not empty. You must delete all versions in the bucket.")
+		}
 		return fail("BucketNotEmpty", "The bucket you tried to delete is not empty.")
 	}
 	if err == nil {

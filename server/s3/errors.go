@@ -186,6 +186,9 @@ func (q *request) detailsOf(code string) (all []detail) {
 	case "NoSuchUpload":
 		add("UploadId", q.query.Get("uploadId"))
 	}
+	if errors.Is(q.Err(), objects.ErrLocked) { // why
+		add("additionalMessage", model.PublicMessage(q.Err()))
+	}
 	if f, ok := errors.AsType[*failure](q.Err()); ok {
 		for _, d := range f.details {
 			add(d.Name, d.Value)
@@ -225,6 +228,14 @@ func writeError(x *gate.Exchange, public *model.Error) {
 		code = "InternalError"
 	}
 	message := messageOf(code, public.Message)
+	switch {
+	case errors.Is(x.Err(), objects.ErrLocked):
+		message = "Access Denied because object protected by object lock."
+	case errors.Is(x.Err(), objects.ErrNoLock) && (x.Request.Header.Get("X-Amz-Object-Lock-Mode") != "" || x.Request.Header.Get("X-Amz-Object-Lock-Legal-Hold") != ""):
+		message = "Bucket is missing ObjectLockConfiguration"
+	case errors.Is(x.Err(), objects.ErrNoLock):
+		message = "Bucket is missing Object Lock Configuration"
+	}
 	x.Header().Del("WWW-Authenticate")
 	x.Header().Set("Content-Type", "application/xml")
 	q := requestOf(x)

@@ -21,7 +21,7 @@ func (q *request) lockOf() (*model.ObjectLock, error) {
 		return nil, nil
 	}
 	if (mode == "") != (until == "") {
-		return nil, fail("InvalidRequest", "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied")
+		return nil, fail("InvalidArgument", "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied.")
 	}
 	lock := &model.ObjectLock{Hold: hold == "ON"}
 	if hold != "" && hold != "ON" && hold != "OFF" {
@@ -102,7 +102,9 @@ func (q *request) setBucketLock() error {
 	var in lockConfiguration
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
-	} else if !some || in.ObjectLockEnabled != "Enabled" {
+	} else if !some {
+		return fail("MissingRequestBodyError", "Request Body is empty")
+	} else if in.ObjectLockEnabled != "Enabled" {
 		return malformedXML()
 	}
 	lock := model.BucketLock{}
@@ -112,8 +114,11 @@ func (q *request) setBucketLock() error {
 		if lock.Mode, err = model.ParseLockMode("mode", d.Mode); err != nil || (d.Days == 0) == (d.Years == 0) {
 			return malformedXML()
 		}
-		if d.Days < 0 || d.Years < 0 || d.Days > model.MaxLockDays || d.Years > model.MaxLockDays/365 {
-			return fail("InvalidArgument", "Default retention period must be a positive integer value, of at most %d days", model.MaxLockDays)
+		if d.Days < 0 || d.Years < 0 {
+			return fail("InvalidArgument", "Default retention period must be a positive integer value.")
+		}
+		if d.Days > model.MaxLockDays || d.Years > model.MaxLockDays/365 {
+			return fail("InvalidArgument", "Default retention period too large.")
 		}
 		lock.Days, lock.Years = d.Days, d.Years
 	}
@@ -194,6 +199,10 @@ func (q *request) objectRetention() error {
 }
 
 func (q *request) setObjectRetention() error {
+	b, name, err := q.named()
+	if err != nil {
+		return err
+	}
 	var in retention
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
@@ -202,7 +211,6 @@ func (q *request) setObjectRetention() error {
 	}
 	var until time.Time
 	if in.Mode != "" {
-		var err error
 		if _, err = model.ParseLockMode("mode", in.Mode); err != nil {
 			return malformedXML()
 		}
@@ -212,10 +220,6 @@ func (q *request) setObjectRetention() error {
 		if !until.After(q.engine.Core.Clock()) {
 			return fail("InvalidArgument", "The retain until date must be in the future!")
 		}
-	}
-	b, name, err := q.named()
-	if err != nil {
-		return err
 	}
 	return q.markedError(b, q.engine.Objects.ObjectRetain(q.Call, name, model.LockMode(in.Mode), until, q.bypasses()))
 }
@@ -229,15 +233,15 @@ func (q *request) objectHold() error {
 }
 
 func (q *request) setObjectHold() error {
+	b, name, err := q.named()
+	if err != nil {
+		return err
+	}
 	var in legalHold
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
 	} else if !some || in.Status != "ON" && in.Status != "OFF" {
 		return malformedXML()
-	}
-	b, name, err := q.named()
-	if err != nil {
-		return err
 	}
 	return q.markedError(b, q.engine.Objects.ObjectHold(q.Call, name, in.Status == "ON"))
 }

@@ -179,23 +179,29 @@ func refuseHeaders(x *gate.Exchange) error {
 		}
 		switch {
 		case name == "X-Amz-Acl":
-			if !slices.Contains([]string{"private", "bucket-owner-full-control", "bucket-owner-read"}, value) {
+			if slices.Contains([]string{"public-read", "public-read-write", "authenticated-read", "aws-exec-read", "log-delivery-write"}, value) {
 				return notImplemented(name, "Access is granted to keys, not by ACLs")
+			}
+			if !slices.Contains([]string{"private", "bucket-owner-full-control", "bucket-owner-read"}, value) {
+				return invalidArgument("x-amz-acl", value, "")
 			}
 		case name == "X-Amz-Storage-Class":
 			if value != "STANDARD" {
 				return fail("InvalidStorageClass", "The storage class you specified is not valid: there is only STANDARD")
 			}
 		case name == "X-Amz-Expected-Bucket-Owner", name == "X-Amz-Source-Expected-Bucket-Owner":
-			if value != x.Call.Organization {
+			if value != x.Call.Organization && value != x.Call.Actor.ID {
 				return fail("AccessDenied", "Access Denied.")
 			}
 		case strings.HasPrefix(name, "X-Amz-Grant-"), strings.HasPrefix(name, "X-Amz-Server-Side-Encryption"),
 			strings.HasPrefix(name, "X-Amz-Copy-Source-Server-Side-Encryption"), name == "X-Amz-Mfa", name == "X-Amz-Write-Offset-Bytes":
 			return notImplemented(name, "")
 		case name == "X-Amz-Object-Ownership":
-			if value != "BucketOwnerEnforced" {
+			if value == "BucketOwnerPreferred" || value == "ObjectWriter" {
 				return notImplemented(name, value)
+			}
+			if value != "BucketOwnerEnforced" {
+				return invalidArgument("x-amz-object-ownership", value, "Invalid x-amz-object-ownership header: %s", value)
 			}
 		}
 	}

@@ -20,8 +20,11 @@ type tagging struct {
 	Tags    []tag    `xml:"TagSet>Tag"`
 }
 
-// objectTagCount names the number of an object's tags in a refusal.
-const objectTagCount = "Object tags"
+// The names of the numbers of tags in a refusal.
+const (
+	objectTagCount = "Object tags"
+	bucketTagCount = "Bucket tag count"
+)
 
 // tagSet checks a list of tags.
 func tagSet(what string, tags []tag, most int) (map[string]string, error) {
@@ -52,15 +55,22 @@ func tagsOf(h http.Header) (map[string]string, error) {
 	}
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, invalidArgument("x-amz-tagging", text, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.")
+		return nil, malformedTags(text)
 	}
 	var tags []tag
 	for key, all := range values {
+		if key == "" || len(all) > 1 {
+			return nil, malformedTags(text)
+		}
 		for _, value := range all {
 			tags = append(tags, tag{key, value})
 		}
 	}
 	return tagSet(objectTagCount, tags, model.MaxObjectTags)
+}
+
+func malformedTags(text string) error {
+	return invalidArgument("x-amz-tagging", text, "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.")
 }
 
 // readTags reads the document of a request.
@@ -140,7 +150,7 @@ func (q *request) bucketTags() error {
 }
 
 func (q *request) setBucketTags() error {
-	tags, err := q.readTags("Bucket tag count", model.MaxBucketTags)
+	tags, err := q.readTags(bucketTagCount, model.MaxBucketTags)
 	if err == nil {
 		err = q.tagBucket(tags)
 	}

@@ -1,0 +1,95 @@
+package s3
+
+import (
+	"bufio"
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/engine/model"
+	"holdfast/internal/testenv"
+)
+
+// TestFullFlow runs the conformance suite of VersityGW, several hundred cases. Those in testdata/full-flow.txt fail, for
+// the reason that stands above them, and all others pass.
+func TestFullFlow(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	program := suite(t)
+	w := open(t)
+	cmd := exec.CommandContext(t.Context(), program, "test", "--access", w.org.full.id, "--secret", w.org.full.secret,
+		"--endpoint", w.server.URL, "full-flow", "--versioning-enabled")
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"AWS_REGION=" + model.S3Region, "HOME=" + cmd.Dir}
+	out, err := cmd.CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	excused, passed, failed := excuses(t), 0, map[string]string{}
+	lines := bufio.NewScanner(bytes.NewReader(regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAll(out, nil)))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		verdict, rest, _ := strings.Cut(lines.Text(), " ")
+		name, why, _ := strings.Cut(strings.TrimSpace(rest), ":")
+		switch verdict {
+		case "PASS":
+			passed++
+		case "FAIL":
+			failed[name] = why
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		if !excused[name] {
+			t.Errorf("%s:%s", name, failed[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(excused)) {
+		if _, fails := failed[name]; !fails { // some run in several ways
+			t.Errorf("%s passes: take it off the list", name)
+		}
+	}
+	if passed < 500 {
+		t.Errorf("only %d cases passed", passed)
+	}
+	t.Logf("%d of %d cases pass", passed, passed+len(failed))
+}
+
+// suite returns the program of the suite, which .ci/run installs.
+func suite(t *testing.T) string {
+	t.Helper()
+	program, err := filepath.Abs("../../internal/objectstore/testdata/installed/versitygw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		if program, err = exec.LookPath("versitygw"); err != nil {
+			if slices.Contains(strings.Fields(os.Getenv("HOLDFAST_STORES")), "versitygw") {
+				t.Fatal(err)
+			}
+			t.Skip("versitygw is not installed; .ci/run installs it")
+		}
+	}
+	return program
+}
+
+// excuses reads the list of cases that fail.
+func excuses(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("testdata/full-flow.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if name := strings.TrimSpace(line); name != "" && !strings.HasPrefix(name, "#") {
+			all[name] = true
+		}
+	}
+	return all
+}
