@@ -136,6 +136,13 @@ func jsonCommands() []jsonCommand {
 		{name: "agent status", api: "/agent/status"},
 		{name: "agent recommendations", api: "/agent/recommendations"},
 		{name: "db delete", args: "shop --yes"},
+		{name: "trash list", api: "/trash/databases"},
+		{name: "trash buckets", api: "/trash/buckets"},
+		{name: "trash objects", api: "/trash/objects"},
+		{name: "trash restore", args: "$ID"},
+		{name: "db delete", args: "shop --yes"},
+		{name: "trash purge", args: "$ID --yes"},
+		{name: "trash empty", args: "--yes"},
 	}
 }
 

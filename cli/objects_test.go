@@ -107,7 +107,7 @@ func TestTrashOfObjects(t *testing.T) {
 	if len(deleted) != 1 || deleted[0].Key != "alone" {
 		t.Fatalf("objects: %+v", deleted)
 	}
-	if _, stderr, code := m.run("", "admin", "trash", "restore-object", deleted[0].ID); code != 6 || !strings.Contains(stderr, "trash restore-bucket "+bucket.ID) {
+	if _, stderr, code := m.run("", "admin", "trash", "restore-object", deleted[0].ID); code != 6 || !strings.Contains(stderr, "trash restore "+bucket.ID) {
 		t.Errorf("an object of a deleted bucket: %d %s", code, stderr)
 	}
 	if buckets := trash("buckets", "--json"); len(buckets) != 1 || buckets[0].ID != bucket.ID || buckets[0].Name != "files" {

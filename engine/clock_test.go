@@ -99,13 +99,13 @@ func TestClockLeap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trash, err := a.Databases.TrashList(a.call(model.ActionTrashList))
+		trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		backups := len(a.backups(t, db.ID)) == 2
-		if kept := now.Replaced != nil; backups != want || kept != want || (len(trash) == 1) != want {
-			t.Errorf("kept: backups %t, replaced data %t, deleted databases %d; all of that should be %t", backups, kept, len(trash), want)
+		if kept := now.Replaced != nil; backups != want || kept != want || (len(trash.Items) == 1) != want {
+			t.Errorf("kept: backups %t, replaced data %t, deleted databases %d; all of that should be %t", backups, kept, len(trash.Items), want)
 		}
 	}
 	told := func() bool {

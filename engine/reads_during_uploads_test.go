@@ -32,7 +32,7 @@ func (a *appliance) otherReads() map[string]func() error {
 			_, err := a.Access.UserList(a.call(model.ActionUserList), access.UserFilter{}, core.Page{})
 			return err
 		},
-		"trash": func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList)); return err },
+		"trash": func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Page{}); return err },
 		"readiness": func() error {
 			if err := a.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err

@@ -133,7 +133,7 @@ func TestEveryRequestInEveryStatus(t *testing.T) {
 			id := o.WithoutFiles(t, real, "bare-"+string(status))
 			release := o.PutInto(t, id, status)
 			remedy := map[model.DatabaseStatus]string{
-				model.DatabaseDeleting: "only the operator can bring it back", model.DatabaseFailed: "remove the cause and restart it",
+				model.DatabaseDeleting: "it can be brought back from the trash then", model.DatabaseFailed: "remove the cause and restart it",
 			}[status]
 			if remedy == "" {
 				remedy = "try again when it is available"

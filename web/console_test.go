@@ -255,7 +255,7 @@ func pagePaths() []string {
 		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month",
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
-		"/offsite", "/people", "/sessions", "/projects", "/webhooks", "/settings", "/docs", "/docs/databases", "/docs/storage",
+		"/offsite", "/people", "/sessions", "/trash", "/projects", "/webhooks", "/settings", "/docs", "/docs/databases", "/docs/storage",
 		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1",
 	}
 }

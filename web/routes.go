@@ -131,6 +131,14 @@ func routes() []route {
 		{"POST /projects/{id}", model.ActionProjectUpdate, (*request).projectRename, (*request).projects},
 		{"POST /projects/{id}/delete", model.ActionProjectDelete, (*request).projectDelete, (*request).projects},
 
+		{"GET /trash", model.ActionTrashList, show((*request).trash), nil},
+		{"POST /trash/databases/{id}/restore", model.ActionTrashRestore, (*request).trashRestore, (*request).trash},
+		{"POST /trash/databases/{id}/purge", model.ActionTrashPurge, (*request).trashPurge, (*request).trash},
+		{"POST /trash/buckets/{id}/restore", model.ActionTrashBucketRestore, (*request).trashBucketRestore, (*request).trash},
+		{"POST /trash/buckets/{id}/purge", model.ActionTrashBucketPurge, (*request).trashBucketPurge, (*request).trash},
+		{"POST /trash/objects/{id}/restore", model.ActionTrashObjectRestore, (*request).trashObjectRestore, (*request).trash},
+		{"POST /trash/objects/{id}/purge", model.ActionTrashObjectPurge, (*request).trashObjectPurge, (*request).trash},
+
 		{"GET /settings", model.ActionSettingsGet, show((*request).settings), nil},
 		{"POST /settings/password", model.ActionUserPassword, (*request).password, (*request).settings},
 		{"POST /sign-out", model.ActionSignOut, (*request).signOut, nil},

@@ -36,6 +36,8 @@ func scopeTexts() []scopeText {
 		{model.ScopeProjectManage, "Account", "Create, rename and delete projects", "manage projects"},
 		{model.ScopeTeamManage, "Account", "Invite viewers, make links for their passwords, and remove their accounts", "manage viewers"},
 		{model.ScopeSessionManage, "Account", "See where people are signed in, and sign viewers out", "see sessions and sign viewers out"},
+		{model.ScopeTrashManage, "Trash", "See what was deleted, and bring it back", "see and restore"},
+		{model.ScopeTrashDelete, "Trash", "Remove what was deleted for good", "remove for good"},
 		{model.ScopeKeyManage, "Account", "Make API keys that may do no more than this one, change and revoke keys", "manage keys"},
 		{model.ScopeWebhookManage, "Account", "Create, test, change and delete webhooks, and send deliveries again", "manage webhooks"},
 	}

@@ -366,6 +366,16 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listVersions": func() error {
 			return err(c.ListVersions(ctx, "bucket_1", client.VersionOptions{ListOptions: page, Prefix: "p/"}))
 		},
+		"listTrashedDatabases":   func() error { return err(c.ListTrashedDatabases(ctx, page)) },
+		"restoreTrashedDatabase": func() error { return err(c.RestoreTrashedDatabase(ctx, "db_1")) },
+		"purgeTrashedDatabase":   func() error { return err(c.PurgeTrashedDatabase(ctx, "db_1")) },
+		"listTrashedBuckets":     func() error { return err(c.ListTrashedBuckets(ctx, page)) },
+		"restoreTrashedBucket":   func() error { return err(c.RestoreTrashedBucket(ctx, "bucket_1")) },
+		"purgeTrashedBucket":     func() error { return err(c.PurgeTrashedBucket(ctx, "bucket_1")) },
+		"listTrashedObjects":     func() error { return err(c.ListTrashedObjects(ctx, page)) },
+		"restoreTrashedObject":   func() error { return err(c.RestoreTrashedObject(ctx, "v")) },
+		"purgeTrashedObject":     func() error { return err(c.PurgeTrashedObject(ctx, "v")) },
+		"emptyTrash":             func() error { return err(c.EmptyTrash(ctx)) },
 		"listUsers": func() error {
 			created := client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}
 			return err(c.ListUsers(ctx, client.UserOptions{ListOptions: page, Filter: created, Email: "a@b.cd", Role: wire.RoleViewer}))

@@ -133,7 +133,7 @@ func newBucketDelete(s *session) *cobra.Command {
 		}
 		return t.show(deleted, func(w io.Writer) {
 			fmt.Fprintf(w, "deleted %s\n", args[0])
-			t.remarkRecoverable(deleted.Recoverable, "restore-bucket "+id)
+			t.remarkRecoverable(deleted.Recoverable, "restore "+id)
 		})
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "delete the objects in it too")

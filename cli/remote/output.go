@@ -93,11 +93,10 @@ func (t *task) note(format string, args ...any) {
 	}
 }
 
-// remarkRecoverable names the trash command with which the operator can recover
-// what was deleted.
+// remarkRecoverable names the command that recovers what was deleted.
 func (t *task) remarkRecoverable(deleted wire.Recoverable, command string) {
 	if deleted.RecoverableUntil != nil {
-		t.note("until %s the operator can bring it back: `holdfast admin trash %s`", formatTime(deleted.RecoverableUntil), command)
+		t.note("until %s it can be brought back: `holdfast trash %s`", formatTime(deleted.RecoverableUntil), command)
 	}
 }
 

@@ -121,7 +121,7 @@ func NotAvailable(status model.DatabaseStatus, reason string) error {
 	case model.DatabaseUnavailable:
 		return model.Errorf(model.CodeConflict, "the database is unavailable%s and is being brought back; try again when it is available", reason)
 	case model.DatabaseDeleting:
-		return model.Errorf(model.CodeConflict, "the database is being deleted%s; only the operator can bring it back, from the trash", reason)
+		return model.Errorf(model.CodeConflict, "the database is being deleted%s; it can be brought back from the trash then", reason)
 	case model.DatabaseCreating, model.DatabaseImporting:
 		return model.Errorf(model.CodeConflict, "the database is %s%s and does not exist if that fails; try again when it is available", status, reason)
 	default:

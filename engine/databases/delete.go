@@ -13,7 +13,7 @@ import (
 )
 
 // Delete stops the database and moves it to the trash with its backups. It
-// returns the time until which the operator can restore it. A running backup is
+// returns the time until which it can be restored. A running backup is
 // cancelled. So is an import that is filling the database; the import then removes
 // the database itself.
 func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time.Time, error) {

@@ -10,14 +10,39 @@ import (
 )
 
 // TrashList returns the deleted databases of the call's organization that are still
-// in the trash.
-func (s *Service) TrashList(call *model.Call) ([]model.Database, error) {
-	return s.databasesWhere(func(db model.Database) bool { return db.Trash != nil && db.Organization == call.Organization })
+// in the trash, newest first.
+func (s *Service) TrashList(call *model.Call, page core.Page) (core.List[model.Database], error) {
+	w, err := s.core.Walk(call, model.ActionTrashList, page)
+	if err != nil {
+		return core.List[model.Database]{}, err
+	}
+	return core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Databases, meta.InTrash, call.Organization, core.Selection[model.Database]{})
+}
+
+// TrashPurge permanently removes a deleted database with its backups.
+func (s *Service) TrashPurge(call *model.Call, id string) error {
+	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
+	db, err := s.Record(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (db.Trash == nil || db.Organization != call.Organization) {
+		return notInTrash(id)
+	}
+	if err != nil {
+		return err
+	}
+	call.Resource = DatabaseResource(db)
+	return s.purgeClaimed(call, db)
+}
+
+func notInTrash(id string) error {
+	return model.Errorf(model.CodeNotFound, "no database %q in the trash; `holdfast trash list` shows what is", id)
 }
 
 // TrashRestore restores a deleted database with its backups and its connection
 // URL.
 func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string) (model.Database, error) {
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return model.Database{}, err
+	}
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
 	release, err := s.core.Claims.Take(id, "another operation")
 	if err != nil {
@@ -28,7 +53,7 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		found, err := tx.Databases().Get(id)
 		if errors.Is(err, meta.ErrNotFound) || err == nil && (found.Trash == nil || found.Organization != call.Organization || s.TrashExpired(*found.Trash)) {
-			return model.Errorf(model.CodeNotFound, "no database %q in the trash; `holdfast admin trash list` shows what is", id)
+			return notInTrash(id)
 		}
 		if err != nil {
 			return err
@@ -65,7 +90,7 @@ func (s *Service) TrashExpired(t model.Trash) bool {
 // EmptyTrash permanently removes the deleted databases of the call's organization
 // and returns how many there were.
 func (s *Service) EmptyTrash(call *model.Call) (int, error) {
-	deleted, err := s.TrashList(call)
+	deleted, err := s.databasesWhere(func(db model.Database) bool { return db.Trash != nil && db.Organization == call.Organization })
 	if err != nil {
 		return 0, err
 	}

@@ -150,6 +150,17 @@ const (
 	ActionSessionEnd      Action = "session.end"
 	ActionSessionEndAll   Action = "session.end_all"
 
+	ActionTrashList          Action = "trash.list"
+	ActionTrashRestore       Action = "trash.restore"
+	ActionTrashPurge         Action = "trash.purge"
+	ActionTrashBucketList    Action = "trash.bucket_list"
+	ActionTrashBucketRestore Action = "trash.bucket_restore"
+	ActionTrashBucketPurge   Action = "trash.bucket_purge"
+	ActionTrashObjectList    Action = "trash.object_list"
+	ActionTrashObjectRestore Action = "trash.object_restore"
+	ActionTrashObjectPurge   Action = "trash.object_purge"
+	ActionTrashEmpty         Action = "trash.empty"
+
 	ActionUsageGet           Action = "account.usage"
 	ActionLimitsGet          Action = "account.limits"
 	ActionBillingGet         Action = "account.billing"
@@ -182,9 +193,6 @@ const (
 	ActionDeviceApprove      Action = "device.approve"
 	ActionDeviceDeny         Action = "device.deny"
 	ActionSettingsGet        Action = "settings.get"
-	ActionTrashList          Action = "trash.list"
-	ActionTrashRestore       Action = "trash.restore"
-	ActionTrashEmpty         Action = "trash.empty"
 	ActionAuditVerify        Action = "audit.verify"
 	ActionAuditExport        Action = "audit.export"
 	ActionObjectDownload     Action = "object.download"
@@ -197,10 +205,6 @@ const (
 	ActionObjectExpire       Action = "object.expire"
 	ActionObjectPurge        Action = "object.purge"
 	ActionBucketPurge        Action = "bucket.purge"
-	ActionTrashBucketList    Action = "trash.bucket_list"
-	ActionTrashBucketRestore Action = "trash.bucket_restore"
-	ActionTrashObjectList    Action = "trash.object_list"
-	ActionTrashObjectRestore Action = "trash.object_restore"
 	ActionApplianceStart     Action = "appliance.start"
 	ActionInstanceDown       Action = "instance.down"
 	ActionInstanceUp         Action = "instance.up"
@@ -330,6 +334,17 @@ func Operations() []Operation {
 		operation(ActionSessionEnd, "endUserSession", ScopeSessionManage),
 		operation(ActionSessionEndAll, "endUserSessions", ScopeSessionManage),
 
+		operation(ActionTrashList, "listTrashedDatabases", ScopeTrashManage),
+		operation(ActionTrashRestore, "restoreTrashedDatabase", ScopeTrashManage),
+		operation(ActionTrashPurge, "purgeTrashedDatabase", ScopeTrashDelete).destructive(),
+		operation(ActionTrashBucketList, "listTrashedBuckets", ScopeTrashManage),
+		operation(ActionTrashBucketRestore, "restoreTrashedBucket", ScopeTrashManage),
+		operation(ActionTrashBucketPurge, "purgeTrashedBucket", ScopeTrashDelete).destructive(),
+		operation(ActionTrashObjectList, "listTrashedObjects", ScopeTrashManage),
+		operation(ActionTrashObjectRestore, "restoreTrashedObject", ScopeTrashManage),
+		operation(ActionTrashObjectPurge, "purgeTrashedObject", ScopeTrashDelete).destructive(),
+		operation(ActionTrashEmpty, "emptyTrash", ScopeTrashDelete).destructive(),
+
 		operation(ActionUsageGet, "getUsage", ScopeAccountRead),
 		operation(ActionLimitsGet, "getLimits", ScopeAccountRead),
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
@@ -401,11 +416,12 @@ func (o Operation) from(least Role) Operation {
 func (o Operation) Changes() bool {
 	switch o.Scope {
 	case ScopeDatabaseCreate, ScopeDatabaseUpdate, ScopeDatabaseDelete, ScopeStorageCreate, ScopeStorageUpdate, ScopeStorageDelete,
-		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeProjectManage, ScopeKeyManage, ScopeTeamManage:
+		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeProjectManage, ScopeKeyManage, ScopeTeamManage, ScopeTrashDelete:
 		return true
 	}
 	switch o.Action {
-	case ActionOperationCancel, ActionUserPassword, ActionKeyDangerous, ActionDeviceApprove, ActionDeviceDeny,
+	case ActionOperationCancel, ActionTrashRestore, ActionTrashBucketRestore, ActionTrashObjectRestore,
+		ActionUserPassword, ActionKeyDangerous, ActionDeviceApprove, ActionDeviceDeny,
 		ActionWebhookCreate, ActionWebhookUpdate, ActionWebhookDelete, ActionWebhookRotate, ActionWebhookPing, ActionWebhookResend:
 		return true
 	}

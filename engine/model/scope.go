@@ -28,13 +28,15 @@ const (
 	ScopeTeamRead       Scope = "team:read"
 )
 
-// The scopes of changes to projects, keys and people, of sessions and of webhooks. Of the presets, only
+// The scopes of changes to projects, keys and people, of sessions, the trash and webhooks. Of the presets, only
 // full access has them.
 const (
 	ScopeProjectManage Scope = "project:manage"
 	ScopeKeyManage     Scope = "key:manage"
 	ScopeTeamManage    Scope = "team:manage"
 	ScopeSessionManage Scope = "session:manage"
+	ScopeTrashManage   Scope = "trash:manage"
+	ScopeTrashDelete   Scope = "trash:delete"
 	ScopeWebhookManage Scope = "webhook:manage"
 )
 
@@ -58,7 +60,8 @@ func Scopes() []Scope {
 		ScopeStorageCreate, ScopeStorageRead, ScopeStorageUpdate, ScopeStorageDelete,
 		ScopeBackupCreate, ScopeBackupRestore, ScopeBackupDelete, ScopeBackupDownload, ScopeBackupList,
 		ScopeAccountRead, ScopeBillingRead, ScopeTeamRead,
-		ScopeProjectManage, ScopeKeyManage, ScopeTeamManage, ScopeSessionManage, ScopeWebhookManage,
+		ScopeProjectManage, ScopeKeyManage, ScopeTeamManage, ScopeSessionManage, ScopeTrashManage, ScopeTrashDelete,
+		ScopeWebhookManage,
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it, unless one is locked. It returns until when the
-// operator can restore them, the zero time if they cannot be restored.
+// BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it, unless one is locked. It returns until when
+// they can be restored, the zero time if they cannot be restored.
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
 	release := s.locks.bucket(id)
 	defer release()

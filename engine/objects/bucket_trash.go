@@ -19,15 +19,13 @@ func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[m
 
 // TrashBucketRestore restores a deleted bucket with its objects.
 func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
-	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
-	trashed, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.TrashedBucket, error) { return tx.TrashedBuckets().Get(id) })
-	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
-		return model.Bucket{}, noTrashedBucket(id)
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return model.Bucket{}, err
 	}
+	trashed, err := s.trashedBucket(call, id)
 	if err != nil {
 		return model.Bucket{}, err
 	}
-	call.Resource = bucketResource(trashed.Bucket)
 	counted, err := s.reserve(call.Organization, func() model.Totals {
 		return model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes}
 	})
@@ -51,8 +49,30 @@ func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket,
 	return b, err
 }
 
+// trashedBucket returns a deleted bucket of the call's organization, and makes it the call's
+// resource.
+func (s *Service) trashedBucket(call *model.Call, id string) (model.TrashedBucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, ID: id}
+	trashed, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.TrashedBucket, error) { return tx.TrashedBuckets().Get(id) })
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return trashed, noTrashedBucket(id)
+	}
+	call.Resource.Name = trashed.Name
+	return trashed, err
+}
+
+// TrashBucketPurge permanently removes a deleted bucket.
+func (s *Service) TrashBucketPurge(call *model.Call, id string) error {
+	trashed, err := s.trashedBucket(call, id)
+	if err != nil {
+		return err
+	}
+	defer s.UnlinkSoon()
+	return s.purgeBucket(call, trashed)
+}
+
 func noTrashedBucket(id string) error {
-	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast admin trash buckets` shows what is", id)
+	return model.Errorf(model.CodeNotFound, "no bucket %q in the trash; `holdfast trash buckets` shows what is", id)
 }
 
 // PurgeBuckets permanently removes the buckets whose retention in the trash has expired.

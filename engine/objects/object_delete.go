@@ -26,7 +26,7 @@ type Deletion struct {
 
 // Deleted is what a deletion has done.
 type Deleted struct {
-	// Until is until when the operator can restore what was removed, the zero time if it cannot be restored.
+	// Until is until when what was removed can be restored, the zero time if it cannot be restored.
 	Until time.Time
 	// Version is the delete marker that was made or the version that was removed, zero if the bucket never kept versions.
 	Version model.Object

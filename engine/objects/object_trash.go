@@ -19,16 +19,15 @@ func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[m
 
 // TrashObjectRestore restores the deleted object with that version.
 func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
-	trashed, err := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.TrashedObject, error) { return tx.TrashedObjects().Get(version) })
-	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
-		return model.Object{}, noTrashedObject(version)
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return model.Object{}, err
 	}
+	trashed, err := s.trashedObject(call, version)
 	if err != nil {
 		return model.Object{}, err
 	}
 	release := s.locks.bucket(trashed.Bucket)
 	defer release()
-	call.Resource = objectResource(trashed.Bucket, trashed.Key)
 	b, err := s.core.Meta.CachedBucket(trashed.Bucket)
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {
 		return model.Object{}, err
@@ -41,7 +40,7 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	var object model.Object
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		if _, err := tx.TrashedBuckets().Get(trashed.Bucket); err == nil {
-			return model.Errorf(model.CodeConflict, "the object's bucket is in the trash too: restore it first, with `holdfast admin trash restore-bucket %s`", trashed.Bucket)
+			return model.Errorf(model.CodeConflict, "the object's bucket is in the trash too: restore it first, with `holdfast trash restore %s`", trashed.Bucket)
 		}
 		b, err := tx.Buckets().Get(trashed.Bucket)
 		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(s.expiredBefore(b)) {
@@ -61,8 +60,29 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	return object, err
 }
 
+// trashedObject returns a deleted object of the call's organization, and makes it the call's
+// resource.
+func (s *Service) trashedObject(call *model.Call, version string) (model.TrashedObject, error) {
+	trashed, err := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.TrashedObject, error) { return tx.TrashedObjects().Get(version) })
+	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+		return trashed, noTrashedObject(version)
+	}
+	call.Resource = objectResource(trashed.Bucket, trashed.Key)
+	return trashed, err
+}
+
+// TrashObjectPurge permanently removes the deleted object with that version.
+func (s *Service) TrashObjectPurge(call *model.Call, version string) error {
+	trashed, err := s.trashedObject(call, version)
+	if err != nil {
+		return err
+	}
+	defer s.UnlinkSoon()
+	return s.purgeSome(call, []model.TrashedObject{trashed})
+}
+
 func noTrashedObject(version string) error {
-	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast admin trash objects` shows what is", version)
+	return model.Errorf(model.CodeNotFound, "no object %q in the trash, or its bucket is gone; `holdfast trash objects` shows what is", version)
 }
 
 // PurgeObjects permanently removes the objects whose retention in the trash has expired.

@@ -286,6 +286,7 @@ func withoutFields() []model.Action {
 		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
 		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
 		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate,
+		model.ActionTrashRestore, model.ActionTrashBucketRestore, model.ActionTrashObjectRestore,
 	}
 }
 

@@ -141,6 +141,8 @@ func tag(action model.Action) string {
 		return "Storage"
 	case area == "key" || area == "audit":
 		return "Account"
+	case area == "trash":
+		return "Trash"
 	case area == "export":
 		return "Backups"
 	case area == "recovery":

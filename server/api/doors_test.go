@@ -128,6 +128,7 @@ func doors() []door {
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",
 		},
 		model.ScopeBillingRead:   {"/account/billing"},
+		model.ScopeTrashManage:   {"/trash/databases", "/trash/buckets", "/trash/objects"},
 		model.ScopeTeamRead:      {"/users", "/users/user_x"},
 		model.ScopeWebhookManage: {"/webhooks", "/webhooks/wh_x", "/webhooks/wh_x/deliveries"},
 	} {
@@ -142,6 +143,7 @@ func doors() []door {
 func accountDoors() []door {
 	project, key := []model.Scope{model.ScopeProjectManage}, []model.Scope{model.ScopeKeyManage}
 	team, session := []model.Scope{model.ScopeTeamManage}, []model.Scope{model.ScopeSessionManage}
+	trash, purge := []model.Scope{model.ScopeTrashManage}, []model.Scope{model.ScopeTrashDelete}
 	return []door{
 		{name: "createProject", method: "POST", path: "/projects", body: `{"name":"n"}`, scopes: project},
 		{name: "updateProject", method: "PATCH", path: "/projects/proj_x", body: `{"name":"n"}`, scopes: project},
@@ -156,6 +158,13 @@ func accountDoors() []door {
 		{name: "createSetupLink", method: "POST", path: "/users/user_x/setup-link", scopes: team},
 		{name: "listUserSessions", method: "GET", path: "/sessions", scopes: session},
 		{name: "endUserSession", method: "DELETE", path: "/sessions/sess_x", scopes: session},
+		{name: "restoreTrashedDatabase", method: "POST", path: "/trash/databases/none/restore", scopes: trash},
+		{name: "restoreTrashedBucket", method: "POST", path: "/trash/buckets/none/restore", scopes: trash},
+		{name: "restoreTrashedObject", method: "POST", path: "/trash/objects/none/restore", scopes: trash},
+		{name: "purgeTrashedDatabase", method: "DELETE", path: "/trash/databases/none", scopes: purge, toggle: true},
+		{name: "purgeTrashedBucket", method: "DELETE", path: "/trash/buckets/none", scopes: purge, toggle: true},
+		{name: "purgeTrashedObject", method: "DELETE", path: "/trash/objects/none", scopes: purge, toggle: true},
+		{name: "emptyTrash", method: "DELETE", path: "/trash", scopes: purge, toggle: true},
 		{name: "endUserSessions", method: "DELETE", path: "/users/user_x/sessions", scopes: session},
 	}
 }

@@ -181,7 +181,7 @@ func FuzzJSON(f *testing.F) {
 // pathOf fills in a route's parameters with missing ids.
 func pathOf(r route) string {
 	return strings.NewReplacer(
-		"{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k", "{projectId}", "proj_x", "{keyId}", "key_x", "{webhookId}", "wh_x", "{deliveryId}", "dlv_x", "{userId}", "user_x", "{sessionId}", "sess_x",
+		"{id}", nobody, "{backupId}", "bkp_x", "{importId}", "imp_x", "{operationId}", "op_x", "{key}", "k", "{projectId}", "proj_x", "{keyId}", "key_x", "{webhookId}", "wh_x", "{deliveryId}", "dlv_x", "{userId}", "user_x", "{sessionId}", "sess_x", "{trashId}", "none",
 	).Replace(r.path)
 }
 

@@ -186,7 +186,7 @@ func TestIsolation(t *testing.T) {
 	}
 	eve := get[wire.InvitedUser](t, w.do(t, request{method: "POST", path: "/users", key: w.org.full, body: `{"email":"theirs@example.com","role":"viewer"}`})).User
 	for _, r := range (&handlers{}).routes() {
-		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID, "{userId}", eve.ID, "{sessionId}", "sess_x").Replace(r.path)
+		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID, "{userId}", eve.ID, "{sessionId}", "sess_x", "{trashId}", "none").Replace(r.path)
 		if strings.HasPrefix(path, "/buckets/{id}") {
 			path = strings.Replace(path, "{id}", bucket.ID, 1)
 		} else {

@@ -110,6 +110,17 @@ func (h *handlers) routes() []route {
 		{"GET", "/sessions", model.ActionSessionList, list(h.sessionList), ""},
 		{"DELETE", "/sessions/{sessionId}", model.ActionSessionEnd, one(h.sessionEnd), ""},
 
+		{"GET", "/trash/databases", model.ActionTrashList, list(h.trashList), ""},
+		{"POST", "/trash/databases/{trashId}/restore", model.ActionTrashRestore, one(h.trashRestore), ""},
+		{"DELETE", "/trash/databases/{trashId}", model.ActionTrashPurge, one(h.trashPurge), ""},
+		{"GET", "/trash/buckets", model.ActionTrashBucketList, list(h.trashBucketList), ""},
+		{"POST", "/trash/buckets/{trashId}/restore", model.ActionTrashBucketRestore, one(h.trashBucketRestore), ""},
+		{"DELETE", "/trash/buckets/{trashId}", model.ActionTrashBucketPurge, one(h.trashBucketPurge), ""},
+		{"GET", "/trash/objects", model.ActionTrashObjectList, list(h.trashObjectList), ""},
+		{"POST", "/trash/objects/{trashId}/restore", model.ActionTrashObjectRestore, one(h.trashObjectRestore), ""},
+		{"DELETE", "/trash/objects/{trashId}", model.ActionTrashObjectPurge, one(h.trashObjectPurge), ""},
+		{"DELETE", "/trash", model.ActionTrashEmpty, one(h.trashEmpty), ""},
+
 		{"GET", "/account/usage", model.ActionUsageGet, one(h.usageGet), ""},
 		{"GET", "/account/limits", model.ActionLimitsGet, one(h.limitsGet), ""},
 		{"GET", "/account/billing", model.ActionBillingGet, one(h.billingGet), ""},

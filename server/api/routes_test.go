@@ -131,6 +131,16 @@ POST /users/{userId}/setup-link team:manage
 DELETE /users/{userId}/sessions session:manage
 GET /sessions session:manage
 DELETE /sessions/{sessionId} session:manage
+GET /trash/databases trash:manage
+POST /trash/databases/{trashId}/restore trash:manage
+DELETE /trash/databases/{trashId} trash:delete
+GET /trash/buckets trash:manage
+POST /trash/buckets/{trashId}/restore trash:manage
+DELETE /trash/buckets/{trashId} trash:delete
+GET /trash/objects trash:manage
+POST /trash/objects/{trashId}/restore trash:manage
+DELETE /trash/objects/{trashId} trash:delete
+DELETE /trash trash:delete
 `
 
 // TestRoutesAndSpecification compares the routes with the specification and its extensions.

@@ -195,8 +195,7 @@ func setupLinkCreate(_ context.Context, a Appliance, call *model.Call, in NewSet
 }
 
 func trashList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	deleted, err := a.Databases.TrashList(call)
-	return views(deleted, viewTrash), err
+	return everything(call, a.Databases.TrashList, viewTrash)
 }
 
 func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target) (any, error) {

@@ -87,7 +87,7 @@ type CreateDatabase struct {
 
 // Recoverable says until when a deleted resource can be recovered.
 type Recoverable struct {
-	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when the operator can bring it back; null when it is gone for good."`
+	RecoverableUntil *time.Time `json:"recoverable_until" doc:"Until when it can be brought back from the trash; null when it is gone for good."`
 }
 
 // DeletedResource is the result of deleting a database or bucket.

@@ -1,0 +1,87 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/server/api/wire"
+)
+
+func newTrash(s *session) *cobra.Command {
+	return Group("trash", "Deleted databases, buckets and objects",
+		newTrashList(s), newTrashBuckets(s), newTrashObjects(s), newTrashRestore(s), newTrashPurge(s), newTrashEmpty(s))
+}
+
+func newTrashList(s *session) *cobra.Command {
+	return s.command("list", "Show the deleted databases", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, t.api.TrashedDatabases(t.ctx), "there are no deleted databases", []string{"ID", "NAME", "DELETED", "RECOVERABLE UNTIL"},
+			func(db wire.TrashedDatabase) []string {
+				return []string{db.ID, db.Name, Ago(&db.DeletedAt), formatTime(&db.RecoverableUntil)}
+			})
+	})
+}
+
+func newTrashBuckets(s *session) *cobra.Command {
+	return s.command("buckets", "Show the deleted buckets", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, t.api.TrashedBuckets(t.ctx), "there are no deleted buckets", []string{"ID", "NAME", "OBJECTS", "SIZE", "DELETED"},
+			func(b wire.TrashedBucket) []string {
+				return []string{b.ID, b.Name, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), Ago(&b.DeletedAt)}
+			})
+	})
+}
+
+func newTrashObjects(s *session) *cobra.Command {
+	return s.command("objects", "Show the deleted objects", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, t.api.TrashedObjects(t.ctx), "there are no deleted objects", []string{"ID", "BUCKET", "KEY", "SIZE", "DELETED"},
+			func(o wire.TrashedObject) []string {
+				return []string{o.ID, o.BucketID, strconv.Quote(o.Key), size(o.SizeBytes), Ago(&o.DeletedAt)}
+			})
+	})
+}
+
+// byKind returns the function for what an id in the trash names: a database, a bucket, or the version of an object.
+func byKind[R any](id string, database, bucket, object func(context.Context, string) (R, error)) func(context.Context, string) (R, error) {
+	switch {
+	case isID(id, idDatabase):
+		return database
+	case isID(id, idBucket):
+		return bucket
+	default:
+		return object
+	}
+}
+
+func newTrashRestore(s *session) *cobra.Command {
+	cmd := s.command("restore ID", "Bring a deleted database, bucket or object back", cobra.ExactArgs(1), func(t *task, args []string) error {
+		restore := byKind(args[0], t.api.RestoreTrashedDatabase, t.api.RestoreTrashedBucket, t.api.RestoreTrashedObject)
+		return shows(t, func(w io.Writer, r wire.NamedReference) { fmt.Fprintf(w, "%s is back\n", r.Name) })(restore(t.ctx, args[0]))
+	})
+	cmd.Long = "Bring a deleted database back with its backups, a bucket with its objects, or an object. ID is one that\n`trash list`, `trash buckets` or `trash objects` shows."
+	return cmd
+}
+
+func newTrashPurge(s *session) *cobra.Command {
+	return s.command("purge ID", "Remove a deleted database, bucket or object for good", cobra.ExactArgs(1), func(t *task, args []string) error {
+		if err := t.confirm("remove %s for good", args[0]); err != nil {
+			return err
+		}
+		purge := byKind(args[0], t.api.PurgeTrashedDatabase, t.api.PurgeTrashedBucket, t.api.PurgeTrashedObject)
+		return shows(t, func(w io.Writer, r wire.DeletedRecord) { fmt.Fprintf(w, "%s is gone\n", r.ID) })(purge(t.ctx, args[0]))
+	})
+}
+
+func newTrashEmpty(s *session) *cobra.Command {
+	return s.command("empty", "Remove everything that was deleted for good: databases with their backups, buckets, objects", cobra.NoArgs,
+		func(t *task, _ []string) error {
+			if err := t.confirm("remove everything that was deleted for good: databases with their backups, buckets, objects"); err != nil {
+				return err
+			}
+			return shows(t, func(w io.Writer, r wire.EmptiedTrash) {
+				fmt.Fprintf(w, "removed: %d databases, %d buckets and %d objects\n", r.Databases, r.Buckets, r.Objects)
+			})(t.api.EmptyTrash(t.ctx))
+		})
+}
