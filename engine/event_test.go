@@ -122,7 +122,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Databases[model.DatabaseAvailable] != 1 || m.DatabaseBytes == 0 || m.Connections != 1 || m.Unprotected != 1 ||
+	if m.Databases[model.DatabaseAvailable] != 1 || len(m.Each) != 1 || m.Each[0].ID != a.db.ID || m.Each[0].Statistics == nil || m.Each[0].Statistics.SizeBytes == 0 || m.Each[0].Statistics.Connections != 1 || m.Unprotected != 1 ||
 		m.Recommendations[model.SeverityWarning] == 0 || m.Organizations != 1 || m.AuditRoom == 0 {
 		t.Errorf("%+v", m)
 	}
@@ -136,8 +136,8 @@ func TestMeasure(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(session, syscall.SIGCONT) })
 	a.sql("insert into bare select generate_series(1, 1000)")
 	a.Databases.SampleOne(t.Context(), record)
-	if m, err := a.Insight.Measure(); err != nil || m.WALLag == 0 {
-		t.Errorf("a receiver is behind by %d bytes, %v", m.WALLag, err)
+	if m, err := a.Insight.Measure(); err != nil || m.Each[0].Statistics.WALLag == 0 {
+		t.Errorf("a receiver is behind by %d bytes, %v", m.Each[0].Statistics.WALLag, err)
 	}
 	if err := syscall.Kill(session, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestMeasure(t *testing.T) {
 	testenv.Within(t, time.Minute, "the receiver's catching up", func() bool {
 		a.Databases.SampleOne(t.Context(), record)
 		m, err := a.Insight.Measure()
-		return err == nil && m.WALLag == 0
+		return err == nil && m.Each[0].Statistics.WALLag == 0
 	})
 	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), a.db.ID)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestMeasure(t *testing.T) {
 	}
 	a.await(b.ID)
 	a.ahead.Store(int64(3 * time.Hour))
-	if m, err := a.Insight.Measure(); err != nil || m.Unprotected != 0 || m.BackupAge < 2*time.Hour || m.BackupBytes == 0 {
+	if m, err := a.Insight.Measure(); err != nil || m.Unprotected != 0 || m.Each[0].BackupAge == nil || *m.Each[0].BackupAge < 2*time.Hour || m.BackupBytes == 0 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -15,24 +15,27 @@ import (
 type Measurement struct {
 	Organizations int
 	Databases     map[model.DatabaseStatus]int
-	DatabaseBytes int64
-	Connections   int64
-	// WALLag is the largest lag of a WAL receiver, in bytes.
-	WALLag int64
-	Totals model.Totals
+	Each          []DatabaseMeasurement
+	Totals        model.Totals
 	// BackupBytes is what all backups, WAL and exports occupy on disk.
 	BackupBytes int64
 	// Unprotected is the number of databases that should have a completed backup
-	// and have none; BackupAge is the greatest age of the newest backup among the
-	// others.
+	// and have none.
 	Unprotected int
-	BackupAge   time.Duration
 	// AuditQueued is the number of entries that wait to be written, AuditRoom the
 	// capacity of their queue.
 	AuditQueued, AuditRoom int
 	Recommendations        map[model.Severity]int
 	Host                   core.Host
 	Offsite                offsite.Status
+}
+
+// DatabaseMeasurement is a set of figures about one database.
+type DatabaseMeasurement struct {
+	ID, Name, Project string
+	Available         bool
+	Statistics        *databases.Statistics // nil until it was first measured
+	BackupAge         *time.Duration        // of the newest completed backup, nil if there is none
 }
 
 // Measure takes the figures. It queries no database.
@@ -75,10 +78,10 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) (all []model.Dat
 		}
 		status, _ := s.databases.LiveStatus(db)
 		m.Databases[status]++
-		stats, _ := s.databases.Statistics.Get(db.ID)
-		m.DatabaseBytes += stats.SizeBytes
-		m.Connections += int64(stats.Connections)
-		m.WALLag = max(m.WALLag, stats.WALLag)
+		one := DatabaseMeasurement{ID: db.ID, Name: db.Name, Project: db.Project, Available: status == model.DatabaseAvailable}
+		if stats, ok := s.databases.Statistics.Get(db.ID); ok {
+			one.Statistics = &stats
+		}
 		for severity, count := range s.adviser.count(db.ID) {
 			m.Recommendations[severity] += count
 		}
@@ -90,8 +93,10 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) (all []model.Dat
 			m.Unprotected++
 		}
 		if newest != nil && newest.CompletedAt != nil {
-			m.BackupAge = max(m.BackupAge, s.core.Clock().Sub(*newest.CompletedAt))
+			age := s.core.Clock().Sub(*newest.CompletedAt)
+			one.BackupAge = &age
 		}
+		m.Each = append(m.Each, one)
 		return nil
 	})
 	return all, err

@@ -32,6 +32,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, f := range figures(m) {
 		f.collect(to)
 	}
+	for _, f := range databaseFigures() {
+		f.collect(m.Each, to)
+	}
 }
 
 // figure is a gauge with one value, or one for each value of a label.
@@ -58,11 +61,7 @@ func figures(m insight.Measurement) []figure {
 	return []figure{
 		{name: "organizations", help: "Organizations.", value: int64(m.Organizations)},
 		{name: "databases", help: "Databases by status.", label: "status", by: byStatus(m.Databases)},
-		{name: "database_size_bytes", help: "Size of all databases, as last measured.", value: m.DatabaseBytes},
-		{name: "database_connections", help: "Tenants' sessions in all databases.", value: m.Connections},
-		{name: "wal_lag_bytes", help: "WAL that the receiver farthest behind has not received.", value: m.WALLag},
 		{name: "databases_without_backup", help: "Databases that are to have a completed backup and have none.", value: int64(m.Unprotected)},
-		{name: "backup_age_seconds", help: "Age of the newest completed backup, of the database where it is oldest.", value: int64(m.BackupAge.Seconds())},
 		{name: "buckets", help: "Buckets.", value: m.Totals.Buckets},
 		{name: "objects", help: "Objects.", value: m.Totals.Objects},
 		{
