@@ -63,7 +63,7 @@ type updateObjectInput struct {
 	Body wire.UpdateObject
 }
 
-func (h *handlers) objectUpdate(_ context.Context, call *model.Call, in *updateObjectInput) (wire.Object, error) {
+func (h *handlers) objectUpdate(ctx context.Context, call *model.Call, in *updateObjectInput) (wire.Object, error) {
 	change := objects.ObjectChange{
 		Metadata: in.Body.Metadata, Tags: in.Body.Tags, CacheControl: in.Body.CacheControl, ContentDisposition: in.Body.Disposition,
 	}
@@ -78,7 +78,7 @@ func (h *handlers) objectUpdate(_ context.Context, call *model.Call, in *updateO
 	if err := h.engine.Objects.ObjectUpdate(call, name, change); err != nil {
 		return wire.Object{}, notDeleted(err)
 	}
-	return h.objectGet(nil, call, &in.ObjectVersionInput)
+	return h.objectGet(ctx, call, &in.ObjectVersionInput)
 }
 
 type copyObjectInput struct {
