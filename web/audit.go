@@ -55,6 +55,6 @@ func auditAreas() []string {
 	return []string{
 		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user",
 		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "webhook", "event", "instance", "wal",
-		"certificate", "trash", "settings", "metadata", "appliance",
+		"certificate", "trash", "metadata", "appliance",
 	}
 }

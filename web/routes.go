@@ -139,7 +139,7 @@ func routes() []route {
 		{"POST /trash/objects/{id}/restore", model.ActionTrashObjectRestore, (*request).trashObjectRestore, (*request).trash},
 		{"POST /trash/objects/{id}/purge", model.ActionTrashObjectPurge, (*request).trashObjectPurge, (*request).trash},
 
-		{"GET /settings", model.ActionSettingsGet, show((*request).settings), nil},
+		{"GET /settings", model.ActionUsageGet, show((*request).settings), nil},
 		{"POST /settings/password", model.ActionUserPassword, (*request).password, (*request).settings},
 		{"POST /sign-out", model.ActionSignOut, (*request).signOut, nil},
 		{"POST /sign-out/everywhere", model.ActionSignOutAll, (*request).signOutEverywhere, nil},

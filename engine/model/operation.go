@@ -192,7 +192,6 @@ const (
 	ActionDeviceReview       Action = "device.review"
 	ActionDeviceApprove      Action = "device.approve"
 	ActionDeviceDeny         Action = "device.deny"
-	ActionSettingsGet        Action = "settings.get"
 	ActionAuditVerify        Action = "audit.verify"
 	ActionAuditExport        Action = "audit.export"
 	ActionObjectDownload     Action = "object.download"
@@ -362,7 +361,7 @@ func Operations() []Operation {
 }
 
 // ConsoleOperations returns the table of operations that only people and the
-// operator perform. Otherwise the console uses the API's operations.
+// operator perform: a key can do everything else that the console does.
 func ConsoleOperations() []Operation {
 	return []Operation{
 		person(ActionUserPassword, RoleViewer),
@@ -372,7 +371,6 @@ func ConsoleOperations() []Operation {
 		person(ActionDeviceReview, RoleViewer),
 		person(ActionDeviceApprove, RoleViewer),
 		person(ActionDeviceDeny, RoleViewer),
-		person(ActionSettingsGet, RoleViewer),
 	}
 }
 
