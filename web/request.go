@@ -122,6 +122,10 @@ func (req *request) serve(h handler, audited bool) {
 	if audited {
 		req.engine.Core.Finish(req.call, err)
 	}
+	if err == nil && req.r.Header.Get("Accept") == "text/event-stream" {
+		req.follow(h, a)
+		return
+	}
 	switch {
 	case err != nil:
 		req.fail(a, err)

@@ -198,32 +198,59 @@ function enableUpload(root) {
 // What was typed or chosen, by a person or for one, is known by this mark.
 document.addEventListener('input', (event) => { event.target.dataset.typed = ''; });
 
-// A page on which something is under way is asked for again until it is done.
-// What the person is typing, confirming, selecting or sending stays.
+// A page on which something is under way follows it by server-sent events: each
+// says that the page is another now, and it is asked for again. What the person
+// is typing, confirming, selecting or sending stays until that is over.
+let stream;
+
 function follow() {
+  if (stream || document.hidden || !document.querySelector('main[data-live]')) return;
+  stream = new EventSource(location.pathname + withoutDone());
+  stream.addEventListener('message', refresh);
+  stream.addEventListener('error', () => {
+    if (stream?.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
+    unfollow();
+    setTimeout(refresh, 3000); // says why
+  });
+}
+
+function unfollow() {
+  stream?.close();
+  stream = undefined;
+}
+
+// A hidden page holds no connection: browsers have few for each host.
+document.addEventListener('visibilitychange', () => (document.hidden ? unfollow() : follow()));
+addEventListener('pagehide', unfollow);
+
+let refreshing = false;
+
+async function refresh() {
   const main = document.querySelector('main[data-live]');
-  if (!main) return;
-  setTimeout(async () => {
-    const selecting = !getSelection().isCollapsed && main.contains(getSelection().anchorNode);
-    const held = 'input:focus, select:focus, textarea:focus, details.confirm[open], form[data-sent]';
-    if (document.hidden || selecting || main.querySelector(held)) return follow();
-    let next;
-    try {
-      const answer = await fetch(location.pathname + withoutDone(), { headers: { Accept: 'text/html' } });
-      if (answer.status >= 502 && answer.status <= 504) return follow(); // a proxy's word for the same as below
-      if (answer.redirected || !answer.ok) return location.reload();
-      next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
-    } catch {
-      return follow(); // the appliance may be on its way back
-    }
-    if (main.querySelector(held)) return follow(); // begun while the answer came
+  if (!main || refreshing || document.hidden) return;
+  const held = 'input:focus, select:focus, textarea:focus, details.confirm[open], form[data-sent]';
+  const selecting = () => !getSelection().isCollapsed && main.contains(getSelection().anchorNode);
+  const later = () => { setTimeout(refresh, 1500); };
+  if (selecting() || main.querySelector(held)) return later();
+  refreshing = true;
+  try {
+    const answer = await fetch(location.pathname + withoutDone(), { headers: { Accept: 'text/html' } });
+    if (answer.status >= 502 && answer.status <= 504) return later(); // a proxy's word for the same as below
+    if (answer.redirected || !answer.ok) return location.reload();
+    const next = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
+    if (main.querySelector(held)) return later(); // begun while the answer came
     const restore = position(main);
     main.replaceWith(next);
     enhance(next);
     restore(next);
-    if (!next.hasAttribute('data-live')) announce(next.querySelector('.notice.bad')?.textContent ?? 'It has ended');
-    follow();
-  }, 1500);
+    if (next.hasAttribute('data-live')) return follow();
+    unfollow();
+    announce(next.querySelector('.notice.bad')?.textContent ?? 'It has ended');
+  } catch {
+    later(); // the appliance may be on its way back
+  } finally {
+    refreshing = false;
+  }
 }
 
 // Returns what puts a person back to where they were in the page before: what

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"net/http"
+	"time"
+)
+
+const (
+	// liveInterval is how often a page that is followed is rendered anew.
+	liveInterval = time.Second
+	// liveTimeout is how long a browser may take to receive a message.
+	liveTimeout = 30 * time.Second
+)
+
+// follow answers with server-sent events: one now, and one whenever the page would be another, until it is not live
+// any more, the person is signed out, or the appliance stops.
+func (req *request) follow(h handler, a answer) {
+	release, err := req.engine.Core.Watchers.Watch(req.call)
+	if err != nil {
+		req.fail(answer{}, err)
+		return
+	}
+	defer release()
+	if !a.live {
+		req.w.WriteHeader(http.StatusNoContent) // has the browser not ask again
+		return
+	}
+	control := http.NewResponseController(req.w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil { // the server's is for a request that ends
+		req.fail(answer{}, err)
+		return
+	}
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may serve other requests
+	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+		req.w.Header().Set(name, value)
+	}
+	ticker := time.NewTicker(liveInterval)
+	defer ticker.Stop()
+	for shown := ""; ; {
+		page, err := req.execute(a, "")
+		if err != nil {
+			req.opts.Log.Error("render page", "page", a.page, "error", err)
+			return
+		}
+		message := ":\n\n"
+		if now := page.String(); now != shown {
+			message, shown = "data: changed\n\n", now
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(liveTimeout))
+		if _, err := req.w.Write([]byte(message)); err != nil || control.Flush() != nil || !a.live {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-req.r.Context().Done():
+			return
+		case <-req.engine.Core.Watchers.Ended():
+			return
+		}
+		person, err := req.engine.Access.WhoIs(req.token())
+		if err != nil {
+			return
+		}
+		req.identify(person) // whose role may be another now
+		if a, err = h(req); err != nil {
+			return
+		}
+	}
+}
