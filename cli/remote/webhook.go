@@ -53,14 +53,17 @@ func webhookState(w wire.Webhook) string {
 	}
 }
 
-func webhookDetails(w io.Writer, hook wire.Webhook) {
-	details(w, "id", hook.ID, "name", hook.Name, "url", hook.URL, "events", selectors(hook.Events), "state", webhookState(hook),
-		"previous secret until", formatTime(hook.PreviousUntil), "created", formatTime(&hook.CreatedAt))
+func webhookDetails(w io.Writer, hook wire.Webhook) { details(w, webhookFields(hook)...) }
+
+func webhookFields(hook wire.Webhook) []string {
+	return []string{
+		"id", hook.ID, "name", hook.Name, "url", hook.URL, "events", selectors(hook.Events), "state", webhookState(hook),
+		"previous secret until", formatTime(hook.PreviousUntil), "created", formatTime(&hook.CreatedAt),
+	}
 }
 
 func webhookSecret(w io.Writer, hook wire.WebhookSecret) {
-	webhookDetails(w, hook.Webhook)
-	details(w, "secret", hook.Secret+"  (shown only this once)")
+	details(w, append(webhookFields(hook.Webhook), "secret", hook.Secret+"  (shown only this once)")...)
 }
 
 func newWebhookCreate(s *session) *cobra.Command {

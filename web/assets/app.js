@@ -206,7 +206,7 @@ let stream;
 function follow() {
   if (stream || document.hidden || !document.querySelector('main[data-live]')) return;
   stream = new EventSource(location.pathname + withoutDone());
-  stream.addEventListener('message', refresh);
+  stream.addEventListener('message', soon);
   stream.addEventListener('error', () => {
     if (stream?.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
     unfollow();
@@ -223,10 +223,21 @@ function unfollow() {
 document.addEventListener('visibilitychange', () => (document.hidden ? unfollow() : follow()));
 addEventListener('pagehide', unfollow);
 
+// Not so soon that a page that has just come changes under the pointer.
+let refreshed = performance.now();
+let timer;
+
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, Math.max(0, 1500 - (performance.now() - refreshed)));
+}
+
 let refreshing = false;
+let again = false; // the page has changed while it was asked for
 
 async function refresh() {
   const main = document.querySelector('main[data-live]');
+  if (refreshing) again = true;
   if (!main || refreshing || document.hidden) return;
   const held = 'input:focus, select:focus, textarea:focus, details.confirm[open], form[data-sent]';
   const selecting = () => !getSelection().isCollapsed && main.contains(getSelection().anchorNode);
@@ -243,6 +254,7 @@ async function refresh() {
     main.replaceWith(next);
     enhance(next);
     restore(next);
+    refreshed = performance.now();
     if (next.hasAttribute('data-live')) return follow();
     unfollow();
     announce(next.querySelector('.notice.bad')?.textContent ?? 'It has ended');
@@ -250,6 +262,8 @@ async function refresh() {
     later(); // the appliance may be on its way back
   } finally {
     refreshing = false;
+    if (again) soon();
+    again = false;
   }
 }
 
