@@ -24,6 +24,11 @@ type Config struct {
 	// HTTP sends the requests; nil means http.DefaultTransport. Redirects are
 	// not followed: the API has none, and they could leak the key.
 	HTTP http.RoundTripper
+	// Retries is how often a request is sent again that failed in a way that may
+	// pass: the connection broke, the appliance restarts, or the budget is used
+	// up, for as long as the response says. A POST then has an Idempotency-Key,
+	// so that it is carried out once; what streams a body is not repeated.
+	Retries int
 	// UserAgent identifies the program in the audit log.
 	UserAgent string
 }
@@ -33,6 +38,7 @@ type Client struct {
 	base      string // with the version, without a trailing slash
 	key       string
 	userAgent string
+	retries   int
 	http      *http.Client
 }
 
@@ -52,7 +58,7 @@ func New(cfg Config) (*Client, error) {
 		cfg.UserAgent = "holdfast-client"
 	}
 	return &Client{
-		base: base, key: cfg.Key, userAgent: cfg.UserAgent,
+		base: base, key: cfg.Key, userAgent: cfg.UserAgent, retries: cfg.Retries,
 		http: &http.Client{
 			Transport:     cfg.HTTP,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -146,7 +152,7 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 
 // send sends a request and decodes the data of the response.
 func send[T any](ctx context.Context, c *Client, r Request) (data T, m meta, err error) {
-	answer, err := c.Do(ctx, r)
+	answer, err := c.retrying(ctx, r)
 	if err != nil {
 		return data, m, err
 	}
