@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/url"
 	"strconv"
 	"time"
@@ -61,4 +62,29 @@ func (c *Client) ListAuditLogs(ctx context.Context, o AuditOptions) (AuditPage, 
 	query := o.query()
 	entries, m, err := call[[]wire.AuditEntry](ctx, c, "GET", "/account/audit-logs", query, nil)
 	return AuditPage{Entries: entries, HasNext: m.HasNext}, err
+}
+
+// AuditLogs iterates over the entries of the audit log that o selects, from its
+// page on.
+func (c *Client) AuditLogs(ctx context.Context, o AuditOptions) iter.Seq2[wire.AuditEntry, error] {
+	return func(yield func(wire.AuditEntry, error) bool) {
+		if o.Limit == 0 {
+			o.Limit = maxLimit
+		}
+		for o.Page = max(o.Page, 1); ; o.Page++ {
+			page, err := c.ListAuditLogs(ctx, o)
+			if err != nil {
+				yield(wire.AuditEntry{}, err)
+				return
+			}
+			for _, entry := range page.Entries {
+				if !yield(entry, nil) {
+					return
+				}
+			}
+			if !page.HasNext {
+				return
+			}
+		}
+	}
 }
