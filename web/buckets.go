@@ -57,6 +57,7 @@ type bucketData struct {
 	Crumbs []crumb
 	objects.Folder
 	PublicURL string
+	Link      *bucketLink   // that was just made, nil for none
 	Kept      time.Duration // how long deleted files are kept; 0 means not at all
 }
 

@@ -254,7 +254,7 @@ func pagePaths() []string {
 	return []string{
 		"/", "/device", "/databases/new", "/databases/db_00", "/databases/db_00?range=month",
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
-		"/buckets/bucket_1?prefix=folder1%2F", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
+		"/buckets/bucket_1?prefix=folder1%2F", "/buckets/bucket_1/object?key=folder1%2Ffile1.txt", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
 		"/offsite", "/people", "/sessions", "/trash", "/projects", "/webhooks", "/settings", "/docs", "/docs/databases", "/docs/storage",
 		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1",
 	}

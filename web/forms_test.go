@@ -116,6 +116,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	for path, form := range map[string]url.Values{
 		"/people": {}, "/people/user_z001/role": {}, "/projects": {}, "/buckets": {}, "/keys": {}, "/webhooks": {}, "/databases": {},
+		"/buckets/bucket_1/upload-links":   {"prefix": {"folder1/"}},
 		"/buckets/bucket_1/objects/delete": {"key": {"folder1/file1.txt"}}, "/buckets/bucket_1/delete": {},
 		"/databases/db_00/delete": {}, "/databases/db_00/backups/bkp_00/restore": {},
 	} {
@@ -414,5 +415,23 @@ func TestAuditAreasAreAll(t *testing.T) {
 		if !slices.Contains(auditAreas(), action[1]) {
 			t.Errorf("one cannot filter by %s", action[1])
 		}
+	}
+}
+
+// TestUploadLink makes a link on the page of a folder, which shows it once.
+func TestUploadLink(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 10)
+	for name, want := range map[string]int{"folder1/": http.StatusOK, "a.txt": http.StatusOK, "..": http.StatusUnprocessableEntity} {
+		got := c.post(t, "/buckets/bucket_1/upload-links", url.Values{"prefix": {"folder1/"}, "name": {name}, "hours": {"24"}})
+		if got.status != want || strings.Contains(got.page, "/objects/bucket_1/"+name+"?link=") != (want == http.StatusOK) {
+			t.Errorf("%s: %d", name, got.status)
+		}
+	}
+	if got := c.post(t, "/buckets/bucket_1/upload-links", url.Values{"name": {"a"}, "hours": {"169"}}); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("a link for 169 hours: %d", got.status)
+	}
+	if page := c.get(t, "/buckets/bucket_1/object?key=folder1%2Ffile1.txt"); !strings.Contains(page, "current") {
+		t.Error("the object's page shows no current version")
 	}
 }

@@ -88,6 +88,8 @@ func routes() []route {
 		{"PUT /buckets/{id}", model.ActionObjectUpload, (*request).upload, nil},
 		{"POST /buckets/{id}/settings", model.ActionBucketUpdate, (*request).bucketUpdate, (*request).bucket},
 		{"POST /buckets/{id}/expiry", model.ActionBucketUpdate, (*request).bucketExpire, (*request).bucket},
+		{"GET /buckets/{id}/object", model.ActionObjectGet, (*request).object, nil},
+		{"POST /buckets/{id}/upload-links", model.ActionUploadLink, (*request).uploadLinkCreate, (*request).bucket},
 		{"GET /buckets/{id}/download", model.ActionObjectGet, (*request).download, nil},
 		{"POST /buckets/{id}/objects/delete", model.ActionObjectDelete, (*request).objectDelete, (*request).bucket},
 		{"POST /buckets/{id}/delete", model.ActionBucketDelete, (*request).bucketDelete, (*request).bucket},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -68,6 +69,18 @@ func (l UploadLink) validate() error {
 		return model.ValidateObjectKey("key", l.Key)
 	}
 	return model.ValidateObjectKey("key_prefix", l.Prefix+"x")
+}
+
+// LinkParameter is the parameter of URLs that holds the text of an upload link.
+const LinkParameter = "link"
+
+// Path returns the path of the link with a text. For a prefix and PUT, its path ends with the prefix.
+func (l UploadLink) Path(text string) string {
+	path := ObjectPath + l.Bucket
+	if l.Method == LinkByPut {
+		path += "/" + l.Key + l.Prefix
+	}
+	return (&url.URL{Path: path}).EscapedPath() + "?" + LinkParameter + "=" + text
 }
 
 // UploadLinkOf returns the link with a text, or an error if the text is not one that is still valid.

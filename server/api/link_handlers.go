@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"time"
 
 	"holdfast/engine/model"
@@ -42,10 +41,9 @@ func (h *handlers) uploadLinkCreate(_ context.Context, call *model.Call, in *cre
 }
 
 func (h *handlers) newUploadLink(link objects.UploadLink, signed string, until time.Time) wire.UploadLink {
-	path, headers, fields := objects.ObjectPath+link.Bucket, map[string]string{}, map[string]string{}
+	headers, fields := map[string]string{}, map[string]string{}
 	exact := link.ContentType != "" && link.ContentType[len(link.ContentType)-1] != '*'
 	if link.Method == objects.LinkByPut {
-		path += "/" + link.Key + link.Prefix
 		if exact {
 			headers["Content-Type"] = link.ContentType
 		}
@@ -59,7 +57,7 @@ func (h *handlers) newUploadLink(link objects.UploadLink, signed string, until t
 		}
 	}
 	return wire.UploadLink{
-		Method: wire.LinkMethod(link.Method), URL: h.objectsURL + (&url.URL{Path: path}).EscapedPath() + "?" + linkParameter + "=" + signed,
+		Method: wire.LinkMethod(link.Method), URL: h.objectsURL + link.Path(signed),
 		Headers: headers, Fields: fields, ExpiresAt: utc(until),
 	}
 }

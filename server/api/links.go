@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// linkParameter is the parameter of URLs that holds an upload link.
-	linkParameter = "link"
 	// filenameVariable is the file's name in the key of a form.
 	filenameVariable = "${filename}"
 	// maxFormField is the maximum size of a field of a form in bytes, and maxFormFields how many it may have.
@@ -46,7 +44,7 @@ func NewLinks(e *engine.Engine, opts Options) http.Handler {
 
 // IsUploadLink reports whether a request below objects.ObjectPath is an upload by a link.
 func IsUploadLink(r *http.Request) bool {
-	return (r.Method == http.MethodPut || r.Method == http.MethodPost) && r.URL.Query().Has(linkParameter)
+	return (r.Method == http.MethodPut || r.Method == http.MethodPost) && r.URL.Query().Has(objects.LinkParameter)
 }
 
 // authenticate makes the maker of the link the caller.
@@ -61,10 +59,10 @@ func (l *links) authenticate(x *gate.Exchange) error {
 
 func (l *links) linkOf(r *http.Request) (objects.UploadLink, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil || len(values) != 1 || len(values[linkParameter]) != 1 {
+	if err != nil || len(values) != 1 || len(values[objects.LinkParameter]) != 1 {
 		return objects.UploadLink{}, model.Errorf(model.CodeForbidden, "the link must be used as it was made: its query was changed")
 	}
-	link, err := l.engine.Objects.UploadLinkOf(values.Get(linkParameter))
+	link, err := l.engine.Objects.UploadLinkOf(values.Get(objects.LinkParameter))
 	if err == nil && link.Method != r.Method {
 		err = model.Errorf(model.CodeForbidden, "the link is for %s", link.Method)
 	}
