@@ -185,3 +185,36 @@ func TestDatabaseUpdateRefused(t *testing.T) {
 	}
 	connect(t, c)
 }
+
+// The progress of a restart moves once the server has stopped.
+func TestRestartProgress(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID)
+		ended <- err
+	}()
+	seen := map[int]bool{}
+	for {
+		list, err := a.Databases.OperationList(a.call(model.ActionOperationList), databases.OperationFilter{Type: model.OperationRestart}, core.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range list.Items {
+			seen[op.Progress] = true
+		}
+		select {
+		case err := <-ended:
+			if err != nil || !seen[50] {
+				t.Errorf("the progress was %v, %v", seen, err)
+			}
+			if n := a.Databases.Progress.Count(); n != 0 {
+				t.Errorf("the progress of %d operations is kept", n)
+			}
+			return
+		default:
+		}
+	}
+}

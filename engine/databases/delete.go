@@ -57,9 +57,11 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 // finishDelete is the part of a deletion that the next start repeats if the
 // appliance dies during it.
 func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
+	defer s.Progress.Drop(op)
 	if err := s.StopInstance(ctx, db.ID); err != nil {
 		return time.Time{}, err
 	}
+	s.Progress.Set(op, 1, 2)
 	now := s.core.Clock()
 	retention := s.core.Config.TrashRetention
 	if db.Sandbox {

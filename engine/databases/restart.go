@@ -29,11 +29,13 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	if _, err := s.renewFor(db); err != nil { // the old certificate may still be valid
 		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
-	restartErr := s.Instances.Restart(ctx, id, s.Timeouts.Stop)
+	defer s.Progress.Drop(op.ID)
+	restartErr := s.Instances.Reconfigure(ctx, id, s.Timeouts.Stop, func(*postgres.Spec) { s.Progress.Set(op.ID, 1, 2) }) // it has stopped
 	switch {
 	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never started
 		restartErr = s.StartDatabase(ctx, db)
 	case restartErr == nil:
+		s.Progress.Set(op.ID, 9, 10)
 		s.setRolesOrRetryLater(ctx, db)
 	}
 	restartErr = s.doesNotStart(restartErr)
