@@ -399,7 +399,7 @@ func TestKeptFilesAreNotGoneForGood(t *testing.T) {
 	if err := page["bucket.html"].ExecuteTemplate(&text, "layout", view{User: model.User{ID: "u", Role: model.RoleOwner}, Data: data}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(text.String(), "bring it back for 2 days") != 2 || strings.Contains(text.String(), "Delete for good") || strings.Contains(text.String(), "cannot be undone") {
+	if strings.Count(text.String(), "brought back from the trash for 2 days") != 2 || strings.Contains(text.String(), "Delete for good") || strings.Contains(text.String(), "cannot be undone") {
 		t.Error("the page says that a file or the bucket is gone for good which is kept")
 	}
 }
