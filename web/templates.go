@@ -47,6 +47,7 @@ type view struct {
 	Organization string     // its name
 	Done         string     // confirmation of the last action
 	Problem      string     // error message
+	Request      string     // id of the request with the problem, "" without one
 	Live         bool
 	Data         any
 }
@@ -91,6 +92,9 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 			return nil, err
 		}
 		data.Organization = org.Name
+		if problem != "" {
+			data.Request = req.call.RequestID
+		}
 	}
 	var page bytes.Buffer
 	err := t.ExecuteTemplate(&page, "layout", data)

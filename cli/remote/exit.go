@@ -143,7 +143,7 @@ func explainRefusal(e *client.Error, base string) string {
 	case wire.CodeDangerousNotAllowed:
 		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
 	case wire.CodeInternal:
-		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s", e.RequestID)
+		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s, and `holdfast account audit --request-id %s` who asked for what", e.RequestID, e.RequestID)
 	default:
 		return e.Message
 	}
