@@ -34,7 +34,7 @@ func TestRepeatedCancelWritesNothing(t *testing.T) {
 	}
 	for i := range core.WatchersInAll {
 		waiting := call(fmt.Sprint("key_", i))
-		waiting.IP = fmt.Sprint("192.0.2.", i)
+		waiting.IP, waiting.Organization = fmt.Sprint("192.0.2.", i), fmt.Sprint("org_", i)
 		release, err := s.core.Watchers.Watch(waiting)
 		if err != nil {
 			t.Fatal(err)
