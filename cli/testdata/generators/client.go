@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"generated/api"
 	"io"
 	"log"
 	"net/http"
@@ -12,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"generated/api"
 )
 
 type user struct {
@@ -90,7 +89,7 @@ func (u user) store(ctx context.Context) {
 	content, id := "bytes of "+u.name, bucket.JSON200.Data.Id
 	put, err := u.UploadObjectWithBodyWithResponse(ctx, id, &api.UploadObjectParams{Key: "a/b.txt"}, "text/plain", strings.NewReader(content))
 	check(err == nil && put.JSON200 != nil, fmt.Sprint(err, put))
-	got, err := u.GetObjectWithResponse(ctx, id, "a/b.txt")
+	got, err := u.GetObjectWithResponse(ctx, id, "a/b.txt", nil)
 	check(err == nil && got.JSON200 != nil, fmt.Sprint(err, got))
 	object := got.JSON200.Data
 	check(object.ContentType == "text/plain" && object.SizeBytes == int64(len(content)), object)
