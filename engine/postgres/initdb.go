@@ -16,11 +16,6 @@ const Superuser = "holdfast"
 // must exist. When Init returns nil, the directory is durable. The error contains
 // initdb's output.
 func Init(ctx context.Context, bin binaries.Set, dir string) error {
-	return initdb(ctx, bin, dir, 0)
-}
-
-// initdb is Init at the given niceness (0 = that of this process).
-func initdb(ctx context.Context, bin binaries.Set, dir string, nice int) error {
 	args := []string{
 		"--pgdata=" + dir,
 		"--username=" + Superuser,
@@ -29,7 +24,7 @@ func initdb(ctx context.Context, bin binaries.Set, dir string, nice int) error {
 		"--data-checksums",
 		"--no-instructions",
 	}
-	err := runNice(initCommand(ctx, bin, dir, append(args, localeArgs(bin.Major)...)), nice)
+	err := runNice(initCommand(ctx, bin, dir, append(args, localeArgs(bin.Major)...)), 0)
 	if ctx.Err() != nil {
 		return fmt.Errorf("initdb: %w", ctx.Err()) // omits the output of a killed initdb
 	}

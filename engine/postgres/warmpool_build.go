@@ -50,7 +50,7 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 // copyOne makes a prepared directory from the template.
 func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
-	if err := s.ensureTemplate(ctx, nice); err != nil {
+	if err := s.ensureTemplate(ctx); err != nil {
 		return "", fmt.Errorf("build template of data directories: %w", err)
 	}
 	err := publish(path, func(dir string) error {
@@ -63,13 +63,13 @@ func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
 }
 
 // ensureTemplate builds the template unless there is one. Only one call builds, and
-// the others wait.
-func (s *WarmPool) ensureTemplate(ctx context.Context, nice int) error {
+// the others wait, creations among them: it is not niced.
+func (s *WarmPool) ensureTemplate(ctx context.Context) error {
 	return s.templates(ctx, func() error {
 		if _, err := os.Lstat(s.template()); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir, nice) })
+		return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir) })
 	})
 }
 
@@ -123,11 +123,11 @@ func publish(path string, build func(dir string) error) error {
 
 // prepare makes dir a template: it runs Init, fills the template and stops the
 // server cleanly.
-func (s *WarmPool) prepare(ctx context.Context, dir string, nice int) error {
-	if err := initdb(ctx, s.opts.Bin, dir, nice); err != nil {
+func (s *WarmPool) prepare(ctx context.Context, dir string) error {
+	if err := Init(ctx, s.opts.Bin, dir); err != nil {
 		return err
 	}
-	spec, err := s.privateSpec(dir, nice)
+	spec, err := s.privateSpec(dir)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *WarmPool) makeTemplate(ctx context.Context, spec Spec) error {
 
 // privateSpec returns the specification of an instance without TCP. Its port only
 // names the socket: several builds share one socket directory.
-func (s *WarmPool) privateSpec(dir string, nice int) (Spec, error) {
+func (s *WarmPool) privateSpec(dir string) (Spec, error) {
 	sockets := s.opts.SocketDir
 	var err error
 	if sockets == "" {
@@ -167,7 +167,7 @@ func (s *WarmPool) privateSpec(dir string, nice int) (Spec, error) {
 		return Spec{}, err
 	}
 	return Spec{
-		ID: filepath.Base(dir), Bin: s.opts.Bin, Dir: dir, Nice: nice,
+		ID: filepath.Base(dir), Bin: s.opts.Bin, Dir: dir,
 		Config: Config{Port: port, SocketDir: sockets, Settings: map[string]string{
 			"logging_collector": "off", "autovacuum": "off",
 		}},
