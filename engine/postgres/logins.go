@@ -42,8 +42,10 @@ func incompleteLogins(ctx context.Context, conn *pgx.Conn) (*logins, error) {
 	return l, nil
 }
 
+// forgetGone drops processes that have ended, and the logger, which had no title yet if
+// the server had just started: it never becomes a session, and ignores SIGTERM.
 func (l *logins) forgetGone() {
-	l.pids = slices.DeleteFunc(l.pids, func(pid int) bool { return !servesDir(pid, l.dir) })
+	l.pids = slices.DeleteFunc(l.pids, func(pid int) bool { return !servesDir(pid, l.dir) || isLogger(pid) })
 }
 
 // end drops processes that are now known as sessions, or as anything else, and

@@ -18,7 +18,7 @@ import (
 // role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn)
-	if err == nil && now.database != t.Database {
+	if err == nil && now.database != t.Database && now != preparedNames() { // nobody has logged in to a prepared directory
 		_, err = TerminateSessions(ctx, conn, now.database)
 	}
 	var statements []string
