@@ -36,6 +36,9 @@ func (s *WarmPool) template() string {
 
 // buildOne makes a prepared directory and returns its path.
 func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
+	if err := s.ensureTemplate(ctx); err != nil {
+		return "", err
+	}
 	path, err := s.copyOne(ctx, nice)
 	if err == nil || ctx.Err() != nil {
 		return path, err
@@ -44,15 +47,15 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 	if err := s.checkTemplate(ctx, err); err != nil {
 		return "", err
 	}
+	if err := s.ensureTemplate(ctx); err != nil {
+		return "", err
+	}
 	return s.copyOne(ctx, nice)
 }
 
 // copyOne makes a prepared directory from the template.
 func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
-	if err := s.ensureTemplate(ctx); err != nil {
-		return "", fmt.Errorf("build template of data directories: %w", err)
-	}
 	err := publish(path, func(dir string) error {
 		return atNice(nice, func() error { return copyTemplate(ctx, s.template(), dir) })
 	})
@@ -65,12 +68,16 @@ func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
 // ensureTemplate builds the template unless there is one. Only one call builds, and
 // the others wait, creations among them: it is not niced.
 func (s *WarmPool) ensureTemplate(ctx context.Context) error {
-	return s.templates(ctx, func() error {
+	err := s.templates(ctx, func() error {
 		if _, err := os.Lstat(s.template()); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		return publish(s.template(), func(dir string) error { return s.prepare(ctx, dir) })
 	})
+	if err != nil {
+		return fmt.Errorf("build template of data directories: %w", err)
+	}
+	return nil
 }
 
 // checkTemplate removes a damaged template, for cause, which made a copy fail. A
