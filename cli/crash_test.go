@@ -201,9 +201,8 @@ func TestKillDuringUpload(t *testing.T) {
 	m := newMachine(t)
 	m.warm = "1"
 	m.start()
-	var bucket struct{ ID string }
-	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
-	objects := "/buckets/" + bucket.ID + "/objects"
+	bucket := m.createBucket("files")
+	objects := "/buckets/" + bucket + "/objects"
 	whole := strings.Repeat("whole", 100_000)
 	m.must("POST", objects+"?key=whole", strings.NewReader(whole), nil)
 

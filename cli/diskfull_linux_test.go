@@ -75,9 +75,8 @@ func TestDiskFull(t *testing.T) {
 	shopURL, otherURL := m.connectionURL(shop.ID), m.connectionURL(other.ID)
 	query(t, shopURL, "create table kept as select generate_series(1, 1000) n")
 	query(t, otherURL, "create table kept as select 7 n")
-	var bucket struct{ ID string }
-	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
-	objects := "/buckets/" + bucket.ID + "/objects"
+	bucket := m.createBucket("files")
+	objects := "/buckets/" + bucket + "/objects"
 	m.must("POST", objects+"?key=before", strings.NewReader("before"), nil)
 
 	// A process that dies, such as the server or initdb, frees some space, with

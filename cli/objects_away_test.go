@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/internal/objectstore/objectstoretest"
 	"holdfast/internal/testenv"
 )
 
@@ -77,36 +76,27 @@ func (m *machine) download(bucket, key, method, span string) (*http.Response, st
 // and so does the one that is recovered from its copy.
 func TestObjectsAway(t *testing.T) {
 	t.Parallel()
-	server := objectstoretest.Servers(t)[0]
 	m := newMachine(t)
-	_, passphrase := m.store(t)
-	c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
-	for name, value := range server.Environment("") {
-		m.env = append(m.env, name+"="+value)
-	}
-	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	c := m.prepareBucket(t)
 	flags := append(c.serveFlags(), tierFlags...)
 	m.start(flags...)
-	var bucket struct{ ID string }
-	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
+	bucket := m.createBucket("files")
 	objects := 0
 	for range 3 {
 		for range 8 {
-			m.putAway(bucket.ID, objects)
+			m.putAway(bucket, objects)
 			objects++
 		}
 		time.Sleep(time.Duration(rand.IntN(8000)) * time.Millisecond) // while some leave
 		m.killAll()
 		m.start(flags...)
-		m.holdsAway(bucket.ID, objects)
+		m.holdsAway(bucket, objects)
 	}
 	testenv.Within(t, 2*time.Minute, "objects to leave", func() bool {
 		away, local := m.awayObjects()
 		return away > 0 && local <= 2_000_000
 	})
-	m.holdsAway(bucket.ID, objects)
+	m.holdsAway(bucket, objects)
 	m.awaitCopied()
 	m.killAll()
 	if err := os.RemoveAll(m.dataDir); err != nil {
@@ -115,7 +105,7 @@ func TestObjectsAway(t *testing.T) {
 	fresh := m.elsewhere()
 	fresh.description, fresh.env = m.description, m.env
 	fresh.recoverFrom(c, tierFlags...)
-	fresh.holdsAway(bucket.ID, objects)
+	fresh.holdsAway(bucket, objects)
 }
 
 // holdsAway compares all objects with what was uploaded, whole, in ranges and by HEAD.
@@ -141,9 +131,8 @@ func TestObjectsAwayWithoutStore(t *testing.T) {
 	m := newMachine(t)
 	c := m.prepareCopy(t)
 	m.start(append(c.serveFlags(), "--objects-local-size", "1", "--objects-offsite-above", "100000")...)
-	var bucket struct{ ID string }
-	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
-	m.putAway(bucket.ID, 1)
+	bucket := m.createBucket("files")
+	m.putAway(bucket, 1)
 	testenv.Within(t, 2*time.Minute, "the object to leave", func() bool {
 		away, _ := m.awayObjects()
 		return away == 1
@@ -154,18 +143,18 @@ func TestObjectsAwayWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.start(append(c.serveFlags(), "--objects-local-size", "1")...)
-	answer, text := m.download(bucket.ID, "a1", "GET", "")
+	answer, text := m.download(bucket, "a1", "GET", "")
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(text, "off-site copy only") {
 		t.Errorf("%s, Retry-After %q: %s", answer.Status, answer.Header.Get("Retry-After"), text)
 	}
-	if answer, _ := m.download(bucket.ID, "a1", "HEAD", ""); answer.StatusCode != http.StatusOK {
+	if answer, _ := m.download(bucket, "a1", "HEAD", ""); answer.StatusCode != http.StatusOK {
 		t.Errorf("HEAD: %s", answer.Status)
 	}
 	if err := os.Rename(dir+".gone", dir); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Within(t, time.Minute, "the object to be read", func() bool {
-		answer, text := m.download(bucket.ID, "a1", "GET", "")
+		answer, text := m.download(bucket, "a1", "GET", "")
 		return answer.StatusCode == http.StatusOK && text == awayContent(1)
 	})
 }

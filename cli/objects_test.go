@@ -32,9 +32,8 @@ func TestObjectsOrigin(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.start("--objects-listen", "127.0.0.1:0", "--object-trash-retention", "1h")
-	var bucket struct{ ID string }
-	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": "files"}, &bucket)
-	objects := "/buckets/" + bucket.ID + "/objects"
+	bucket := m.createBucket("files")
+	objects := "/buckets/" + bucket + "/objects"
 	m.must("POST", objects+"?key=page.html", strings.NewReader("<script>"), nil)
 	var object struct {
 		URL string `json:"download_url"`

@@ -133,19 +133,13 @@ type loss struct {
 func loseAndRecover(b *testing.B, old *machine, c copied) (lost loss) {
 	b.Helper()
 	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	var bucket struct{ ID string }
-	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
-	query(b, old.connectionURL(shop.ID), "create table t (n int primary key)")
-	old.backup(shop.ID)
+	shop, bucket := old.prepareLoad(b)
 	var l acknowledged
-	ctx, stop := context.WithCancel(b.Context())
-	wait := l.load(ctx, old, old.connectionURL(shop.ID), bucket.ID)
+	endLoad := l.load(b, old, old.connectionURL(shop.ID), bucket)
 	time.Sleep(4 * time.Second) // load, of which the last seconds may be lost
 	killed := time.Now()
 	old.killAll()
-	stop()
-	wait()
+	endLoad()
 	fresh := old.elsewhere()
 	fresh.description, fresh.env = old.description, old.env
 	began := time.Now()
@@ -153,7 +147,7 @@ func loseAndRecover(b *testing.B, old *machine, c copied) (lost loss) {
 	lost.answers = time.Since(began)
 	fresh.awaitAvailable(shop.ID)
 	lost.available = time.Since(began)
-	lost.rows, lost.objects = l.holdsUntil(b, fresh, shop.ID, bucket.ID, killed.Add(-allowedLoss), killed)
+	lost.rows, lost.objects = l.holdsUntil(b, fresh, shop.ID, bucket, killed.Add(-allowedLoss), killed)
 	fresh.stop()
 	return lost
 }

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"strings"
@@ -13,15 +12,16 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// throughProxy returns the URL of a new bucket, and has a machine reach it through a proxy.
-func (m *machine) throughProxy(t *testing.T, locked bool) (url string, proxy *objectstoretest.Proxy, server *objectstoretest.Server) {
+// throughProxy prepares a new bucket for the copy of a machine, which reaches it through a proxy.
+func (m *machine) throughProxy(t *testing.T, locked bool) (c copied, proxy *objectstoretest.Proxy, server *objectstoretest.Server) {
 	t.Helper()
 	server = objectstoretest.Servers(t)[0]
 	proxy = objectstoretest.NewProxy(t, server.URL)
 	for name, value := range server.Environment(proxy.URL) {
 		m.env = append(m.env, name+"="+value)
 	}
-	return "s3://" + server.Bucket(t, locked) + "/home", proxy, server
+	_, passphrase := m.store(t)
+	return m.prepare(copied{"s3://" + server.Bucket(t, locked) + "/home", passphrase}), proxy, server
 }
 
 // TestOffsiteFaults: under load, whatever the store does, no client notices, the status says what it is, and the copy catches
@@ -30,23 +30,12 @@ func TestOffsiteFaults(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	old := newMachine(t)
-	url, proxy, _ := old.throughProxy(t, false)
-	_, passphrase := old.store(t)
-	c := copied{url, passphrase}
-	if out, err := old.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	c, proxy, _ := old.throughProxy(t, false)
 	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	var bucket struct{ ID string }
-	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
-	database := old.connectionURL(shop.ID)
-	query(t, database, "create table t (n int primary key)")
-	old.backup(shop.ID)
+	shop, bucket := old.prepareLoad(t)
 	old.awaitCopied()
 	var l acknowledged
-	ctx, stop := context.WithCancel(t.Context())
-	wait := l.load(ctx, old, database, bucket.ID)
+	endLoad := l.load(t, old, old.connectionURL(shop.ID), bucket)
 	count := func() int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -78,8 +67,7 @@ func TestOffsiteFaults(t *testing.T) {
 		}
 		proxy.Clear()
 	}
-	stop()
-	wait()
+	endLoad()
 	old.awaitCopied()
 	if status, e := old.do("POST", "/buckets", map[string]any{"project": old.project(), "name": "late"}); status != http.StatusOK {
 		t.Fatalf("the machine is not what it was: %d %+v", status, e.Error)
@@ -91,7 +79,7 @@ func TestOffsiteFaults(t *testing.T) {
 	fresh.description, fresh.env = old.description, old.env
 	fresh.recoverFrom(c)
 	fresh.awaitAvailable(shop.ID)
-	l.holdsUntil(t, fresh, shop.ID, bucket.ID, end, end)
+	l.holdsUntil(t, fresh, shop.ID, bucket, end, end)
 }
 
 // TestAwayOverHTTP: an object whose bytes are in the copy alone, while that cannot be read, is answered with 503 and when to try
@@ -99,25 +87,17 @@ func TestOffsiteFaults(t *testing.T) {
 func TestAwayOverHTTP(t *testing.T) {
 	t.Parallel()
 	old := newMachine(t)
-	url, proxy, _ := old.throughProxy(t, false)
-	_, passphrase := old.store(t)
-	c := copied{url, passphrase}
-	if out, err := old.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	c, proxy, _ := old.throughProxy(t, false)
 	old.start(c.serveFlags()...)
-	var bucket struct{ ID string }
-	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
-	ctx, stop := context.WithCancel(t.Context())
+	bucket := old.createBucket("files")
 	var l acknowledged
-	wait := l.load(ctx, old, "postgres://nobody@127.0.0.1:1/none", bucket.ID)
+	endLoad := l.load(t, old, "postgres://nobody@127.0.0.1:1/none", bucket)
 	testenv.Eventually(t, "a large object", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.objects) > 10
 	})
-	stop()
-	wait()
+	endLoad()
 	old.awaitCopied()
 	old.killAll()
 
@@ -130,7 +110,7 @@ func TestAwayOverHTTP(t *testing.T) {
 	var object struct {
 		URL string `json:"download_url"`
 	}
-	fresh.must("GET", "/buckets/"+bucket.ID+"/objects/o9", nil, &object)
+	fresh.must("GET", "/buckets/"+bucket+"/objects/o9", nil, &object)
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
 		request, err := http.NewRequestWithContext(t.Context(), method, object.URL, nil)
 		if err != nil {
@@ -157,16 +137,11 @@ func TestAwayOverHTTP(t *testing.T) {
 func TestOffsiteLocks(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	url, _, server := m.throughProxy(t, true)
-	_, passphrase := m.store(t)
-	c := copied{url, passphrase}
-	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	c, _, server := m.throughProxy(t, true)
 	m.start(append(c.serveFlags(), "--offsite-retention", "24h")...)
 	m.backup(m.createDatabase("shop").ID)
 	m.awaitCopied()
-	store, err := objectstore.Open(t.Context(), url, objectstore.Options{Getenv: server.Environment("").Getenv})
+	store, err := objectstore.Open(t.Context(), c.url, objectstore.Options{Getenv: server.Environment("").Getenv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +160,7 @@ func TestOffsiteLocks(t *testing.T) {
 		t.Errorf("%d objects", locked)
 	}
 	m.stop()
-	prune := m.command("offsite", "prune", url, "--passphrase-file", passphrase, "--retention", "1ns", "--yes")
+	prune := m.command("offsite", "prune", c.url, "--passphrase-file", c.passphrase, "--retention", "1ns", "--yes")
 	prune.Stderr = os.Stderr
 	if out, err := prune.Output(); err != nil || !strings.Contains(string(out), "0") {
 		t.Errorf("prune: %v: %s", err, out)

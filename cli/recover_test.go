@@ -30,8 +30,16 @@ func (c copied) serveFlags() []string {
 func (m *machine) prepareCopy(t testing.TB) copied {
 	t.Helper()
 	url, passphrase := m.store(t)
-	m.mustRun("offsite", "init", url, "--passphrase-file", passphrase, "--yes")
-	return copied{url, passphrase}
+	return m.prepare(copied{url, passphrase})
+}
+
+// prepare makes the copy of a machine.
+func (m *machine) prepare(c copied) copied {
+	m.t.Helper()
+	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
+		m.t.Fatalf("%v: %s", err, out)
+	}
+	return c
 }
 
 // prepareBucket prepares a bucket of an S3 server for the copy of a machine.
@@ -39,14 +47,18 @@ func (m *machine) prepareBucket(t testing.TB) copied {
 	t.Helper()
 	server := objectstoretest.Servers(t)[0]
 	_, passphrase := m.store(t)
-	c := copied{"s3://" + server.Bucket(t, false) + "/home", passphrase}
 	for name, value := range server.Environment("") {
 		m.env = append(m.env, name+"="+value)
 	}
-	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return c
+	return m.prepare(copied{"s3://" + server.Bucket(t, false) + "/home", passphrase})
+}
+
+// createBucket makes a bucket and returns its id.
+func (m *machine) createBucket(name string) string {
+	m.t.Helper()
+	var bucket struct{ ID string }
+	m.must("POST", "/buckets", map[string]any{"project": m.project(), "name": name}, &bucket)
+	return bucket.ID
 }
 
 // killAll kills the appliance and every server with SIGKILL.
@@ -111,8 +123,18 @@ type acknowledged struct {
 	objects []time.Time // of object n
 }
 
-// load writes rows and objects until ctx ends.
-func (l *acknowledged) load(ctx context.Context, m *machine, databaseURL, bucket string) (wait func()) {
+// prepareLoad makes what load writes to: a database with a backup, and a bucket.
+func (m *machine) prepareLoad(t testing.TB) (shop database, bucket string) {
+	t.Helper()
+	shop, bucket = m.createDatabase("shop"), m.createBucket("files")
+	query(t, m.connectionURL(shop.ID), "create table t (n int primary key)")
+	m.backup(shop.ID)
+	return shop, bucket
+}
+
+// load writes rows and objects until end is called.
+func (l *acknowledged) load(t testing.TB, m *machine, databaseURL, bucket string) (end func()) {
+	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
 		conn, err := pgx.Connect(ctx, databaseURL)
@@ -150,7 +172,10 @@ func (l *acknowledged) load(ctx context.Context, m *machine, databaseURL, bucket
 			l.mu.Unlock()
 		}
 	})
-	return all.Wait
+	return func() {
+		stop()
+		all.Wait()
+	}
 }
 
 // objectContent returns the content of the object n: every tenth is a file of its own.
@@ -237,20 +262,13 @@ func TestRecover(t *testing.T) {
 
 func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	var bucket struct{ ID string }
-	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
-	url := old.connectionURL(shop.ID)
-	query(t, url, "create table t (n int primary key)")
-	old.backup(shop.ID)
+	shop, bucket := old.prepareLoad(t)
 	var l acknowledged
-	ctx, stop := context.WithCancel(t.Context())
-	wait := l.load(ctx, old, url, bucket.ID)
+	endLoad := l.load(t, old, old.connectionURL(shop.ID), bucket)
 	time.Sleep(8 * time.Second) // load, of which the last seconds may be lost
 	killed := time.Now()
 	old.killAll()
-	stop()
-	wait()
+	endLoad()
 	returned := old.elsewhere()
 	if err := os.Rename(old.dataDir, returned.dataDir); err != nil {
 		t.Fatal(err)
@@ -263,7 +281,7 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	answered := time.Since(began)
 	fresh.awaitAvailable(shop.ID)
 	available := time.Since(began)
-	rows, objects := l.holdsUntil(t, fresh, shop.ID, bucket.ID, killed.Add(-allowedLoss), killed)
+	rows, objects := l.holdsUntil(t, fresh, shop.ID, bucket, killed.Add(-allowedLoss), killed)
 	t.Logf("%d rows, %d objects; the API answers after %s, the database after %s; lost: %s of rows, %s of objects", len(l.rows), len(l.objects),
 		answered.Round(time.Millisecond), available.Round(time.Millisecond), rows.Round(time.Millisecond), objects.Round(time.Millisecond))
 	query(t, fresh.connectionURL(shop.ID), "create table since as select 7 n")
@@ -291,7 +309,7 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 		t.Errorf("what changed since the first recovery: %s", got)
 	}
 	third.awaitAvailable(third.named("later").ID)
-	l.holdsUntil(t, third, shop.ID, bucket.ID, killed.Add(-allowedLoss), killed)
+	l.holdsUntil(t, third, shop.ID, bucket, killed.Add(-allowedLoss), killed)
 }
 
 // named returns a database by its name.
@@ -327,35 +345,28 @@ func TestRecoverMoment(t *testing.T) {
 	old := newMachine(t)
 	c := old.prepareCopy(t)
 	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	var bucket struct{ ID string }
-	old.must("POST", "/buckets", map[string]any{"project": old.project(), "name": "files"}, &bucket)
-	url := old.connectionURL(shop.ID)
-	query(t, url, "create table t (n int primary key)")
-	old.backup(shop.ID)
+	shop, bucket := old.prepareLoad(t)
 	old.awaitCopied()
 	var l acknowledged
-	ctx, stop := context.WithCancel(t.Context())
-	wait := l.load(ctx, old, url, bucket.ID)
+	endLoad := l.load(t, old, old.connectionURL(shop.ID), bucket)
 	time.Sleep(4 * time.Second) // load before the moment
 	moment := time.Now()
 	time.Sleep(4 * time.Second) // and after it
-	stop()
-	wait()
+	endLoad()
 	old.stop()
 
 	fresh := old.elsewhere()
 	fresh.description = old.description
 	fresh.recoverFrom(c, "--at", moment.UTC().Format(time.RFC3339Nano))
 	fresh.awaitAvailable(shop.ID)
-	l.holdsUntil(t, fresh, shop.ID, bucket.ID, moment.Add(-time.Second), moment)
+	l.holdsUntil(t, fresh, shop.ID, bucket, moment.Add(-time.Second), moment)
 	rows, err := strconv.Atoi(query(t, fresh.connectionURL(shop.ID), "select count(*) from t"))
 	// WAL of 100 ms has one time. A row can be in it before its commit is acknowledged.
 	if most := before(l.rows, moment.Add(200*time.Millisecond)); err != nil || rows > most+1 {
 		t.Errorf("%d rows are back, and %d were acknowledged by then, %v", rows, most, err)
 	}
 	last := len(l.objects) - 1
-	if status, _ := fresh.do("GET", fmt.Sprintf("/buckets/%s/objects/o%d", bucket.ID, last), nil); status != http.StatusNotFound {
+	if status, _ := fresh.do("GET", fmt.Sprintf("/buckets/%s/objects/o%d", bucket, last), nil); status != http.StatusNotFound {
 		t.Errorf("object %d, of %s after the moment, is there: %d", last, l.objects[last].Sub(moment), status)
 	}
 }

@@ -26,15 +26,11 @@ func newObjectList(s *session) *cobra.Command {
 	var recursive bool
 	cmd := s.command("list BUCKET[/PREFIX]", "Show the objects and folders in a bucket", cobra.ExactArgs(1),
 		func(t *task, args []string) error {
-			at, err := parseTarget(args[0])
+			bucket, key, err := t.objects(args[0])
 			if err != nil {
 				return err
 			}
-			bucket, err := t.bucket(at.bucket)
-			if err != nil {
-				return err
-			}
-			p := parsePattern(at.key)
+			p := parsePattern(key)
 			if !recursive && !p.wild && !t.json {
 				return t.listLevel(bucket, p.prefix)
 			}

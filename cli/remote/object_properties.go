@@ -25,6 +25,16 @@ func (t *task) object(arg string) (bucket, key string, err error) {
 	return bucket, at.key, err
 }
 
+// objects finds the bucket that an argument names, and what the keys in question begin with.
+func (t *task) objects(arg string) (bucket, prefix string, err error) {
+	at, err := parseTarget(arg)
+	if err != nil {
+		return "", "", err
+	}
+	bucket, err = t.bucket(at.bucket)
+	return bucket, at.key, err
+}
+
 const versionFlag = "the version (default: the current one); `holdfast object versions` shows them"
 
 func newObjectShow(s *session) *cobra.Command {
@@ -147,15 +157,11 @@ func newObjectCopy(s *session) *cobra.Command {
 
 func newObjectVersions(s *session) *cobra.Command {
 	cmd := s.command("versions BUCKET[/PREFIX]", "Show the versions of objects", cobra.ExactArgs(1), func(t *task, args []string) error {
-		at, err := parseTarget(args[0])
+		bucket, prefix, err := t.objects(args[0])
 		if err != nil {
 			return err
 		}
-		bucket, err := t.bucket(at.bucket)
-		if err != nil {
-			return err
-		}
-		return list(t, t.api.Versions(t.ctx, bucket, at.key), "there are no objects here", []string{"KEY", "VERSION", "SIZE", "CHANGED", "STATE"}, func(v wire.ObjectVersion) []string {
+		return list(t, t.api.Versions(t.ctx, bucket, prefix), "there are no objects here", []string{"KEY", "VERSION", "SIZE", "CHANGED", "STATE"}, func(v wire.ObjectVersion) []string {
 			state, bytes := "", size(v.SizeBytes)
 			if v.Latest {
 				state = "current"
