@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,22 @@ type browser struct {
 
 	mu       sync.Mutex
 	problems []string
+	origins  []string // that pages may ask besides base
+}
+
+// allow lets the pages use another origin.
+func (b *browser) allow(origin string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.origins = append(b.origins, origin)
+}
+
+// mayAsk reports whether pages may use the origin of a URL.
+func (b *browser) mayAsk(u *url.URL) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	origin := u.Scheme + "://" + u.Host
+	return u.Scheme == "data" || origin == b.base || slices.Contains(b.origins, origin)
 }
 
 // browse opens a window with its own profile. At the end of the test it must
@@ -134,7 +151,7 @@ func (b *browser) watch(event any) {
 	problem := ""
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != b.base {
+		if u, err := url.Parse(e.Request.URL); err != nil || !b.mayAsk(u) {
 			problem = "asked another host: " + e.Request.URL
 		}
 	case *runtime.EventExceptionThrown:

@@ -45,13 +45,16 @@ func allowOrigin(h http.Header, r *http.Request, o objects.Download) {
 		allowOrigins(h)
 		return
 	}
-	content.AllowOrigin(h, o.Rules, r.Header.Get("Origin"), r.Method)
+	content.AllowOrigin(h, o.Rules, r.Header.Get("Origin"), r.Method, exposedHeaders...)
 }
+
+// exposedHeaders are the headers of downloads that pages of other origins may read.
+var exposedHeaders = []string{"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag", "Last-Modified"}
 
 // allowOrigins lets pages of any origin read public content.
 func allowOrigins(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, Last-Modified")
+	h.Set("Access-Control-Expose-Headers", strings.Join(exposedHeaders, ", "))
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
 
@@ -63,9 +66,8 @@ func (d *downloads) preflight(w http.ResponseWriter, r *http.Request, call *mode
 		return err
 	}
 	method := r.Header.Get("Access-Control-Request-Method")
-	headers, bad := content.RequestedHeaders(r.Header.Get("Access-Control-Request-Headers"))
 	switch {
-	case bad == "" && content.AllowPreflight(w.Header(), rules, r.Header.Get("Origin"), method, headers):
+	case content.Preflight(w.Header(), rules, r):
 	case public && method != http.MethodPut && method != http.MethodPost:
 		allowOrigins(w.Header())
 		w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")

@@ -14,7 +14,8 @@ const (
 	MaxCORSBytes = 64 << 10
 )
 
-// CORSRule says from which pages of other origins browsers may use a bucket, by the S3 protocol and by links.
+// CORSRule says from which pages of other origins browsers may use a bucket: by the S3 protocol, the API, resumable
+// uploads and links.
 type CORSRule struct {
 	ID string `json:"id,omitempty"`
 	// Origins and Headers may have one * each, for any text.
@@ -64,8 +65,12 @@ func ValidateCORS(field string, rules []CORSRule) error {
 	return nil
 }
 
-// Allows reports whether the rule allows a request, and whether it allows those of every origin.
+// Allows reports whether the rule allows a request, and whether it allows those of every origin. Rules cannot name PATCH,
+// which S3 does not have: it is allowed where PUT is.
 func (r CORSRule) Allows(origin, method string, headers []string) (allowed, everyOrigin bool) {
+	if method == http.MethodPatch {
+		method = http.MethodPut
+	}
 	if !anyMatches(r.Origins, origin) || !anyMatches(r.Methods, method) {
 		return false, false
 	}

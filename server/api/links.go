@@ -13,7 +13,6 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
-	"holdfast/server/content"
 	"holdfast/server/gate"
 )
 
@@ -72,11 +71,7 @@ func (l *links) linkOf(r *http.Request) (objects.UploadLink, error) {
 // ServeHTTP implements http.Handler.
 func (l *links) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, objects.ObjectPath), "/")
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if _, rules, err := l.engine.Objects.ObjectPreflight(&model.Call{}, bucket); err == nil {
-			content.AllowOrigin(w.Header(), rules, origin, r.Method)
-		}
-	}
+	allowOrigin(l.engine, w, r, bucket, exposedHeaders...)
 	l.gate.Handler(model.OperationFor(model.ActionObjectUpload), func(x *gate.Exchange) error {
 		if err := checkHeaders(x.Request.Header); err != nil {
 			return err

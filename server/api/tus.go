@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/server/content"
 	"holdfast/server/gate"
 )
 
@@ -51,12 +53,13 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		method = override
 	}
 	bucket, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, UploadsPath), "/")
-	action, serve := t.route(method, id)
-	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate}
 	if method == http.MethodOptions {
-		t.gate.Open(op, t.options).ServeHTTP(w, r)
+		t.gate.Handler(preflightOperation(), func(x *gate.Exchange) error { return t.options(x, bucket) }).ServeHTTP(w, r)
 		return
 	}
+	allowOrigin(t.engine, w, r, bucket, tusHeaders...)
+	action, serve := t.route(method, id)
+	op := model.Operation{Action: action, Scope: model.ScopeStorageCreate}
 	t.gate.Handler(op, func(x *gate.Exchange) error {
 		if err := checkTus(x.Request.Header); err != nil {
 			return err
@@ -99,9 +102,17 @@ func checkTus(header http.Header) error {
 		"X-Checksum-Sha256", "X-Checksum-Crc32c", "Upload-Checksum", "Upload-Concat", gate.IdempotencyHeader)
 }
 
-// options describes the server's capabilities. It needs no key.
-func (t *tus) options(x *gate.Exchange) error {
+// tusHeaders are the headers of responses that clients in pages of other origins read.
+var tusHeaders = slices.Concat(exposedHeaders, []string{
+	"Location", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable", "Tus-Version", "Upload-Expires", "Upload-Length", "Upload-Metadata", "Upload-Offset",
+})
+
+// options describes the server's capabilities, and answers preflights. It needs no key.
+func (t *tus) options(x *gate.Exchange, bucket string) error {
 	header := x.Header()
+	if content.IsPreflight(x.Request) {
+		content.Preflight(header, rulesOf(t.engine, bucket), x.Request)
+	}
 	header.Set("Tus-Version", tusVersion)
 	header.Set("Tus-Extension", tusExtensions)
 	header.Set("Tus-Max-Size", strconv.FormatInt(t.engine.Objects.MaxObjectBytes(), 10))

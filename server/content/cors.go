@@ -2,6 +2,7 @@ package content
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,13 +10,22 @@ import (
 )
 
 // AllowOrigin lets the page of another origin that sends a request read the response, if a rule allows the request.
-func AllowOrigin(h http.Header, rules []model.CORSRule, origin, method string) {
+// exposed are headers that the page may read beside those of the rule.
+func AllowOrigin(h http.Header, rules []model.CORSRule, origin, method string, exposed ...string) {
 	if origin == "" || len(rules) == 0 {
 		return
 	}
 	if rule, every := ruleFor(rules, origin, method, nil); rule != nil {
+		rule.Expose = slices.Concat(exposed, rule.Expose)
 		writeRule(h, *rule, origin, every)
 	}
+}
+
+// Preflight answers what a browser asks with r before the request of a page of another origin, and reports whether a
+// rule allows that request.
+func Preflight(h http.Header, rules []model.CORSRule, r *http.Request) bool {
+	headers, bad := RequestedHeaders(r.Header.Get("Access-Control-Request-Headers"))
+	return bad == "" && AllowPreflight(h, rules, r.Header.Get("Origin"), r.Header.Get("Access-Control-Request-Method"), headers)
 }
 
 // AllowPreflight answers what a browser asks before the request of a page of another origin, and reports whether a rule
@@ -29,16 +39,22 @@ func AllowPreflight(h http.Header, rules []model.CORSRule, origin, method string
 	if len(headers) > 0 {
 		h.Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
 	}
+	if method == http.MethodPatch {
+		h.Set("Access-Control-Allow-Methods", strings.Join(append(slices.Clone(rule.Methods), method), ", "))
+	}
 	return true
 }
 
-// RequestedHeaders parses Access-Control-Request-Headers. bad is a name that no header has.
+// maxRequestedHeaders bounds the headers of one request that are compared with the rules.
+const maxRequestedHeaders = 100
+
+// RequestedHeaders parses Access-Control-Request-Headers. bad is a name that no header has, or one too many.
 func RequestedHeaders(text string) (names []string, bad string) {
 	if text == "" {
 		return nil, ""
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" && !model.IsHeaderName(name) {
+		if name = strings.TrimSpace(name); name != "" && !model.IsHeaderName(name) || len(names) == maxRequestedHeaders {
 			return nil, name
 		}
 		names = append(names, strings.ToLower(name))
