@@ -9,7 +9,10 @@ type Upload struct {
 	Bucket       string `json:"bucket"`
 	Key          string `json:"key"`
 	ContentType  string `json:"content_type"`
-	IfAbsent     bool   `json:"if_absent"`
+	// Attributes and Tags are stored with the object; nil for none.
+	Attributes *Attributes       `json:"attributes,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	IfAbsent   bool              `json:"if_absent"`
 	// Length is the size of the complete object in bytes, Offset is the number of
 	// durable bytes, and CRC32C is their checksum.
 	Length int64  `json:"length"`

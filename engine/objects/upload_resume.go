@@ -27,6 +27,8 @@ const (
 // NewUpload holds the properties of a resumable upload to create.
 type NewUpload struct {
 	Bucket, Key, ContentType string
+	Attributes               *model.Attributes
+	Tags                     map[string]string
 	Length                   int64 // in bytes
 	IfAbsent                 bool
 	Metadata                 string // the Upload-Metadata header, unchanged
@@ -59,7 +61,8 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 	now := s.core.Clock()
 	u := model.Upload{
 		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
-		ContentType: in.ContentType, IfAbsent: in.IfAbsent, Length: in.Length, Metadata: in.Metadata, Part: part,
+		ContentType: in.ContentType, Attributes: in.Attributes, Tags: in.Tags, IfAbsent: in.IfAbsent, Length: in.Length,
+		Metadata: in.Metadata, Part: part,
 		ExpiresAt: now.Add(UploadLife),
 	}
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return insertUpload(tx, u) }); err != nil {
@@ -228,7 +231,8 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	if err == nil {
 		defer w.Abort()
 		_, err = s.publishObject(call, Upload{
-			Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, IfAbsent: u.IfAbsent, resumed: u.ID, reserved: u.Length,
+			Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, Tags: u.Tags, IfAbsent: u.IfAbsent,
+			Describe: func(o *model.Object) { o.Attributes = u.Attributes }, resumed: u.ID, reserved: u.Length,
 		}, w)
 	}
 	if err == nil {
@@ -251,7 +255,8 @@ func isRefusal(err error) bool {
 // noteComplete marks the record of an upload as complete.
 func noteComplete(tx *meta.Tx, id string, object model.Object) error {
 	return tx.Uploads().Change(id, func(u *model.Upload) {
-		u.Complete, u.Part, u.Metadata, u.ExpiresAt = true, "", "", object.LastModified.Add(completeLife)
+		u.Complete, u.Part, u.Metadata, u.Attributes, u.Tags = true, "", "", nil, nil
+		u.ExpiresAt = object.LastModified.Add(completeLife)
 	})
 }
 

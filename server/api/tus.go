@@ -162,6 +162,12 @@ func newUpload(header http.Header) (in objects.NewUpload, err error) {
 	if _, in.ContentType, err = mediaType(firstOf(metadata, "content_type", "filetype")); err != nil {
 		return in, err
 	}
+	if in.Tags, err = model.ParseObjectTags("Upload-Metadata tags", metadata["tags"]); err != nil {
+		return in, err
+	}
+	if in.Attributes, err = uploadAttributes(header, metadata); err != nil {
+		return in, err
+	}
 	switch condition := header.Get("If-None-Match"); condition {
 	case "", "*":
 		in.IfAbsent = condition == "*"
@@ -169,6 +175,34 @@ func newUpload(header http.Header) (in objects.NewUpload, err error) {
 		return in, model.Invalid("If-None-Match", "must be * or left out")
 	}
 	return in, nil
+}
+
+// uploadProperty begins the names in Upload-Metadata that are stored as the user's metadata.
+const uploadProperty = "meta-"
+
+// uploadAttributes returns what Upload-Metadata stores with the object. It rejects the headers that do so for uploads in
+// one request.
+func uploadAttributes(header http.Header, metadata map[string]string) (*model.Attributes, error) {
+	a := model.Attributes{CacheControl: metadata["cache_control"], ContentDisposition: metadata["content_disposition"]}
+	for name, value := range metadata {
+		name, ok := strings.CutPrefix(strings.ToLower(name), uploadProperty)
+		if !ok {
+			continue
+		}
+		if _, twice := a.Metadata[name]; twice {
+			return nil, model.Invalid("Upload-Metadata", "has %s%s twice", uploadProperty, showName(name))
+		}
+		if a.Metadata == nil {
+			a.Metadata = map[string]string{}
+		}
+		a.Metadata[name] = value
+	}
+	for name := range header {
+		if name == "X-Object-Tags" || strings.HasPrefix(name, metadataHeader) {
+			return nil, model.Invalid(showName(name), "is not read here: Upload-Metadata has tags and %sNAME", uploadProperty)
+		}
+	}
+	return storedAttributes(a, "Upload-Metadata "+uploadProperty+"*", "Upload-Metadata cache_control", "Upload-Metadata content_disposition")
 }
 
 func firstOf(metadata map[string]string, names ...string) string {
@@ -189,7 +223,7 @@ func headerNumber(header http.Header, name string) (int64, error) {
 }
 
 // maxUploadMetadata is the maximum size of an upload's metadata in bytes.
-const maxUploadMetadata = 4 << 10
+const maxUploadMetadata = 16 << 10
 
 // uploadMetadata parses pairs of a name and a base64 value.
 func uploadMetadata(text string) (map[string]string, error) {

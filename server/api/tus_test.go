@@ -7,18 +7,22 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	osexec "os/exec"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"holdfast/engine"
 	"holdfast/engine/core"
+	"holdfast/engine/model"
 	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
@@ -79,6 +83,46 @@ func (c tusClient) patch(url string, offset int, body string) *http.Response {
 
 func metadata(key, contentType string) string {
 	return "key " + base64.StdEncoding.EncodeToString([]byte(key)) + ",content_type " + base64.StdEncoding.EncodeToString([]byte(contentType))
+}
+
+// pairs returns more of Upload-Metadata: names and values.
+func pairs(of ...string) (text string) {
+	for i := 0; i < len(of); i += 2 {
+		text += "," + of[i] + " " + base64.StdEncoding.EncodeToString([]byte(of[i+1]))
+	}
+	return text
+}
+
+// TestTusProperties stores properties with an object, as an upload in one request does, also if the appliance is
+// restarted in the middle.
+func TestTusProperties(t *testing.T) {
+	var cfg core.Config
+	w := open(t, func(c *core.Config) { cfg = *c })
+	server, bucket := w.tusServer(t), w.bucket(t, "tus")
+	c := tusClient{t, w.org.full}
+	answer := c.do("POST", server.URL+UploadsPath+bucket.ID, "half", "Upload-Length", "8", "Content-Type", tusBody, "Upload-Metadata", metadata("k", "text/html")+
+		pairs("tags", "team=blue&stage=a%20b", "cache_control", "max-age=60", "content_disposition", `attachment; filename="ä.txt"`, "meta-owner", "Ünn", "Meta-Kind", "", "relativePath", "ignored"))
+	if answer.StatusCode != 201 || answer.Header.Get("Upload-Offset") != "4" {
+		t.Fatalf("%d %v", answer.StatusCode, answer.Header)
+	}
+	if err := w.engine.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if w.engine, err = engine.Open(cfg); err != nil {
+		t.Fatal(err)
+	}
+	location := strings.Replace(answer.Header.Get("Location"), server.URL, w.tusServer(t).URL, 1)
+	if answer := c.patch(location, 4, "full"); answer.StatusCode != 204 {
+		t.Fatal(answer.Status)
+	}
+	o, err := w.engine.Objects.ObjectGet(&model.Call{Organization: w.org.organization}, bucket.ID, "k")
+	want := &model.Attributes{
+		CacheControl: "max-age=60", ContentDisposition: `attachment; filename="ä.txt"`, Metadata: map[string]string{"owner": "Ünn", "kind": ""},
+	}
+	if err != nil || !reflect.DeepEqual(o.Attributes, want) || !maps.Equal(o.Tags, map[string]string{"team": "blue", "stage": "a b"}) || o.ContentType != "text/html" || o.SizeBytes != 8 {
+		t.Errorf("%v: %+v", err, o)
+	}
 }
 
 func TestTus(t *testing.T) {
@@ -154,9 +198,16 @@ func TestTusRefusals(t *testing.T) {
 		{"too large", "POST", create, "", []string{"Upload-Length", "1001", "Upload-Metadata", meta}, 413},
 		{"no key of the object", "POST", create, "", []string{"Upload-Length", "1"}, 422},
 		{"bad key of the object", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("a/../b", "")}, 422},
-		{"too much metadata", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("k", strings.Repeat("x", 4000))}, 422},
+		{"too much metadata", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("k", "text/plain") + ",x " + strings.Repeat("AAAA", 4096)}, 422},
 		{"bad metadata", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", "key !!"}, 422},
 		{"bad type", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("k", "nonsense")}, 422},
+		{"a tag twice", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta + pairs("tags", "a=1&a=2")}, 422},
+		{"long metadata", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta + pairs("meta-a", strings.Repeat("x", 2049))}, 422},
+		{"metadata twice", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta + pairs("meta-a", "x", "Meta-A", "y")}, 422},
+		{"metadata without a name", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta + pairs("meta-", "x")}, 422},
+		{"a control character", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta + pairs("cache_control", "a\nb")}, 422},
+		{"a header of other uploads", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "X-Object-Meta-Owner", "ann"}, 422},
+		{"tags of other uploads", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "X-Object-Tags", "a=1"}, 422},
 		{"taken", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", metadata("taken", ""), "If-None-Match", "*"}, 409},
 		{"a checksum", "POST", create, "", []string{"Upload-Length", "1", "Upload-Metadata", meta, "X-Checksum-SHA256", "garbage"}, 422},
 		{"a checksum of what is sent", "PATCH", location, "x", []string{"Content-Type", tusBody, "Upload-Offset", "0", "Upload-Checksum", "sha1 garbage"}, 422},

@@ -46,11 +46,19 @@ func (in *uploadInput) stored(header http.Header, upload *objects.Upload) (err e
 	if upload.Tags, err = model.ParseObjectTags("X-Object-Tags", in.Tags); err != nil {
 		return err
 	}
-	if a.Metadata != nil || a.CacheControl != "" || a.ContentDisposition != "" {
-		upload.Describe = func(o *model.Object) { o.Attributes = &a }
+	stored, err := storedAttributes(a, metadataHeader+"*", "Cache-Control", "Content-Disposition")
+	upload.Describe = func(o *model.Object) { o.Attributes = stored }
+	return err
+}
+
+// storedAttributes checks what a client stores with an object, given its names of metadata, Cache-Control and
+// Content-Disposition. It returns nil for nothing.
+func storedAttributes(a model.Attributes, metadata, cacheControl, disposition string) (*model.Attributes, error) {
+	if a.Metadata == nil && a.CacheControl == "" && a.ContentDisposition == "" {
+		return nil, nil
 	}
-	return cmp.Or(model.ValidateMetadata(metadataHeader+"*", a.Metadata),
-		model.ValidateStoredHeader("Cache-Control", in.CacheControl), model.ValidateStoredHeader("Content-Disposition", in.Disposition))
+	return &a, cmp.Or(model.ValidateMetadata(metadata, a.Metadata),
+		model.ValidateStoredHeader(cacheControl, a.CacheControl), model.ValidateStoredHeader(disposition, a.ContentDisposition))
 }
 
 func (h *handlers) objectUpload(ctx context.Context, call *model.Call, in *uploadInput) (wire.Object, error) {
