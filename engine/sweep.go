@@ -43,7 +43,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		})
 	})
 	err = errors.Join(clockErr, err, e.Databases.RenewAPICertificate(), e.Objects.ExpireObjects(ctx), e.Objects.PurgeObjects(ctx), e.Objects.PurgeBuckets(ctx), e.Objects.SweepUploads(ctx), e.Core.BackUpMetadata(), e.noteCommits(),
-		e.Access.SweepCodes(), e.Access.ConcludeTrials(), e.Core.ExpireIdempotent(), e.Access.ExpireKeys(), e.Core.PruneAudits(), e.Core.PruneEvents())
+		e.Access.SweepCodes(), e.Access.ConcludeTrials(), e.Core.ExpireIdempotent(), e.Access.ExpireKeys(), e.Core.PruneAudits(), e.Core.PruneEvents(), e.Core.DropDamaged())
 	e.Core.Audits.Add(e.Core.Coalescer.NextWindow(e.Core.Clock())...)
 	for _, db := range databases {
 		switch {

@@ -55,9 +55,9 @@ func (f EventFilter) Admits(e model.Event) bool {
 // after, oldest first, and the id of the last one that was examined. It starts with the
 // oldest one that is kept.
 func (c *Core) Events(call *model.Call, after string, limit int, filter EventFilter) (events []model.Event, last string, err error) {
-	err = c.Meta.View(func(tx *meta.Tx) (err error) {
-		events, err = tx.Events().Oldest(meta.ByOrganization, meta.Key(call.Organization), after, limit)
-		return err
+	err = c.Meta.View(func(tx *meta.Tx) error {
+		events = tx.Events().Oldest(meta.ByOrganization, meta.Key(call.Organization), after, limit)
+		return nil
 	})
 	last = after
 	if len(events) > 0 {
@@ -105,13 +105,12 @@ func (c *Core) PruneEvents() error {
 // prune removes the oldest records of an organization that have expired.
 func prune[T any](c *Core, table func(*meta.Tx) meta.Table[T], owner string, expired func(T) (id string, is bool)) error {
 	oldest := func(tx *meta.Tx) (ids []string, err error) {
-		records, err := table(tx).Oldest(meta.ByOrganization, meta.Key(owner), "", eventBatch)
-		for _, record := range records {
+		for _, record := range table(tx).Oldest(meta.ByOrganization, meta.Key(owner), "", eventBatch) {
 			if id, is := expired(record); is {
 				ids = append(ids, id)
 			}
 		}
-		return ids, err
+		return ids, nil
 	}
 	for c.Lifetime.Err() == nil {
 		ids, err := meta.Value(c.Meta.View, oldest)
@@ -120,7 +119,7 @@ func prune[T any](c *Core, table func(*meta.Tx) meta.Table[T], owner string, exp
 		}
 		if err := c.Meta.Update(func(tx *meta.Tx) error {
 			for _, id := range ids {
-				if err := table(tx).Delete(id); err != nil && !errors.Is(err, meta.ErrNotFound) {
+				if err := table(tx).Drop(id); err != nil {
 					return err
 				}
 			}

@@ -11,7 +11,7 @@ import (
 // Deliveries are indexed ByOrganization and ByWebhook; those that are pending also ByDue,
 // by webhook and time.
 func (tx *Tx) Deliveries() Table[model.Delivery] {
-	t := table(tx, "deliveries", func(d *model.Delivery) string { return d.ID },
+	t := table(tx, deliveriesTable, func(d *model.Delivery) string { return d.ID },
 		by(ByOrganization, func(d *model.Delivery) []byte { return Key(d.Organization) }),
 		by(ByWebhook, func(d *model.Delivery) []byte { return Key(d.Webhook) }),
 		by(ByDue, keyIf(func(d *model.Delivery) bool { return d.Status == model.DeliveryPending },
@@ -23,6 +23,13 @@ func (tx *Tx) Deliveries() Table[model.Delivery] {
 		}
 		return deliveryOwner(d), counts
 	}
+	t.salvage = func(keys map[string][]byte) model.Delivery {
+		d := model.Delivery{Organization: keyPart(keys[ByOrganization], 0), Webhook: keyPart(keys[ByWebhook], 0)}
+		if keys[ByDue] != nil {
+			d.Status = model.DeliveryPending
+		}
+		return d
+	}
 	return t
 }
 
@@ -33,9 +40,9 @@ func (tx *Tx) UpdateDelivery(id string, change func(*model.Delivery) error) (mod
 }
 
 // DueDeliveries returns the pending deliveries whose time has come, by webhook and the
-// oldest first, and when the next one of another is due, zero if there is none. free
-// returns how many of a webhook may be returned; skip reports those that are not wanted.
-func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip func(id string) bool) (due []model.Delivery, next time.Time, err error) {
+// oldest first, and when the next one of another is due, zero if there is none. It skips
+// damaged ones. free returns how many of a webhook may be returned; skip reports those that are not wanted.
+func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip func(id string) bool) (due []model.Delivery, next time.Time) {
 	cursor := tx.Deliveries().indexBucket(ByDue).Cursor()
 	k, id := cursor.First()
 	for k != nil {
@@ -53,13 +60,11 @@ func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip f
 			if skip(string(id)) {
 				continue
 			}
-			d, err := tx.Deliveries().indexed(ByDue, id)
-			if err != nil {
-				return due, next, err
+			if d, err := tx.Deliveries().indexed(ByDue, id); err == nil {
+				due, left = append(due, d), left-1
 			}
-			due, left = append(due, d), left-1
 		}
 		k, id = cursor.Seek(append([]byte(webhook), separator+1))
 	}
-	return due, next, nil
+	return due, next
 }

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"holdfast/engine/model"
@@ -25,11 +26,16 @@ func (db *DB) RecordEvents(source EventSource) { db.events.Store(&source) }
 // Changed returns a channel that is closed at the next commit of events or deliveries.
 func (db *DB) Changed() <-chan struct{} { return db.changed.wait() }
 
+const eventsTable, webhooksTable, deliveriesTable = "events", "webhooks", "deliveries"
+
 // Events are indexed ByOrganization. Ids increase in the order of the commits.
 func (tx *Tx) Events() Table[model.Event] {
-	t := table(tx, "events", func(e *model.Event) string { return e.ID },
+	t := table(tx, eventsTable, func(e *model.Event) string { return e.ID },
 		by(ByOrganization, func(e *model.Event) []byte { return Key(e.Organization) }))
 	t.tally = func(e *model.Event) (string, model.Totals) { return e.Organization, model.Totals{Events: 1} }
+	t.salvage = func(keys map[string][]byte) model.Event {
+		return model.Event{Organization: keyPart(keys[ByOrganization], 0)}
+	}
 	return t
 }
 
@@ -41,7 +47,7 @@ func (tx *Tx) LastEvent() string {
 
 // Webhooks are indexed ByOrganization.
 func (tx *Tx) Webhooks() Table[model.Webhook] {
-	return table(tx, "webhooks", func(w *model.Webhook) string { return w.ID },
+	return table(tx, webhooksTable, func(w *model.Webhook) string { return w.ID },
 		by(ByOrganization, func(w *model.Webhook) []byte { return Key(w.Organization) }))
 }
 
@@ -75,19 +81,15 @@ func (tx *Tx) keepEvent(e model.Event) error {
 	if err != nil || totals.Events <= model.MaxEvents {
 		return err
 	}
-	oldest, err := tx.Events().Oldest(ByOrganization, Key(e.Organization), "", 1)
-	if err != nil || len(oldest) == 0 {
-		return err
+	for _, id := range tx.Events().OldestIDs(ByOrganization, Key(e.Organization), 1) {
+		err = tx.Events().Drop(id)
 	}
-	return tx.Events().Delete(oldest[0].ID)
+	return err
 }
 
 // deliver records the deliveries of an event.
 func (tx *Tx) deliver(e model.Event) error {
-	webhooks, err := tx.Webhooks().all(ByOrganization, Key(e.Organization))
-	if err != nil {
-		return err
-	}
+	webhooks := tx.Webhooks().Oldest(ByOrganization, Key(e.Organization), "", math.MaxInt)
 	if tx.events.Operator && e.Type.Alarming() {
 		webhooks = append(webhooks, model.Webhook{ID: model.OperatorWebhook, Enabled: true, Events: []string{"*"}})
 	}
@@ -125,13 +127,12 @@ func (tx *Tx) addDelivery(d model.Delivery) error {
 
 // dropOldestDelivery removes the oldest delivery of an organization that is not pending.
 func (tx *Tx) dropOldestDelivery(organization string) error {
-	oldest, err := tx.Deliveries().Oldest(ByOrganization, Key(organization), "", model.MaxPendingDeliveries+1)
-	for _, d := range oldest {
-		if err == nil && d.Status != model.DeliveryPending {
+	for _, d := range tx.Deliveries().Oldest(ByOrganization, Key(organization), "", model.MaxPendingDeliveries+1) {
+		if d.Status != model.DeliveryPending {
 			return tx.Deliveries().Delete(d.ID)
 		}
 	}
-	return err
+	return nil
 }
 
 // deliveryOwner is the name under which a delivery counts in the totals.

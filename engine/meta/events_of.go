@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,13 +13,9 @@ func operationEvents(tx *Tx, before, after *model.DatabaseOperation) ([]model.Ev
 	if after == nil || before != nil && (before.Status.Final() || !after.Status.Final()) {
 		return nil, nil
 	}
-	db, err := tx.Databases().Get(after.Database)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
-	}
-	t, err := operationEvent(tx, *after)
-	if t == "" || err != nil || db.Sandbox {
-		return nil, err
+	t, db := operationEvent(tx, *after), databaseOf(tx, after.Database)
+	if t == "" || db.Sandbox {
+		return nil, nil
 	}
 	e := model.Event{
 		Type: t, Organization: after.Organization, Database: after.Database, Operation: after.ID,
@@ -37,38 +32,44 @@ func operationEvents(tx *Tx, before, after *model.DatabaseOperation) ([]model.Ev
 }
 
 // operationEvent returns the type of the event, "" for operations whose start or end is none.
-func operationEvent(tx *Tx, op model.DatabaseOperation) (model.EventType, error) {
+func operationEvent(tx *Tx, op model.DatabaseOperation) model.EventType {
 	area := map[model.OperationType]string{
 		model.OperationBackup: "backup", model.OperationRestore: "restore", model.OperationPITR: "restore",
 		model.OperationImport: "import", model.OperationExport: "export",
 	}[op.Type]
 	switch {
 	case op.Type == model.OperationRestart && op.Status == model.OperationCompleted:
-		return model.EventDatabaseRestarted, nil
+		return model.EventDatabaseRestarted
 	case op.Type == model.OperationRestart && op.Status == model.OperationFailed:
-		return model.EventDatabaseRestartFailed, nil
+		return model.EventDatabaseRestartFailed
 	case area == "":
-		return "", nil
+		return ""
 	case !op.Status.Final():
-		return model.EventType(area + ".started"), nil
+		return model.EventType(area + ".started")
 	case op.Type == model.OperationBackup && op.Status == model.OperationFailed:
 		return failedBackup(tx, op.Backup)
 	default:
-		return model.EventType(area + "." + string(op.Status)), nil
+		return model.EventType(area + "." + string(op.Status))
 	}
 }
 
 // failedBackup returns the event of a backup that failed, which another operation or a stop may have interrupted.
-func failedBackup(tx *Tx, id string) (model.EventType, error) {
-	b, err := tx.Backups().Get(id)
-	switch {
-	case err == nil && b.Cut:
-		return model.EventBackupInterrupted, nil
-	case err == nil || errors.Is(err, ErrNotFound):
-		return model.EventBackupFailed, nil
-	default:
-		return "", err
+func failedBackup(tx *Tx, id string) model.EventType {
+	if b, err := tx.Backups().Get(id); err == nil && b.Cut {
+		return model.EventBackupInterrupted
 	}
+	return model.EventBackupFailed
+}
+
+// databaseOf returns the database that an event names. If there is none, or its record is
+// damaged, only its id stands in place of its name: the change that the event is about does
+// not depend on it.
+func databaseOf(tx *Tx, id string) model.Database {
+	db, err := tx.Databases().Get(id)
+	if err != nil {
+		return model.Database{Name: id}
+	}
+	return db
 }
 
 // operationResource returns what an operation is about.
@@ -171,10 +172,7 @@ func backupEvents(tx *Tx, before, after *model.Backup) ([]model.Event, error) {
 	if before == nil || after == nil {
 		return nil, nil
 	}
-	db, err := tx.Databases().Get(after.Database)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, err
-	}
+	db := databaseOf(tx, after.Database)
 	e := model.Event{
 		Organization: after.Organization, Database: after.Database,
 		Resource: model.Resource{Type: model.ResourceBackup, ID: after.ID, Name: db.Name},

@@ -34,6 +34,7 @@ type DB struct {
 	once        sync.Once
 	events      atomic.Pointer[EventSource]
 	changed     wakeUps
+	damage      damageLog
 
 	capturing sync.Mutex // held during a transaction, until its changes are in the queue
 	capture   *Capture   // nil when nobody captures; under capturing

@@ -28,6 +28,9 @@ type Table[T any] struct {
 	// tally returns what the record adds to the totals of an organization; nil for
 	// types that add nothing.
 	tally func(*T) (organization string, add model.Totals)
+	// salvage returns of a damaged record what tally needs, from its index keys; nil for
+	// types that are not dropped when they are damaged.
+	salvage func(keys map[string][]byte) T
 	// events returns the events that a change of a record means; before or after is nil
 	// where there is none. It is nil for types that mean none.
 	events func(tx *Tx, before, after *T) ([]model.Event, error)
@@ -74,6 +77,9 @@ func (t Table[T]) Get(id string) (T, error) {
 		return record, ErrNotFound
 	}
 	err := decodeRecord(t.name+"/"+id, data, &record)
+	if err != nil {
+		t.within.noteDamage(t.name, id)
+	}
 	return record, err
 }
 
@@ -92,6 +98,7 @@ func (t Table[T]) Find(indexName string, key []byte) (T, error) {
 func (t Table[T]) indexed(indexName string, id []byte) (T, error) {
 	record, err := t.Get(string(id))
 	if errors.Is(err, ErrNotFound) {
+		t.within.noteDamage(t.name, string(id))
 		err = &CorruptError{Where: fmt.Sprintf("%s.%s of %q", t.name, indexName, id)}
 	}
 	return record, err
@@ -292,8 +299,29 @@ func (t Table[T]) Newest(indexName string, key []byte, after string, limit int) 
 }
 
 // Oldest returns up to limit records with key in the index, oldest first, starting after
-// the record with the id after ("" from the start).
-func (t Table[T]) Oldest(indexName string, key []byte, after string, limit int) ([]T, error) {
+// the record with the id after ("" from the start). It skips damaged records.
+func (t Table[T]) Oldest(indexName string, key []byte, after string, limit int) (records []T) {
+	t.oldest(indexName, key, after, func(id []byte) bool {
+		if record, err := t.indexed(indexName, id); err == nil {
+			records = append(records, record)
+		}
+		return len(records) < limit
+	})
+	return records
+}
+
+// OldestIDs returns the ids of up to limit records with key in the index, oldest first,
+// without reading the records.
+func (t Table[T]) OldestIDs(indexName string, key []byte, limit int) (ids []string) {
+	t.oldest(indexName, key, "", func(id []byte) bool {
+		ids = append(ids, string(id))
+		return len(ids) < limit
+	})
+	return ids
+}
+
+// oldest calls visit with the ids of the records with key in the index, until it returns false.
+func (t Table[T]) oldest(indexName string, key []byte, after string, visit func(id []byte) bool) {
 	prefix := append(bytes.Clone(key), separator)
 	cursor := t.indexBucket(indexName).Cursor()
 	start := append(bytes.Clone(prefix), after...)
@@ -301,15 +329,8 @@ func (t Table[T]) Oldest(indexName string, key []byte, after string, limit int) 
 	if after != "" && bytes.Equal(k, start) {
 		k, id = cursor.Next()
 	}
-	var records []T
-	for ; bytes.HasPrefix(k, prefix) && len(records) < limit; k, id = cursor.Next() {
-		record, err := t.indexed(indexName, id)
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, record)
+	for ; bytes.HasPrefix(k, prefix) && visit(id); k, id = cursor.Next() {
 	}
-	return records, nil
 }
 
 // SearchBound is the maximum number of records that one search examines.

@@ -12,6 +12,13 @@ type Tx struct {
 	batch     *batch       // nil except in a transaction of many object changes
 	events    *EventSource // nil where no events are recorded
 	changed   *wakeUps     // of events and deliveries; nil in View
+	damage    *damageLog   // the damaged records that are met; nil where none are noted
+}
+
+func (tx *Tx) noteDamage(table, id string) {
+	if tx.damage != nil {
+		tx.damage.note(DamagedRecord{table, id})
+	}
 }
 
 // OnCommit registers then to be called once the transaction is durable, by the

@@ -33,7 +33,7 @@ func (c *commit) answer(err error) {
 // reused, and Update may have to wait for its end. For the same reason read must not
 // call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: boltTx{tx: tx}}) })
+	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: boltTx{tx: tx}, damage: &db.damage}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
@@ -88,7 +88,7 @@ func (db *DB) tryQueued(changes []*queuedChange, read func(*Tx) error) error {
 	if err := applyQueued(tx, changes); err != nil {
 		return err
 	}
-	return read(&Tx{bolt: tx})
+	return read(&Tx{bolt: tx, damage: &db.damage})
 }
 
 // Update makes change durable. Changes that queue while another is synced are
@@ -274,5 +274,5 @@ func (c *commit) run(db *DB, tx boltTx) (err error) {
 		}
 	}()
 	c.committed = nil // an earlier run was rolled back
-	return c.change(&Tx{bolt: tx, committed: &c.committed, events: db.events.Load(), changed: &db.changed})
+	return c.change(&Tx{bolt: tx, committed: &c.committed, events: db.events.Load(), changed: &db.changed, damage: &db.damage})
 }

@@ -26,9 +26,9 @@ func (s *Service) sendDue(ctx context.Context) time.Duration {
 	}
 	var due []model.Delivery
 	var next time.Time
-	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		due, next, err = tx.DueDeliveries(s.core.Clock(), s.slots.free, s.slots.busy)
-		return err
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		due, next = tx.DueDeliveries(s.core.Clock(), s.slots.free, s.slots.busy)
+		return nil
 	}); err != nil {
 		s.core.Log.Error("look for deliveries of webhooks", "error", err)
 	}

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"time"
 
-	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -32,11 +31,7 @@ func (s *Service) Create(call *model.Call, in NewWebhook) (model.Webhook, model.
 	w.Secret = s.core.Sealer.Seal(secretPurpose(w.ID), secret)
 	call.Resource = resource(w)
 	err = s.core.Change(call, func(tx *meta.Tx) error {
-		all, err := core.AllBy(tx.Webhooks(), meta.ByOrganization, meta.Key(call.Organization))
-		if err != nil {
-			return err
-		}
-		if len(all) >= model.MaxWebhooks {
+		if len(tx.Webhooks().OldestIDs(meta.ByOrganization, meta.Key(call.Organization), model.MaxWebhooks)) == model.MaxWebhooks {
 			return model.Errorf(model.CodeForbidden, "an organization can have %d webhooks; delete one first", model.MaxWebhooks)
 		}
 		return tx.Webhooks().Insert(w)

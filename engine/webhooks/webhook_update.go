@@ -3,6 +3,7 @@ package webhooks
 import (
 	"cmp"
 	"errors"
+	"math"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -110,14 +111,10 @@ func (s *Service) Delete(call *model.Call, id string) error {
 			return err
 		}
 		call.Resource = resource(w)
-		deliveries, err := core.AllBy(tx.Deliveries(), meta.ByWebhook, meta.Key(id))
-		for _, d := range deliveries {
-			if err == nil {
-				err = tx.Deliveries().Delete(d.ID)
+		for _, delivery := range tx.Deliveries().OldestIDs(meta.ByWebhook, meta.Key(id), math.MaxInt) {
+			if err := tx.Deliveries().Drop(delivery); err != nil {
+				return err
 			}
-		}
-		if err != nil {
-			return err
 		}
 		return tx.Webhooks().Delete(id)
 	})
