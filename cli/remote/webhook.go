@@ -57,7 +57,7 @@ func webhookDetails(w io.Writer, hook wire.Webhook) { details(w, webhookFields(h
 
 func webhookFields(hook wire.Webhook) []string {
 	return []string{
-		"id", hook.ID, "name", hook.Name, "url", hook.URL, "events", selectors(hook.Events), "state", webhookState(hook),
+		"id", hook.ID, "name", hook.Name, "url", hook.URL, "events", selectors(hook.Events), "scopes", strings.Join(hook.Scopes, " "), "state", webhookState(hook),
 		"previous secret until", formatTime(hook.PreviousUntil), "created", formatTime(&hook.CreatedAt),
 	}
 }
@@ -72,7 +72,9 @@ func newWebhookCreate(s *session) *cobra.Command {
 		return shows(t, webhookSecret)(t.api.CreateWebhook(t.ctx, wire.CreateWebhook{Name: args[0], URL: args[1], Events: parseSelectors(events)}))
 	})
 	cmd.Long = "Create a webhook: a URL that receives events as requests, signed with the secret that this command prints, as\n" +
-		"Standard Webhooks (standardwebhooks.com) specifies."
+		"Standard Webhooks (standardwebhooks.com) specifies. It receives only events that this key may see: backup and recovery\n" +
+		"events need the scope backup:list, key events account:read, others database:read. These scopes stay with the webhook,\n" +
+		"which goes on after the key is revoked or expires: delete it when it is no longer wanted."
 	cmd.Example = "  holdfast webhook create pager https://example.com/hook --events 'backup.*,database.failed'"
 	cmd.Flags().StringSliceVar(&events, "events", []string{"*"}, "what it receives: types such as backup.failed, areas such as backup.*, or * for all")
 	return cmd

@@ -47,8 +47,7 @@ type EventFilter struct {
 
 // Admits reports whether the filter selects an event.
 func (f EventFilter) Admits(e model.Event) bool {
-	selects := model.Webhook{Enabled: true, Events: f.Types}
-	return (len(f.Types) == 0 || selects.Wants(e)) && Equals(f.Operation, e.Operation)
+	return (len(f.Types) == 0 || e.Type.SelectedBy(f.Types)) && Equals(f.Operation, e.Operation)
 }
 
 // Events returns up to limit events that the call may see, after the event with the id

@@ -35,8 +35,8 @@ func TestDamageIsSkipped(t *testing.T) {
 	}
 	update(t, db, func(tx *Tx) error {
 		return errors.Join(
-			tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"*"}}),
-			tx.Webhooks().Insert(model.Webhook{ID: "wh_2", Organization: "org_1", Enabled: true, Events: []string{"*"}}),
+			tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()}),
+			tx.Webhooks().Insert(model.Webhook{ID: "wh_2", Organization: "org_1", Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()}),
 			tx.Databases().Insert(model.Database{ID: "db_1", Organization: "org_1", Project: "p", Name: "shop"}),
 			tx.Backups().Insert(model.Backup{ID: "bkp_1", Organization: "org_1", Database: "db_1"}),
 			tx.Operations().Insert(model.DatabaseOperation{ID: "op_1", Organization: "org_1", Database: "db_1", Type: model.OperationBackup, Backup: "bkp_1"}))
@@ -101,7 +101,7 @@ func TestBoundsDropDamage(t *testing.T) {
 	db := openTest(t)
 	recordingEvents(t, db, false)
 	update(t, db, func(tx *Tx) error {
-		return tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"*"}})
+		return tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()})
 	})
 	happen := func(n int) {
 		t.Helper()

@@ -91,7 +91,7 @@ func (tx *Tx) keepEvent(e model.Event) error {
 func (tx *Tx) deliver(e model.Event) error {
 	webhooks := tx.Webhooks().Oldest(ByOrganization, Key(e.Organization), "", math.MaxInt)
 	if tx.events.Operator && e.Type.Alarming() {
-		webhooks = append(webhooks, model.Webhook{ID: model.OperatorWebhook, Enabled: true, Events: []string{"*"}})
+		webhooks = append(webhooks, model.Webhook{ID: model.OperatorWebhook, Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()})
 	}
 	for _, w := range webhooks {
 		if !w.Wants(e) {

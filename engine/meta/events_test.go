@@ -106,9 +106,9 @@ func TestDeliveries(t *testing.T) {
 	recordingEvents(t, db, true)
 	update(t, db, func(tx *Tx) error {
 		return errors.Join(
-			tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"backup.*"}}),
-			tx.Webhooks().Insert(model.Webhook{ID: "wh_2", Organization: "org_1", Enabled: false, Events: []string{"*"}}),
-			tx.Webhooks().Insert(model.Webhook{ID: "wh_3", Organization: "org_2", Enabled: true, Events: []string{"*"}}))
+			tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"backup.*"}, Scopes: model.EventScopes()}),
+			tx.Webhooks().Insert(model.Webhook{ID: "wh_2", Organization: "org_1", Enabled: false, Events: []string{"*"}, Scopes: model.EventScopes()}),
+			tx.Webhooks().Insert(model.Webhook{ID: "wh_3", Organization: "org_2", Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()}))
 	})
 	happen := func(n int, t model.EventType) func(*Tx) error {
 		return func(tx *Tx) (err error) {

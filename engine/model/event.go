@@ -113,6 +113,22 @@ func (t EventType) Scope() Scope {
 	}
 }
 
+// EventScopes returns the scopes that events need.
+func EventScopes() []Scope { return []Scope{ScopeDatabaseRead, ScopeBackupList, ScopeAccountRead} }
+
+// ScopeSelected returns the scope that the events of a selector need, "" for "*", which selects those that may be seen.
+func ScopeSelected(selector string) Scope {
+	if selector == "*" {
+		return ""
+	}
+	return EventType(selector).Scope()
+}
+
+// SelectedBy reports whether one of the selectors selects events of the type: see ValidateEventFilter.
+func (t EventType) SelectedBy(selectors []string) bool {
+	return slices.ContainsFunc(selectors, func(s string) bool { return s == "*" || s == string(t) || s == t.Area()+".*" })
+}
+
 // Alarming reports whether the operator should be notified at once.
 func (t EventType) Alarming() bool {
 	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap ||

@@ -29,6 +29,9 @@ type Webhook struct {
 	URL          string `json:"url"` // may contain a secret of the receiver
 	// Events selects events: types, areas with a star such as "backup.*", or "*".
 	Events []string `json:"events"`
+	// Scopes are those of EventScopes that its maker held. It receives no event that needs another one, whoever changes
+	// it later, and outlives a key that made it.
+	Scopes []Scope `json:"scopes"`
 	// Enabled means that events are sent. DisabledReason says why the appliance disabled it.
 	Enabled        bool      `json:"enabled"`
 	DisabledReason string    `json:"disabled_reason"`
@@ -46,9 +49,7 @@ func (w Webhook) Wants(e Event) bool {
 	if e.Webhook != "" {
 		return e.Webhook == w.ID
 	}
-	return w.Enabled && slices.ContainsFunc(w.Events, func(pattern string) bool {
-		return pattern == "*" || pattern == string(e.Type) || pattern == e.Type.Area()+".*"
-	})
+	return w.Enabled && slices.Contains(w.Scopes, e.Type.Scope()) && e.Type.SelectedBy(w.Events)
 }
 
 // ValidateEventFilter checks the events that a webhook selects, and drops duplicates.

@@ -9,9 +9,9 @@ import (
 	"holdfast/engine/model"
 )
 
-// Deliveries returns the deliveries of a webhook with a status, "" for every one.
+// Deliveries returns the deliveries of a webhook with a status, "" for every one, whose events the call may see.
 func (s *Service) Deliveries(call *model.Call, id string, status model.DeliveryStatus, page core.Page) (core.List[model.Delivery], error) {
-	selection := core.Select(status, func(d model.Delivery) bool { return core.Equals(status, d.Status) })
+	selection := core.Select(status, func(d model.Delivery) bool { return core.Equals(status, d.Status) && call.Holds(d.Event.Type.Scope()) })
 	w, err := selection.Walk(s.core, call, model.ActionWebhookDeliveries, page, id)
 	if err == nil {
 		_, err = s.Get(call, id)
@@ -37,7 +37,7 @@ func (s *Service) Resend(call *model.Call, id, delivery string) (d model.Deliver
 			return err
 		}
 		old, err := tx.Deliveries().Get(delivery)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && old.Webhook != id {
+		if errors.Is(err, meta.ErrNotFound) || err == nil && (old.Webhook != id || !call.Holds(old.Event.Type.Scope())) {
 			return model.NotFound(model.ResourceDelivery, delivery)
 		}
 		if err != nil {

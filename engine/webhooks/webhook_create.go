@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/engine/meta"
@@ -18,6 +19,9 @@ type NewWebhook struct {
 func (s *Service) Create(call *model.Call, in NewWebhook) (model.Webhook, model.Secret, error) {
 	events, err := s.validate(in)
 	if err == nil {
+		err = permitSelectors(call, events)
+	}
+	if err == nil {
 		err = s.core.ClaimIdempotencyKey(call)
 	}
 	if err != nil {
@@ -25,7 +29,7 @@ func (s *Service) Create(call *model.Call, in NewWebhook) (model.Webhook, model.
 	}
 	now, secret := s.core.Clock(), newSecret()
 	w := model.Webhook{
-		ID: s.core.NewID(model.ResourceWebhook), Organization: call.Organization, Name: in.Name, URL: in.URL, Events: events,
+		ID: s.core.NewID(model.ResourceWebhook), Organization: call.Organization, Name: in.Name, URL: in.URL, Events: events, Scopes: heldScopes(call),
 		Enabled: true, CreatedAt: now, UpdatedAt: now,
 	}
 	w.Secret = s.core.Sealer.Seal(secretPurpose(w.ID), secret)
@@ -49,6 +53,21 @@ func (s *Service) validate(in NewWebhook) (events []string, err error) {
 	return model.ValidateEventFilter("events", in.Events)
 }
 
+// heldScopes returns the scopes of events that the caller holds.
+func heldScopes(call *model.Call) []model.Scope {
+	return slices.DeleteFunc(model.EventScopes(), func(scope model.Scope) bool { return !call.Holds(scope) })
+}
+
+// permitSelectors refuses selectors of events that the caller may not see.
+func permitSelectors(call *model.Call, selectors []string) error {
+	for _, selector := range selectors {
+		if scope := model.ScopeSelected(selector); scope != "" && !call.Holds(scope) {
+			return model.Errorf(model.CodeInsufficientScope, "%s needs the scope %s, which the caller lacks", selector, scope)
+		}
+	}
+	return nil
+}
+
 func resource(w model.Webhook) model.Resource {
 	return model.Resource{Type: model.ResourceWebhook, ID: w.ID, Name: w.Name}
 }
@@ -62,9 +81,10 @@ func (s *Service) RotateSecret(call *model.Call, id string) (model.Webhook, mode
 		return model.Webhook{}, model.Secret{}, err
 	}
 	secret := newSecret()
-	w, err := s.change(call, id, func(w *model.Webhook) {
+	w, err := s.change(call, id, func(w *model.Webhook) error {
 		w.Previous, w.PreviousUntil = w.Secret, s.core.Clock().Add(secretOverlap)
 		w.Secret = s.core.Sealer.Seal(secretPurpose(w.ID), secret)
+		return nil
 	})
 	return w, secret, err
 }

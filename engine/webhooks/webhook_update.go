@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -42,12 +43,39 @@ func webhookOf(tx *meta.Tx, organization, id string) (model.Webhook, error) {
 	return w, err
 }
 
-// Update changes a webhook. Deliveries that are pending go to its new URL.
+// Update changes a webhook. Deliveries that are pending go to its new URL. The scopes that its maker held stay, and who
+// changes what it receives or where must hold them too.
 func (s *Service) Update(call *model.Call, id string, change Change) (model.Webhook, error) {
 	if err := s.validateChange(&change); err != nil {
 		return model.Webhook{}, err
 	}
-	return s.change(call, id, func(w *model.Webhook) { *w = change.apply(*w) })
+	return s.change(call, id, func(w *model.Webhook) error {
+		next := change.apply(*w)
+		if err := permitChange(call, *w, next); err != nil {
+			return err
+		}
+		*w = next
+		return nil
+	})
+}
+
+// permitChange refuses to send elsewhere, or to select anew, what the caller may not see, and to select what the
+// webhook may not receive.
+func permitChange(call *model.Call, old, next model.Webhook) error {
+	if old.URL == next.URL && slices.Equal(old.Events, next.Events) {
+		return nil
+	}
+	for _, scope := range old.Scopes {
+		if !call.Holds(scope) {
+			return model.Errorf(model.CodeInsufficientScope, "the webhook %s receives events that need the scope %s, which the caller lacks", old.Name, scope)
+		}
+	}
+	for _, selector := range next.Events {
+		if scope := model.ScopeSelected(selector); scope != "" && !slices.Contains(old.Scopes, scope) {
+			return model.Invalid("events", "%s needs the scope %s, which the maker of this webhook did not have: make another webhook", selector, scope)
+		}
+	}
+	return nil
 }
 
 // validateChange checks what a change sets, and drops duplicate events.
@@ -76,7 +104,7 @@ func (c Change) apply(w model.Webhook) model.Webhook {
 }
 
 // change commits a change of a webhook.
-func (s *Service) change(call *model.Call, id string, change func(*model.Webhook)) (w model.Webhook, err error) {
+func (s *Service) change(call *model.Call, id string, change func(*model.Webhook) error) (w model.Webhook, err error) {
 	call.Resource = model.Resource{Type: model.ResourceWebhook, ID: id}
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		if w, err = webhookOf(tx, call.Organization, id); err != nil {
@@ -86,9 +114,8 @@ func (s *Service) change(call *model.Call, id string, change func(*model.Webhook
 			return err
 		}
 		w, err = tx.Webhooks().Update(id, func(w *model.Webhook) error {
-			change(w)
 			w.UpdatedAt = s.core.Clock()
-			return nil
+			return change(w)
 		})
 		call.Resource = resource(w)
 		return err

@@ -23,7 +23,8 @@ func NewEvent(e model.Event) wire.Event {
 // NewWebhook returns the wire form of a webhook.
 func NewWebhook(w model.Webhook) wire.Webhook {
 	return wire.Webhook{
-		ID: w.ID, Name: w.Name, URL: w.URL, Events: convert(w.Events, func(s string) wire.EventSelector { return wire.EventSelector(s) }), Enabled: w.Enabled, DisabledReason: orAbsent(w.DisabledReason),
+		ID: w.ID, Name: w.Name, URL: w.URL, Events: convert(w.Events, func(s string) wire.EventSelector { return wire.EventSelector(s) }), Scopes: newScopes(w.Scopes),
+		Enabled: w.Enabled, DisabledReason: orAbsent(w.DisabledReason),
 		PreviousUntil: utcOrAbsent(&w.PreviousUntil), CreatedAt: utc(w.CreatedAt), UpdatedAt: utc(w.UpdatedAt),
 	}
 }

@@ -28,6 +28,30 @@ func TestEventsAreTheBodiesOfWebhooks(t *testing.T) {
 	}
 }
 
+// TestWebhooksOutliveTheirKeys: the webhook of a key that was revoked goes on, with the scopes that the key had.
+func TestWebhooksOutliveTheirKeys(t *testing.T) {
+	w := start(t)
+	post := func(path, key, body string) request {
+		return request{method: "POST", path: path, key: key, body: body, contentType: "application/json"}
+	}
+	maker := get[wire.CreatedKey](t, w.do(t, post("/account/api-keys", w.org.full, `{"name":"maker","scopes":["webhook:manage","account:read"]}`)))
+	if got := w.do(t, post("/webhooks", maker.APIKey, `{"name":"pager","url":"https://hook.invalid/","events":["backup.*"]}`)); got.status != http.StatusForbidden {
+		t.Errorf("the key selects what it may not see: %d", got.status)
+	}
+	hook := get[wire.WebhookSecret](t, w.do(t, post("/webhooks", maker.APIKey, `{"name":"pager","url":"https://hook.invalid/","events":["*"]}`)))
+	if len(hook.Scopes) != 1 || hook.Scopes[0] != "account:read" {
+		t.Errorf("%v", hook.Scopes)
+	}
+	if got := w.do(t, request{method: "DELETE", path: "/account/api-keys/" + maker.Key.ID, key: w.org.full}); got.status != http.StatusOK {
+		t.Fatalf("%+v", got)
+	}
+	get[wire.CreatedKey](t, w.do(t, post("/account/api-keys", w.org.full, `{"name":"later","scopes":["database:read"]}`)))
+	all := get[[]wire.Delivery](t, w.do(t, request{method: "GET", path: "/webhooks/" + hook.ID + "/deliveries", key: w.org.full}))
+	if len(all) != 2 || all[0].Event.Type != "key.created" || all[1].Event.Type != "key.revoked" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestWebhooks changes a webhook under the condition that nobody else has, and reads its deliveries.
 func TestWebhooks(t *testing.T) {
 	w := start(t)

@@ -35,6 +35,7 @@ type Webhook struct {
 	Name           string          `json:"name"`
 	URL            string          `json:"url"`
 	Events         []EventSelector `json:"events" doc:"What it receives."`
+	Scopes         []string        `json:"scopes" doc:"The scopes of events that its maker held. It receives only events that these allow, also after the maker's key was revoked or expired."`
 	Enabled        bool            `json:"enabled"`
 	DisabledReason *string         `json:"disabled_reason" doc:"Why the appliance disabled it."`
 	PreviousUntil  *time.Time      `json:"previous_secret_until" doc:"Until when requests are signed with the previous secret too."`
