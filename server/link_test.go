@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/server/api"
 	"holdfast/server/api/wire"
 )
 
@@ -68,6 +71,30 @@ func form(t *testing.T, fields map[string]string, name, file string) (body, cont
 		t.Fatal(err)
 	}
 	return b.String(), w.FormDataContentType()
+}
+
+// TestInvalidUploadLinksAreLimited: an address cannot try links without end.
+func TestInvalidUploadLinksAreLimited(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	links := api.NewLinks(s.engine, api.Options{Log: slog.New(slog.DiscardHandler)})
+	try := func(from string) int {
+		r := httptest.NewRequest(http.MethodPut, "/objects/bucket_1/key?link=x.y", strings.NewReader("x"))
+		r.RemoteAddr = from + ":1"
+		w := httptest.NewRecorder()
+		links.ServeHTTP(w, r)
+		return w.Code
+	}
+	for n := range 6000 {
+		if got := try("192.0.2.1"); got != http.StatusForbidden {
+			t.Fatalf("%d: %d", n, got)
+		}
+	}
+	for from, want := range map[string]int{"192.0.2.1": http.StatusTooManyRequests, "192.0.2.2": http.StatusForbidden, "127.0.0.1": http.StatusForbidden} {
+		if got := try(from); got != want {
+			t.Errorf("%s: %d, want %d", from, got, want)
+		}
+	}
 }
 
 // TestUploadLinks uploads without a key, within what the link allows and beyond it, and after its key was revoked.

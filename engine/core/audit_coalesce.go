@@ -21,8 +21,8 @@ const (
 	// keylessEntries is for all requests without a known key, keylessAddressEntries
 	// for those from one address.
 	keylessEntries, keylessAddressEntries = 60, 30
-	// linkEntries is for the signed downloads of a bucket or an export,
-	// linkAddressEntries for those from one address.
+	// linkEntries is for the signed downloads of a bucket or an export, or the refused
+	// uploads by links of one maker; linkAddressEntries for those from one address.
 	linkEntries, linkAddressEntries = 60, 30
 	// anonymousEntries is for the unsigned downloads of an organization, and again for
 	// those that are refused. anonymousBucketEntries is for one bucket,
@@ -90,6 +90,9 @@ func auditBounds(call *model.Call, err error) []auditBound {
 		}
 	case call.Actor.Type == model.ActorKey && call.Actor.ID == "":
 		return []auditBound{{source("keyless", "", ""), keylessEntries}, {source("keyless", "", address), keylessAddressEntries}}
+	case err != nil && call.Details[uploadLinkDetail] != "":
+		maker := call.Actor.ID
+		return []auditBound{{source("upload link", maker, ""), linkEntries}, {source("upload link", maker, address), linkAddressEntries}}
 	case call.Actor.Type == model.ActorKey && call.Key == nil, model.CodeOf(err) == model.CodeRateLimited:
 		return []auditBound{{source("key "+call.Actor.ID, "", ""), keyEntries}}
 	default:

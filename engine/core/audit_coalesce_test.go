@@ -43,6 +43,32 @@ func TestCoalescingByNetwork(t *testing.T) {
 	}
 }
 
+// The holder of an upload link, who needs no key, adds few entries to the log of its maker by refused uploads.
+func TestCoalescingOfUploadLinks(t *testing.T) {
+	t.Parallel()
+	refused := model.Errorf(model.CodeForbidden, "the link is for another key")
+	for addresses, want := range map[int]int{1: linkAddressEntries, 100: linkEntries} {
+		f, written := newAuditCoalescer(), 0
+		for n := range 1000 {
+			call := &model.Call{
+				Actor: model.Actor{Type: model.ActorKey, ID: "key_1"}, Key: &model.Key{ID: "key_1"}, Organization: "org_1", IP: fmt.Sprintf("192.0.2.%d", n%addresses),
+			}
+			call.Note(uploadLinkDetail, "true")
+			if auditBounds(call, nil) != nil {
+				t.Fatal("uploads are not all logged")
+			}
+			bounds := auditBounds(call, refused)
+			if bounds == nil {
+				t.Fatal("the entries of refused uploads have no bound")
+			}
+			written += len(f.admit(&model.AuditEntry{}, bounds))
+		}
+		if written != want {
+			t.Errorf("%d entries by %d addresses", written, addresses)
+		}
+	}
+}
+
 // The entries of an invalid key, and of requests without a known key, are bounded.
 func TestCoalescingOfKeys(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,15 @@ import (
 	"holdfast/engine/model"
 )
 
+// uploadLinkDetail marks the calls of uploads by links in the audit log.
+const uploadLinkDetail = "link"
+
+// ActForLink is ActFor for an upload by a link, which the call's audit entry says.
+func (c *Core) ActForLink(call *model.Call, organization, maker string) error {
+	call.Note(uploadLinkDetail, "true")
+	return c.ActFor(call, organization, maker)
+}
+
 // ActFor makes the maker of a link, a key or a person of the organization, the caller. A link ends with its maker: it
 // returns an error once the key is revoked or expired, or the person is gone.
 func (c *Core) ActFor(call *model.Call, organization, maker string) error {

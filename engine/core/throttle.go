@@ -18,11 +18,13 @@ const (
 	rateDeviceToken     model.RateClass = "device_token"
 	RateUserCode        model.RateClass = "codes of tools"
 	rateDownload        model.RateClass = "downloads without a key"
+	rateUploadLink      model.RateClass = "uploads by links"
 )
 
 // VisitorRates returns the limits on requests without a key. A client polls for its key
 // twelve times a minute, and an office behind one address has several clients. Downloads
-// of public buckets and by links, and the preflights before them, are the requests of pages.
+// of public buckets and by links, the preflights before them, and uploads by links are the
+// requests of pages.
 func VisitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		RateSignInAddress:   {30, time.Minute},
@@ -34,6 +36,7 @@ func VisitorRates() map[model.RateClass]Rate {
 		rateDeviceToken:     {300, time.Minute},
 		RateUserCode:        {60, model.DeviceLife},
 		rateDownload:        {6000, time.Minute},
+		rateUploadLink:      {6000, time.Minute},
 	}
 }
 
@@ -51,19 +54,24 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 		call.Budgets = c.visitors.State(model.VisitorOf(call.IP), []model.RateClass{rateDeviceToken}, c.Clock())
 		return err
 	case model.ActionObjectDownload:
-		return c.throttleDownloads(call.IP)
+		return c.throttlePage(call.IP, rateDownload)
 	default:
 		return nil
 	}
 }
 
-// throttleDownloads limits the downloads of an address. The loopback address is exempt, because all clients of a proxy
-// on this machine share it.
-func (c *Core) throttleDownloads(ip string) error {
+// ThrottleUploadLink draws on the budget of the call's address for an upload by a link, before the link is read.
+func (c *Core) ThrottleUploadLink(call *model.Call) error {
+	return c.throttlePage(call.IP, rateUploadLink)
+}
+
+// throttlePage limits the requests that an address's pages make. The loopback address is exempt, because all clients of
+// a proxy on this machine share it.
+func (c *Core) throttlePage(ip string, class model.RateClass) error {
 	if IsLoopback(ip) {
 		return nil
 	}
-	return c.ThrottleAddress(ip, rateDownload)
+	return c.ThrottleAddress(ip, class)
 }
 
 // throttleDevices limits how many device authorizations of an address can be pending:

@@ -48,12 +48,14 @@ func IsUploadLink(r *http.Request) bool {
 
 // authenticate makes the maker of the link the caller.
 func (l *links) authenticate(x *gate.Exchange) error {
+	if err := l.engine.Core.ThrottleUploadLink(x.Call); err != nil {
+		return err
+	}
 	link, err := l.linkOf(x.Request)
 	if err != nil {
 		return err
 	}
-	x.Call.Note("link", "true")
-	return l.engine.Core.ActFor(x.Call, link.Organization, link.Maker)
+	return l.engine.Core.ActForLink(x.Call, link.Organization, link.Maker)
 }
 
 func (l *links) linkOf(r *http.Request) (objects.UploadLink, error) {
