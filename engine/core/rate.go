@@ -24,15 +24,43 @@ type budgetKey struct {
 	class model.RateClass
 }
 
-// budget holds the times at which requests were admitted, oldest first.
-type budget []time.Time
+// budgetParts is into how many parts the window of a budget is divided. The requests of a part count as
+// made at the time of the last one, so memory does not grow with the limit, and no window ever has more
+// requests than the limit.
+const budgetParts = 10
 
-// since returns the uses of the budget after a time.
+// budget holds the requests that were admitted, oldest first, in at most budgetParts+2 parts.
+type budget []budgetPart
+
+// budgetPart is a number of requests, made from first to last.
+type budgetPart struct {
+	first, last time.Time
+	requests    int
+}
+
+// since returns the requests after a time.
 func (b budget) since(at time.Time) budget {
-	for len(b) > 0 && !b[0].After(at) {
+	for len(b) > 0 && !b[0].last.After(at) {
 		b = b[1:]
 	}
 	return b
+}
+
+func (b budget) requests() (n int) {
+	for _, part := range b {
+		n += part.requests
+	}
+	return n
+}
+
+// add adds a request to the last part, or to a new one if that began long ago.
+func (b budget) add(now time.Time, window time.Duration) budget {
+	if last := len(b) - 1; last >= 0 && now.Sub(b[last].first) < window/budgetParts {
+		b[last].last = now
+		b[last].requests++
+		return b
+	}
+	return append(b, budgetPart{now, now, 1})
 }
 
 // maxBudgets is the number of budgets at which unused ones are dropped for the first
@@ -79,7 +107,7 @@ func (l *RateLimiter) State(owner string, classes []model.RateClass, now time.Ti
 		}
 		b := model.Budget{Class: class, Limit: rate.Limit, Window: rate.Window, Left: rate.Limit}
 		if used := l.budgets[budgetKey{owner, class}].since(now.Add(-rate.Window)); len(used) > 0 {
-			b.Left, b.More = max(0, rate.Limit-len(used)), used[0].Add(rate.Window).Sub(now)
+			b.Left, b.More = max(0, rate.Limit-used.requests()), used[0].last.Add(rate.Window).Sub(now)
 		}
 		budgets = append(budgets, b)
 	}
@@ -92,17 +120,18 @@ func (l *RateLimiter) draw(key budgetKey, now time.Time) {
 	if !known {
 		l.dropUnused(now)
 	}
-	l.budgets[key] = append(used.since(now.Add(-l.rates[key.class].Window)), now)
+	window := l.rates[key.class].Window
+	l.budgets[key] = used.since(now.Add(-window)).add(now, window)
 }
 
 // check returns a rate_limited error if the budget is exhausted.
 func (l *RateLimiter) check(key budgetKey, now time.Time) error {
 	r, limited := l.rates[key.class]
 	used := l.budgets[key].since(now.Add(-r.Window))
-	if !limited || len(used) < r.Limit {
+	if !limited || used.requests() < r.Limit {
 		return nil
 	}
-	delay := used[0].Add(r.Window).Sub(now)
+	delay := used[0].last.Add(r.Window).Sub(now)
 	return &model.Error{
 		Code: model.CodeRateLimited,
 		Message: fmt.Sprintf("more than %d requests of %s in %s; try again in %.0f s",

@@ -44,6 +44,23 @@ func TestBudgetHoldsInAnyWindow(t *testing.T) {
 	}
 }
 
+// TestBudgetsAreSmall: what a budget needs does not grow with its limit.
+func TestBudgetsAreSmall(t *testing.T) {
+	t.Parallel()
+	const class = model.RateClass("visit")
+	l := newRateLimiter(map[model.RateClass]Rate{class: {Limit: 6000, Window: time.Minute}})
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for n := range 60_000 {
+		if err := l.take("one", class, now); err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+		if b := l.budgets[budgetKey{"one", class}]; len(b) > budgetParts+2 || cap(b) > 4*budgetParts {
+			t.Fatalf("after %d requests the budget has %d parts, and space for %d", n, len(b), cap(b))
+		}
+		now = now.Add(12 * time.Millisecond)
+	}
+}
+
 // TestBudgetsAreForgotten: the budgets of visitors that do not return are dropped, and a
 // large number of new ones does not cause a scan for each.
 func TestBudgetsAreForgotten(t *testing.T) {
