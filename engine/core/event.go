@@ -95,7 +95,7 @@ func (c *Core) PruneEvents() error {
 				return e.ID, now.Sub(e.At) > model.EventRetention
 			}),
 			prune(c, (*meta.Tx).Deliveries, owner, func(d model.Delivery) (string, bool) {
-				return d.ID, d.Status != model.DeliveryPending && now.Sub(d.CreatedAt) > model.DeliveryRetention
+				return d.ID, now.Sub(d.CreatedAt) > model.DeliveryRetention
 			}))
 	}
 	return errors.Join(errs...)

@@ -44,7 +44,7 @@ func TestDamageIsSkipped(t *testing.T) {
 	happen()
 	var deliveries, events []string
 	view(t, db, func(tx *Tx) error {
-		deliveries = tx.Deliveries().OldestIDs(ByOrganization, Key("org_1"), math.MaxInt)
+		deliveries = tx.Deliveries().OldestIDs(ByWebhook, Key("wh_1"), math.MaxInt)
 		events = tx.Events().OldestIDs(ByOrganization, Key("org_1"), math.MaxInt)
 		return nil
 	})

@@ -8,27 +8,29 @@ import (
 	"holdfast/engine/model"
 )
 
-// Deliveries are indexed ByOrganization and ByWebhook; those that are pending also ByDue,
-// by webhook and time.
+// Deliveries are indexed ByWebhook; those that are pending also ByDue, by organization,
+// webhook and time, and the others ByOrganization.
 func (tx *Tx) Deliveries() Table[model.Delivery] {
+	pending := func(d *model.Delivery) bool { return d.Status == model.DeliveryPending }
+	ended := func(d *model.Delivery) bool { return !pending(d) }
 	t := table(tx, deliveriesTable, func(d *model.Delivery) string { return d.ID },
-		by(ByOrganization, func(d *model.Delivery) []byte { return Key(d.Organization) }),
+		by(ByOrganization, keyIf(ended, func(d *model.Delivery) []byte { return Key(d.Organization) })),
 		by(ByWebhook, func(d *model.Delivery) []byte { return Key(d.Webhook) }),
-		by(ByDue, keyIf(func(d *model.Delivery) bool { return d.Status == model.DeliveryPending },
-			func(d *model.Delivery) []byte { return append(Key(d.Webhook, ""), DeletionKey(d.NextAt)...) })))
+		by(ByDue, keyIf(pending, func(d *model.Delivery) []byte {
+			return append(Key(d.Organization, d.Webhook, ""), DeletionKey(d.NextAt)...)
+		})))
 	t.tally = func(d *model.Delivery) (string, model.Totals) {
 		counts := model.Totals{Deliveries: 1}
-		if d.Status == model.DeliveryPending {
+		if pending(d) {
 			counts.Pending = 1
 		}
 		return deliveryOwner(d), counts
 	}
 	t.salvage = func(keys map[string][]byte) model.Delivery {
-		d := model.Delivery{Organization: keyPart(keys[ByOrganization], 0), Webhook: keyPart(keys[ByWebhook], 0)}
-		if keys[ByDue] != nil {
-			d.Status = model.DeliveryPending
+		if due := keys[ByDue]; due != nil {
+			return model.Delivery{Organization: keyPart(due, 0), Status: model.DeliveryPending}
 		}
-		return d
+		return model.Delivery{Organization: keyPart(keys[ByOrganization], 0)}
 	}
 	return t
 }
@@ -46,8 +48,8 @@ func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip f
 	cursor := tx.Deliveries().indexBucket(ByDue).Cursor()
 	k, id := cursor.First()
 	for k != nil {
-		webhook := string(k[:bytes.IndexByte(k, separator)])
-		prefix := Key(webhook, "")
+		organization, webhook := keyPart(k, 0), keyPart(k, 1)
+		prefix := Key(organization, webhook, "")
 		left := free(webhook)
 		for ; left > 0 && bytes.HasPrefix(k, prefix); k, id = cursor.Next() {
 			at := time.Unix(0, int64(binary.BigEndian.Uint64(k[len(prefix):]))).UTC()
@@ -64,7 +66,7 @@ func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip f
 				due, left = append(due, d), left-1
 			}
 		}
-		k, id = cursor.Seek(append([]byte(webhook), separator+1))
+		k, id = cursor.Seek(append(Key(organization, webhook), separator+1))
 	}
 	return due, next
 }

@@ -107,7 +107,8 @@ func (tx *Tx) deliver(e model.Event) error {
 	return nil
 }
 
-// addDelivery stores a delivery within the bounds of its organization.
+// addDelivery stores a delivery within the bounds of its organization: in place of the oldest one
+// that is not pending, if it has the most that are kept.
 func (tx *Tx) addDelivery(d model.Delivery) error {
 	totals, err := tx.Totals(deliveryOwner(&d))
 	if err != nil {
@@ -118,21 +119,13 @@ func (tx *Tx) addDelivery(d model.Delivery) error {
 		d.LastError = "not sent: too many deliveries were pending"
 	}
 	if totals.Deliveries >= model.MaxDeliveries {
-		if err := tx.dropOldestDelivery(d.Organization); err != nil {
-			return err
+		for _, id := range tx.Deliveries().OldestIDs(ByOrganization, Key(d.Organization), 1) {
+			if err := tx.Deliveries().Drop(id); err != nil {
+				return err
+			}
 		}
 	}
 	return tx.Deliveries().Insert(d)
-}
-
-// dropOldestDelivery removes the oldest delivery of an organization that is not pending.
-func (tx *Tx) dropOldestDelivery(organization string) error {
-	for _, d := range tx.Deliveries().Oldest(ByOrganization, Key(organization), "", model.MaxPendingDeliveries+1) {
-		if d.Status != model.DeliveryPending {
-			return tx.Deliveries().Delete(d.ID)
-		}
-	}
-	return nil
 }
 
 // deliveryOwner is the name under which a delivery counts in the totals.

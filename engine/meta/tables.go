@@ -23,7 +23,7 @@ const (
 	ByBucket       = "bucket"       // newest first within a bucket
 	ByUpload       = "upload"       // the parts of a multipart upload, highest number first
 	ByWebhook      = "webhook"      // newest first within a webhook
-	ByDue          = "due"          // pending deliveries by webhook and the time of the next attempt
+	ByDue          = "due"          // pending deliveries by organization, webhook and the time of the next attempt
 	ByUserCode     = "user_code"    // unique, device authorizations by the hash of the user code
 	ByAnyName      = "any_name"     // newest first among the buckets of one name in all organizations
 )
