@@ -22,8 +22,6 @@ type destinations struct {
 	private bool
 }
 
-var errPrivate = errors.New("the host's address is not public")
-
 // check returns an error for an address that requests may not go to. Link-local addresses and those of cloud metadata
 // services are never admitted.
 func (d destinations) check(to netip.Addr) error {
@@ -47,7 +45,7 @@ func (d destinations) dial(ctx context.Context, network, hostPort string) (net.C
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil, errors.New("the host has no address")
+		return nil, errNoAddress
 	}
 	var dialer net.Dialer
 	err = errPrivate
@@ -90,7 +88,7 @@ func (d destinations) dialPlain(ctx context.Context, network, hostPort string) (
 		return nil, err
 	}
 	if remote, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || (destinations{}).check(remote.AddrPort().Addr()) == nil {
-		return nil, errors.Join(errors.New("http is only for private hosts: use https"), conn.Close())
+		return nil, errors.Join(errPlain, conn.Close())
 	}
 	return conn, nil
 }

@@ -87,7 +87,7 @@ func (s *Service) record(d model.Delivery, status int, cause error) error {
 			default:
 				d.NextAt = now.Add(jitter(s.Delays[d.Tries-1]))
 			}
-			d.LastError = model.CleanText(cause.Error(), model.MaxEventMessage)
+			d.LastError = shown(cause)
 			return nil
 		})
 		return err

@@ -19,6 +19,9 @@ import (
 // errNoReceiver means that a delivery has no receiver any more.
 var errNoReceiver = errors.New("not sent")
 
+// noReceiver returns the failure of a delivery without a receiver.
+func noReceiver(why string) error { return &failure{"not sent: " + why, errNoReceiver} }
+
 // target is where a delivery goes.
 type target struct {
 	url    string
@@ -30,13 +33,13 @@ type target struct {
 func (s *Service) targetOf(d model.Delivery) (target, error) {
 	if d.Webhook == model.OperatorWebhook {
 		if s.operatorKey == nil {
-			return target{}, fmt.Errorf("%w: the operator has no webhook", errNoReceiver)
+			return target{}, noReceiver("the operator has no webhook")
 		}
 		return target{s.core.Config.Webhooks.OperatorURL, [][]byte{s.operatorKey}, s.trusted}, nil
 	}
 	w, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Webhook, error) { return tx.Webhooks().Get(d.Webhook) })
 	if errors.Is(err, meta.ErrNotFound) || err == nil && !w.Enabled {
-		return target{}, fmt.Errorf("%w: the webhook is disabled", errNoReceiver)
+		return target{}, noReceiver("the webhook is disabled")
 	}
 	if err != nil {
 		return target{}, err
@@ -66,6 +69,7 @@ func (s *Service) targetOf(d model.Delivery) (target, error) {
 const (
 	// attemptTimeout bounds one attempt.
 	attemptTimeout = 15 * time.Second
+	noAnswer       = "no answer within 15 s"
 	// maxResponse is how much of a response is read, so that its connection can be used again.
 	maxResponse = 4 << 10
 )
@@ -77,7 +81,7 @@ func (t target) post(ctx context.Context, e model.Event, now time.Time) (status 
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
 	if err != nil {
-		return 0, errors.New("the URL is not one")
+		return 0, &failure{text: "the URL is not one"}
 	}
 	at := strconv.FormatInt(now.Unix(), 10)
 	request.Header.Set("Content-Type", "application/json")
@@ -87,21 +91,18 @@ func (t target) post(ctx context.Context, e model.Event, now time.Time) (status 
 	request.Header.Set("Webhook-Signature", signatures(t.keys, e.ID, at, body))
 	response, err := t.client.Do(request)
 	if err != nil {
-		return 0, withoutURL(ctx, err)
+		return 0, failed(ctx, withoutURL(err))
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, maxResponse)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return response.StatusCode, fmt.Errorf("the receiver answered %d", response.StatusCode)
+		return response.StatusCode, &failure{text: fmt.Sprintf("the receiver answered %d", response.StatusCode)}
 	}
 	return response.StatusCode, nil
 }
 
 // withoutURL removes the URL from the client's error.
-func withoutURL(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("no answer within %s", attemptTimeout)
-	}
+func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -332,6 +333,53 @@ func TestPrivateAddresses(t *testing.T) {
 	d := r.await(w, "an attempt", func(d model.Delivery) bool { return d.Attempts > 0 })
 	if to.asked.Load() != 0 || !strings.Contains(d.LastError, "not public") {
 		t.Errorf("asked %d times: %s", to.asked.Load(), d.LastError)
+	}
+}
+
+// TestFailuresSayNothingOfTheHost: what a service of a private network sends is not shown to the organization.
+func TestFailuresSayNothingOfTheHost(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "SSH-2.0-private banner\r\n")
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := openRoom(t, private())
+	for url, want := range map[string]string{
+		"http://" + listener.Addr().String():  "did not answer with HTTP",
+		"https://" + listener.Addr().String(): "does not speak TLS",
+		secure.URL:                            "certificate is of an unknown authority",
+		"http://" + closed.Addr().String():    "refused the connection",
+		"https://hook.invalid/":               "has no address",
+	} {
+		w, _ := r.create("org_1", url, "*")
+		r.happen("org_1", model.EventBackupFailed)
+		d := r.await(w, "an attempt", func(d model.Delivery) bool { return d.Attempts > 0 })
+		if !strings.HasSuffix(d.LastError, want) || strings.Contains(d.LastError, "SSH") {
+			t.Errorf("%s: %q", url, d.LastError)
+		}
+		if err := r.Delete(r.call(model.ActionWebhookDelete), w.ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
