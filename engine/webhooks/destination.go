@@ -37,6 +37,9 @@ func (d destinations) check(to netip.Addr) error {
 	return nil
 }
 
+// dialTimeout bounds the connection to one address, so that others are left some time if it does not answer.
+const dialTimeout = 4 * time.Second
+
 // dial connects to the first address of a host that is admitted and answers.
 func (d destinations) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(hostPort)
@@ -47,8 +50,14 @@ func (d destinations) dial(ctx context.Context, network, hostPort string) (net.C
 	if err != nil {
 		return nil, errNoAddress
 	}
-	var dialer net.Dialer
-	err = errPrivate
+	return d.dialFirst(ctx, network, addresses, port)
+}
+
+func (d destinations) dialFirst(ctx context.Context, network string, addresses []netip.Addr, port string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	dialer := net.Dialer{Timeout: dialTimeout}
+	var err error = errPrivate
 	for _, to := range addresses {
 		if d.check(to) != nil {
 			continue
