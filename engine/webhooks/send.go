@@ -56,7 +56,7 @@ func (s *Service) send(ctx context.Context, d model.Delivery) {
 	if ctx.Err() != nil {
 		return // not an attempt: the next start makes it
 	}
-	if err := s.record(d, status, err); err != nil {
+	if err := s.record(d, t.url, status, err); err != nil {
 		s.core.Log.Error("record a webhook's delivery", "delivery", d.ID, "error", err)
 		select {
 		case <-time.After(unrecordedPause):
@@ -65,29 +65,25 @@ func (s *Service) send(ctx context.Context, d model.Delivery) {
 	}
 }
 
-// record records the outcome of an attempt.
-func (s *Service) record(d model.Delivery, status int, cause error) error {
+// record records the outcome of an attempt that was sent to a URL. A delivery that was requested again meanwhile stays
+// pending.
+func (s *Service) record(d model.Delivery, url string, status int, cause error) error {
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
-		if status == http.StatusGone {
-			if err := disable(tx, d.Webhook, "the receiver answered 410 Gone", s.core.Clock()); err != nil {
+		over := status == http.StatusGone || errors.Is(cause, errNoReceiver)
+		if over {
+			var err error
+			if over, err = s.concludeWebhook(tx, d.Webhook, url); err != nil {
 				return err
 			}
 		}
+		requested := d.NextAt
 		_, err := tx.UpdateDelivery(d.ID, func(d *model.Delivery) error {
 			now := s.core.Clock()
 			d.Attempts++
-			d.Tries++
-			d.LastAttemptAt, d.LastStatus, d.LastError = &now, status, ""
-			switch {
-			case cause == nil:
-				d.Status, d.CompletedAt = model.DeliveryDelivered, &now
-				return nil
-			case status == http.StatusGone || errors.Is(cause, errNoReceiver) || d.Tries > len(s.Delays):
-				d.Status, d.CompletedAt = model.DeliveryFailed, &now
-			default:
-				d.NextAt = now.Add(jitter(s.Delays[d.Tries-1]))
+			d.LastAttemptAt, d.LastStatus, d.LastError = &now, status, shown(cause)
+			if d.NextAt.Equal(requested) {
+				s.conclude(d, cause == nil, over)
 			}
-			d.LastError = shown(cause)
 			return nil
 		})
 		return err
@@ -101,16 +97,35 @@ func (s *Service) record(d model.Delivery, status int, cause error) error {
 	return err
 }
 
+// conclude sets what follows an attempt: the end of the delivery, or another attempt.
+func (s *Service) conclude(d *model.Delivery, arrived, over bool) {
+	d.Tries++
+	switch {
+	case arrived:
+		d.Status, d.CompletedAt = model.DeliveryDelivered, d.LastAttemptAt
+	case over || d.Tries > len(s.Delays):
+		d.Status, d.CompletedAt = model.DeliveryFailed, d.LastAttemptAt
+	default:
+		d.NextAt = d.LastAttemptAt.Add(jitter(s.Delays[d.Tries-1]))
+	}
+}
+
 // jitter returns a duration within a fifth of d.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }
 
-// disable stops the deliveries of a webhook for a reason.
-func disable(tx *meta.Tx, id, reason string, at time.Time) error {
-	err := tx.Webhooks().Change(id, func(w *model.Webhook) { w.Enabled, w.DisabledReason, w.UpdatedAt = false, reason, at })
-	if errors.Is(err, meta.ErrNotFound) { // deleted, or the operator's
-		return nil
+// concludeWebhook disables a webhook whose receiver wants no more requests, and reports whether none are to follow: a
+// webhook that has another URL by now has another receiver.
+func (s *Service) concludeWebhook(tx *meta.Tx, id, url string) (over bool, err error) {
+	w, err := tx.Webhooks().Get(id)
+	switch {
+	case err != nil || !w.Enabled: // deleted, damaged, disabled, or the operator's
+		return true, nil
+	case w.URL != url:
+		return false, nil
 	}
-	return err
+	return true, tx.Webhooks().Change(id, func(w *model.Webhook) {
+		w.Enabled, w.DisabledReason, w.UpdatedAt = false, "the receiver answered 410 Gone", s.core.Clock()
+	})
 }

@@ -273,6 +273,37 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
+// TestChangesDuringAnAttempt: a resend during an attempt is not lost, and what the receiver at a former URL answers
+// does not disable the webhook.
+func TestChangesDuringAnAttempt(t *testing.T) {
+	arrived, answer := make(chan struct{}, 10), make(chan int)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		w.WriteHeader(<-answer)
+	}))
+	t.Cleanup(slow.Close)
+	r := openRoom(t, private())
+	w, _ := r.create("org_1", slow.URL, "*")
+	r.happen("org_1", model.EventBackupFailed)
+	<-arrived
+	d := r.deliveries(w)[0]
+	if _, err := r.Resend(r.call(model.ActionWebhookResend), w.ID, d.ID); err != nil {
+		t.Fatal(err)
+	}
+	answer <- http.StatusOK
+	<-arrived // again
+	to := newReceiver(t)
+	if _, err := r.Update(r.call(model.ActionWebhookUpdate), w.ID, Change{URL: &to.URL}); err != nil {
+		t.Fatal(err)
+	}
+	answer <- http.StatusGone
+	to.await(t, "the event at the new URL", 1)
+	r.await(w, "the delivery's record", func(d model.Delivery) bool { return d.Status == model.DeliveryDelivered && d.Attempts == 3 })
+	if w, err := r.Get(r.call(model.ActionWebhookGet), w.ID); err != nil || !w.Enabled {
+		t.Errorf("disabled for its former URL: %+v, %v", w, err)
+	}
+}
+
 // TestSlowReceiver: a receiver that never answers holds up no other organization.
 func TestSlowReceiver(t *testing.T) {
 	release := make(chan struct{})
