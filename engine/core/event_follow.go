@@ -39,7 +39,7 @@ func (c *Core) FollowEvents(ctx context.Context, call *model.Call, after string,
 	beat := time.NewTicker(Heartbeat)
 	defer beat.Stop()
 	for {
-		changed := c.Meta.Changed() // before the read
+		changed := c.Meta.Happened() // before the read
 		events, last, err := c.Events(call, after, followBatch, filter)
 		if err == nil {
 			err = f.Valid()

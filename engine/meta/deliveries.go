@@ -37,7 +37,7 @@ func (tx *Tx) Deliveries() Table[model.Delivery] {
 
 // UpdateDelivery changes a delivery, and wakes who waits for deliveries that are due.
 func (tx *Tx) UpdateDelivery(id string, change func(*model.Delivery) error) (model.Delivery, error) {
-	tx.OnCommit(tx.changed.signal)
+	tx.OnCommit(tx.wakes.deliveries.signal)
 	return tx.Deliveries().Update(id, change)
 }
 

@@ -23,8 +23,11 @@ type EventSource struct {
 // RecordEvents makes transactions record events from now on.
 func (db *DB) RecordEvents(source EventSource) { db.events.Store(&source) }
 
-// Changed returns a channel that is closed at the next commit of events or deliveries.
-func (db *DB) Changed() <-chan struct{} { return db.changed.wait() }
+// Happened returns a channel that is closed at the next commit of events.
+func (db *DB) Happened() <-chan struct{} { return db.wakes.events.wait() }
+
+// DeliveriesChanged returns a channel that is closed at the next commit of deliveries.
+func (db *DB) DeliveriesChanged() <-chan struct{} { return db.wakes.deliveries.wait() }
 
 const eventsTable, webhooksTable, deliveriesTable = "events", "webhooks", "deliveries"
 
@@ -64,7 +67,7 @@ func (tx *Tx) RecordEvent(e model.Event) error {
 	}
 	tx.OnCommit(func() {
 		tx.events.Committed(e)
-		tx.changed.signal()
+		tx.wakes.events.signal()
 	})
 	return tx.deliver(e)
 }
@@ -125,6 +128,7 @@ func (tx *Tx) addDelivery(d model.Delivery) error {
 			}
 		}
 	}
+	tx.OnCommit(tx.wakes.deliveries.signal)
 	return tx.Deliveries().Insert(d)
 }
 

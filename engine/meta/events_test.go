@@ -143,3 +143,44 @@ func TestDeliveries(t *testing.T) {
 		return err
 	})
 }
+
+// TestWakeUps: who follows events is woken by events, not by what becomes of their deliveries.
+func TestWakeUps(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	recordingEvents(t, db, false)
+	update(t, db, func(tx *Tx) error {
+		return tx.Webhooks().Insert(model.Webhook{ID: "wh_1", Organization: "org_1", Enabled: true, Events: []string{"*"}, Scopes: model.EventScopes()})
+	})
+	woken := func(change func(tx *Tx) error) (events, deliveries bool) {
+		t.Helper()
+		happened, changed := db.Happened(), db.DeliveriesChanged()
+		update(t, db, change)
+		is := func(c <-chan struct{}) bool {
+			select {
+			case <-c:
+				return true
+			default:
+				return false
+			}
+		}
+		return is(happened), is(changed)
+	}
+	record := func(organization string) func(*Tx) error {
+		return func(tx *Tx) error {
+			return tx.RecordEvent(model.Event{Type: model.EventBackupFailed, Organization: organization})
+		}
+	}
+	if events, deliveries := woken(record("org_1")); !events || !deliveries {
+		t.Errorf("by an event with a delivery: %v %v", events, deliveries)
+	}
+	if events, deliveries := woken(record("org_2")); !events || deliveries {
+		t.Errorf("by an event without: %v %v", events, deliveries)
+	}
+	if events, deliveries := woken(func(tx *Tx) error {
+		_, err := tx.UpdateDelivery(tx.Deliveries().OldestIDs(ByWebhook, Key("wh_1"), 1)[0], func(d *model.Delivery) error { d.Attempts++; return nil })
+		return err
+	}); events || !deliveries {
+		t.Errorf("by an attempt: %v %v", events, deliveries)
+	}
+}

@@ -33,7 +33,7 @@ type DB struct {
 	done        chan struct{}
 	once        sync.Once
 	events      atomic.Pointer[EventSource]
-	changed     wakeUps
+	wakes       wakes
 	damage      damageLog
 
 	capturing sync.Mutex // held during a transaction, until its changes are in the queue

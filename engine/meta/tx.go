@@ -11,7 +11,7 @@ type Tx struct {
 	committed *[]func()    // functions passed to OnCommit
 	batch     *batch       // nil except in a transaction of many object changes
 	events    *EventSource // nil where no events are recorded
-	changed   *wakeUps     // of events and deliveries; nil in View
+	wakes     *wakes       // nil in View
 	damage    *damageLog   // the damaged records that are met; nil where none are noted
 }
 

@@ -274,5 +274,5 @@ func (c *commit) run(db *DB, tx boltTx) (err error) {
 		}
 	}()
 	c.committed = nil // an earlier run was rolled back
-	return c.change(&Tx{bolt: tx, committed: &c.committed, events: db.events.Load(), changed: &db.changed, damage: &db.damage})
+	return c.change(&Tx{bolt: tx, committed: &c.committed, events: db.events.Load(), wakes: &db.wakes, damage: &db.damage})
 }

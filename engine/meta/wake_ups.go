@@ -8,6 +8,9 @@ type wakeUps struct {
 	waiting chan struct{} // nil when nobody waits
 }
 
+// wakes are those who wait for events and for deliveries.
+type wakes struct{ events, deliveries wakeUps }
+
 // wait returns a channel that the next signal closes.
 func (s *wakeUps) wait() <-chan struct{} {
 	s.mu.Lock()
