@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
+	"holdfast/server/content"
 )
 
 type createUploadLinkInput struct {
@@ -50,7 +51,7 @@ func (h *handlers) newUploadLink(link objects.UploadLink, signed string, until t
 	} else {
 		fields["key"] = link.Key
 		if link.Prefix != "" {
-			fields["key"] = link.Prefix + filenameVariable
+			fields["key"] = link.Prefix + content.FileNameVariable
 		}
 		if exact {
 			fields["Content-Type"] = link.ContentType

@@ -6,19 +6,17 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
+	"holdfast/server/content"
 	"holdfast/server/gate"
 )
 
 const (
-	// filenameVariable is the file's name in the key of a form.
-	filenameVariable = "${filename}"
 	// maxFormField is the maximum size of a field of a form in bytes, and maxFormFields how many it may have.
 	maxFormField  = 8 << 10
 	maxFormFields = 8
@@ -175,13 +173,13 @@ func (l *links) file(x *gate.Exchange, link objects.UploadLink, bucket string, f
 	case !ok && link.Key != "":
 		key = link.Key
 	case !ok:
-		key = link.Prefix + filenameVariable
+		key = link.Prefix + content.FileNameVariable
 	}
-	name := path.Base(strings.ReplaceAll(part.FileName(), `\`, "/"))
-	if strings.Contains(key, filenameVariable) && (part.FileName() == "" || name == "." || name == "..") {
+	key, ok = content.WithFileName(key, part)
+	if !ok {
 		return model.Invalid("file", "must have a name")
 	}
-	in, err := link.Upload(bucket, strings.ReplaceAll(key, filenameVariable, name), canonical)
+	in, err := link.Upload(bucket, key, canonical)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,9 @@ func TestFullFlow(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
-		if !excused[name] {
+		if excused[name] {
+			t.Logf("%s:%s", name, failed[name])
+		} else {
 			t.Errorf("%s:%s", name, failed[name])
 		}
 	}

@@ -114,15 +114,20 @@ func (q *request) fill(answer *listing, b model.Bucket, after string, limit int,
 
 // limit returns the number in a parameter, at most maxKeys.
 func (q *request) limit(name string) (int, error) {
-	text := q.query.Get(name)
+	n, err := number(name, q.query.Get(name), maxKeys)
+	return min(n, maxKeys), err
+}
+
+// number reads a number that a request may have.
+func number(name, text string, otherwise int) (int, error) {
 	if text == "" {
-		return maxKeys, nil
+		return otherwise, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
 		return 0, outOfRange(name, text)
 	}
-	return min(int(n), maxKeys), nil
+	return int(n), nil
 }
 
 // outOfRange refuses a number.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,7 +128,11 @@ func (q *request) location() string {
 	if q.Request.TLS != nil {
 		scheme = "https"
 	}
-	return (&url.URL{Scheme: scheme, Host: q.Request.Host, Path: q.Request.URL.Path}).String()
+	path := q.Request.URL.Path
+	if q.form != nil { // it is about the bucket
+		path = strings.TrimSuffix(path, "/") + "/" + q.key
+	}
+	return (&url.URL{Scheme: scheme, Host: q.Request.Host, Path: path}).String()
 }
 
 // whole returns what computes and checks the checksum of a joined object.

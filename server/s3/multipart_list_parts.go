@@ -1,9 +1,6 @@
 package s3
 
-import (
-	"encoding/xml"
-	"strconv"
-)
+import "encoding/xml"
 
 type listedPart struct {
 	PartNumber   int
@@ -22,13 +19,9 @@ func (q *request) listParts() error {
 	if err != nil {
 		return err
 	}
-	after := 0
-	if text := q.query.Get("part-number-marker"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < 0 {
-			return outOfRange("part-number-marker", text)
-		}
-		after = int(n)
+	after, err := number("part-number-marker", q.query.Get("part-number-marker"), 0)
+	if err != nil {
+		return err
 	}
 	m, parts, err := q.engine.Objects.MultipartParts(q.Call, b.ID, q.key, q.query.Get("uploadId"))
 	if err != nil {

@@ -66,7 +66,7 @@ func (c deleteCondition) allow(o model.Object) error {
 	return nil
 }
 
-func failedCondition() error {
+func failedCondition() *failure {
 	return fail("PreconditionFailed", "At least one of the pre-conditions you specified did not hold.")
 }
 

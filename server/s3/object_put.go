@@ -10,43 +10,59 @@ import (
 )
 
 func (q *request) putObject() error {
-	b, err := q.findBucket()
+	in, attributes, err := q.upload()
 	if err != nil {
 		return err
 	}
-	in := objects.Upload{Bucket: b.ID, Key: q.key}
-	var attributes *model.Attributes
-	if in.ContentType, attributes, err = attributesOf(q.Request.Header); err != nil {
-		return err
-	}
 	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
-		return err
-	}
-	if err := checkKey(q.key); err != nil {
-		return err
-	}
-	if in.Lock, err = q.lockOf(); err != nil {
-		return err
-	}
-	if in.Tags, err = tagsOf(q.Request.Header); err != nil {
 		return err
 	}
 	body, err := q.payload(true, sigv4.OfPayload)
 	if err != nil {
 		return err
 	}
-	body.Compute(sigv4.DefaultAlgorithm)
-	in.Body, in.Length = body, body.Length
-	in.Describe = func(o *model.Object) { describeUpload(o, attributes, body.MD5(), body.Checksum()) }
-	stored, err := q.engine.Objects.ObjectUpload(q.Request.Context(), q.Call, in)
+	in.Length = body.Length
+	stored, err := q.store(in, attributes, body)
 	if err != nil {
-		return q.conditionError(in, err)
+		return err
 	}
-	q.Header().Set("Etag", quoted(stored.EntityTag()))
 	q.Header().Set("X-Amz-Object-Size", strconv.FormatInt(stored.SizeBytes, 10))
-	q.describeNewVersion(stored.Object)
 	q.writeChecksum(stored.Object)
 	return nil
+}
+
+// upload returns what a request stores, without its body, and the attributes of the object.
+func (q *request) upload() (in objects.Upload, a *model.Attributes, err error) {
+	b, err := q.findBucket()
+	if err != nil {
+		return in, nil, err
+	}
+	in = objects.Upload{Bucket: b.ID, Key: q.key, Length: -1}
+	if in.ContentType, a, err = attributesOf(q.Request.Header); err != nil {
+		return in, nil, err
+	}
+	if err := checkKey(q.key); err != nil {
+		return in, nil, err
+	}
+	if in.Lock, err = q.lockOf(); err != nil {
+		return in, nil, err
+	}
+	in.Tags, err = tagsOf(q.Request.Header)
+	return in, a, err
+}
+
+// store stores an object, and sets the headers of its response that name what was stored.
+func (q *request) store(in objects.Upload, a *model.Attributes, body *payload) (objects.ObjectView, error) {
+	body.Compute(sigv4.DefaultAlgorithm)
+	in.Body = body
+	in.Describe = func(o *model.Object) { describeUpload(o, a, body.MD5(), body.Checksum()) }
+	stored, err := q.engine.Objects.ObjectUpload(q.Request.Context(), q.Call, in)
+	if err != nil {
+		return stored, q.conditionError(in, err)
+	}
+	q.Header().Set("Etag", quoted(stored.EntityTag()))
+	q.describeNewVersion(stored.Object)
+	return stored, nil
 }
 
 // describeUpload sets what is known of an object once its body was read.

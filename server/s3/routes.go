@@ -84,9 +84,11 @@ func routes() []route {
 		{http.MethodGet, bucket, "website", false, read(model.ActionBucketGet), unset("NoSuchWebsiteConfiguration", "The specified bucket does not have a website configuration")},
 		{http.MethodGet, bucket, "uploads", false, read(model.ActionObjectList), (*request).listUploads},
 		{http.MethodGet, bucket, "", false, read(model.ActionObjectList), (*request).listObjects},
+		{http.MethodPost, bucket, "", false, read(model.ActionObjectUpload), (*request).postObject},
 		{http.MethodPost, bucket, "delete", false, read(model.ActionObjectDelete), (*request).deleteObjects},
 
 		{http.MethodGet, object, "uploadId", false, read(model.ActionObjectList), (*request).listParts},
+		{http.MethodGet, object, "attributes", false, read(model.ActionObjectGet), (*request).getObjectAttributes},
 		{http.MethodGet, object, "retention", false, read(model.ActionObjectGet), (*request).objectRetention},
 		{http.MethodPut, object, "retention", false, update, (*request).setObjectRetention},
 		{http.MethodGet, object, "legal-hold", false, read(model.ActionObjectGet), (*request).objectHold},

@@ -90,6 +90,7 @@ type request struct {
 	query       sigv4.Query
 	malformed   error          // why the query is incomplete
 	signature   *sigv4.Request // once authenticated
+	form        *form          // of an upload by a browser, once read
 	begun       bool           // the response's document has begun
 }
 
@@ -152,17 +153,25 @@ func (s *Server) authenticate(x *gate.Exchange) error {
 	if q.malformed != nil {
 		return refused(q.malformed)
 	}
+	if isForm(x.Request, q) {
+		return s.authenticateForm(x, q)
+	}
 	signature, err := sigv4.Parse(x.Request, q.query)
 	if err != nil {
 		return refused(err)
 	}
-	err = s.engine.Access.AuthenticateSigned(x.Call, signature.AccessKey, func(secret string) error {
-		return refused(signature.Verify(secret, model.S3Region, s.engine.Core.Clock()))
+	return s.authenticateKey(x, signature, signature.Verify)
+}
+
+// authenticateKey makes the access key that signed a request the caller, if its signature is verified.
+func (s *Server) authenticateKey(x *gate.Exchange, signature *sigv4.Request, verify func(secret, region string, now time.Time) error) error {
+	err := s.engine.Access.AuthenticateSigned(x.Call, signature.AccessKey, func(secret string) error {
+		return refused(verify(secret, model.S3Region, s.engine.Core.Clock()))
 	})
 	if errors.Is(err, access.ErrNoAccessKey) {
 		return fail("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.").with("AWSAccessKeyId", signature.AccessKey)
 	}
-	q.signature = signature
+	requestOf(x).signature = signature
 	return err
 }
 

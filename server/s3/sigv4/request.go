@@ -36,16 +36,19 @@ type Request struct {
 	// Presigned means that the authorization is in the URL.
 	Presigned bool
 
-	http      *http.Request
-	query     Query
-	signed    []string // names of the signed headers, in lower case
-	signature string
-	date      string // of the scope, YYYYMMDD
-	region    string
-	at        time.Time
-	life      time.Duration // of a presigned URL
-	payload   string        // the value of x-amz-content-sha256
-	key       []byte        // the signing key, once verified
+	form       bool   // the authorization is in the fields of an HTML form
+	policy     string // of the form, as it was sent
+	http       *http.Request
+	query      Query
+	signed     []string // names of the signed headers, in lower case
+	signature  string
+	credential string
+	date       string // of the scope, YYYYMMDD
+	region     string
+	at         time.Time
+	life       time.Duration // of a presigned URL
+	payload    string        // the value of x-amz-content-sha256
+	key        []byte        // the signing key, once verified
 }
 
 // IsSigned reports whether a request has an authorization of any kind.
@@ -153,8 +156,9 @@ func (q *Request) parseHeaderTime() (err error) {
 	return nil
 }
 
-// parseParts reads the three parts that both kinds of authorization have.
-func (q *Request) parseParts(credential, signed, signature string) error {
+// parseCredential reads the credential, which every kind of authorization has.
+func (q *Request) parseCredential(credential string) error {
+	q.credential = credential
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[0] == "" {
 		return q.badCredential(`the Credential is mal-formed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".`)
@@ -168,6 +172,14 @@ func (q *Request) parseParts(credential, signed, signature string) error {
 	q.AccessKey, q.date, q.region = parts[0], parts[1], parts[2]
 	if _, err := time.Parse(dateFormat, q.date); err != nil {
 		return q.badCredential("incorrect date format %q. This date in the credential must be in the format \"yyyyMMdd\".", q.date)
+	}
+	return nil
+}
+
+// parseParts reads the three parts that authorizations in headers and URLs have.
+func (q *Request) parseParts(credential, signed, signature string) error {
+	if err := q.parseCredential(credential); err != nil {
+		return err
 	}
 	if !isHash(signature) {
 		return q.badCredential("the Signature must be 64 lower-case hexadecimal digits.")
@@ -183,9 +195,12 @@ func (q *Request) parseParts(credential, signed, signature string) error {
 	return nil
 }
 
-// badCredential refuses what is common to both kinds of authorization.
+// badCredential refuses what is common to every kind of authorization.
 func (q *Request) badCredential(format string, args ...any) *Error {
-	if q.Presigned {
+	switch {
+	case q.form:
+		return refuse("InvalidArgument", format, args...).with("ArgumentName", "x-amz-credential").with("ArgumentValue", q.credential)
+	case q.Presigned:
 		return refuse("AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter; "+format, args...)
 	}
 	return malformed(format, args...)

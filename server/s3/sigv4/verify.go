@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,22 +23,28 @@ func (q *Request) Verify(secret, region string, now time.Time) error {
 	}
 	q.key = signingKey(secret, q.date, q.region)
 	if !sameHash(q.sign(q.stringToSign()), q.signature) {
-		return refuse("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your key and signing method.").
-			with("AWSAccessKeyId", q.AccessKey).with("StringToSign", q.stringToSign()).with("SignatureProvided", q.signature).
-			with("CanonicalRequest", q.canonical())
+		return q.mismatch().with("CanonicalRequest", q.canonical())
 	}
 	return nil
+}
+
+// mismatch refuses a signature, and says what it should be of.
+func (q *Request) mismatch() *Error {
+	return refuse("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your key and signing method.").
+		with("AWSAccessKeyId", q.AccessKey).with("StringToSign", q.stringToSign()).with("SignatureProvided", q.signature).
+		with("StringToSignBytes", fmt.Sprintf("% x", q.stringToSign()))
 }
 
 // sameHash compares two hashes in hexadecimal, in constant time.
 func sameHash(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 func (q *Request) checkScope(region string) error {
-	if q.date != q.at.Format(dateFormat) {
+	if day := q.at.Format(dateFormat); q.date != day {
+		const message = "Invalid credential date %q. This date is not the same as X-Amz-Date: %q."
 		if q.Presigned {
-			return refuse("AuthorizationQueryParametersError", "Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", q.date, q.at.Format(dateFormat))
+			return refuse("AuthorizationQueryParametersError", message, q.date, day)
 		}
-		return malformed("Invalid credential date %q. This date is not the same as X-Amz-Date: %q.", q.date, q.at.Format(dateFormat))
+		return q.badCredential(message, q.date, day)
 	}
 	if q.region != region {
 		return q.badRegion(region)
@@ -65,9 +72,14 @@ func (q *Request) checkHeaders() error {
 		return refuse("AccessDenied", "There were headers present in the request which were not signed").with("HeadersNotSigned", strings.Join(unsigned, ", "))
 	}
 	if q.query.Get("X-Amz-Security-Token") != "" || q.http.Header.Get("X-Amz-Security-Token") != "" {
-		return refuse("InvalidToken", "The provided token is malformed or otherwise invalid.")
+		return invalidToken()
 	}
 	return nil
+}
+
+// invalidToken refuses temporary credentials, which are not issued here.
+func invalidToken() error {
+	return refuse("InvalidToken", "The provided token is malformed or otherwise invalid.")
 }
 
 func (q *Request) checkTime(now time.Time) error {
@@ -109,6 +121,9 @@ func (q *Request) sign(text string) string { return hex.EncodeToString(mac(q.key
 func (q *Request) scope() string { return q.date + "/" + q.region + "/" + service + "/aws4_request" }
 
 func (q *Request) stringToSign() string {
+	if q.form {
+		return q.policy
+	}
 	return strings.Join([]string{algorithm, q.at.Format(timeFormat), q.scope(), hashOf(q.canonical())}, "\n")
 }
 
