@@ -309,7 +309,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"updateBucket": func() error {
 			days := wire.WholeNumber(0)
 			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
-				Public: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
+				Public: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
 			}))
 		},
 		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
@@ -346,6 +346,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"updateObject": func() error {
 			return err(c.UpdateObject(ctx, "bucket_1", "a/b", "null", wire.UpdateObject{
 				Metadata: map[string]string{"owner": "ann"}, Tags: map[string]string{}, ContentType: new("text/plain"), CacheControl: new("no-store"), Disposition: new(""),
+				Retention: wire.SetTo(wire.Retention{Mode: wire.LockCompliance, Until: now}), LegalHold: new(true), BypassGovernance: new(false),
 			}))
 		},
 		"copyObject": func() error {

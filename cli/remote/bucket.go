@@ -77,6 +77,8 @@ func newBucketUpdate(s *session) *cobra.Command {
 	var public bool
 	var days int
 	var versioning wire.Versioning
+	var lock string
+	var lockDays int
 	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects and versions are kept", cobra.ExactArgs(1),
 		func(t *task, args []string) error {
 			var in wire.UpdateBucket
@@ -89,8 +91,12 @@ func newBucketUpdate(s *session) *cobra.Command {
 			if t.cmd.Flags().Changed("versioning") {
 				in.Versioning = &versioning
 			}
-			if in.Public == nil && in.ExpireAfterDays == nil && in.Versioning == nil {
-				return usagef("say what is to change: --public, --expire-after-days or --versioning")
+			var err error
+			if in.ObjectLock, err = bucketLock(lock, lockDays); err != nil {
+				return err
+			}
+			if in.Public == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
+				return usagef("say what is to change: --public, --expire-after-days, --versioning or --object-lock")
 			}
 			id, err := t.bucket(args[0])
 			if err != nil {
@@ -103,11 +109,28 @@ func newBucketUpdate(s *session) *cobra.Command {
 			}
 			return shows(t, bucketDetails)(t.api.UpdateBucket(t.ctx, id, in))
 		})
-	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled"
+	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled" +
+		"\n  holdfast bucket update books --versioning enabled --object-lock compliance --lock-days 3650"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")
+	cmd.Flags().StringVar(&lock, "object-lock", "", "let versions be locked, for which versioning must be on, and which cannot be turned off again: on, or governance or compliance with --lock-days for all new versions")
+	cmd.Flags().IntVar(&lockDays, "lock-days", 0, "for how many days new versions cannot be removed")
 	return s.positions(cmd, bucketNames)
+}
+
+// bucketLock returns what --object-lock and --lock-days set, nil for nothing.
+func bucketLock(lock string, days int) (*wire.SetBucketLock, error) {
+	mode := wire.LockMode(lock)
+	switch {
+	case lock == "" && days == 0:
+		return nil, nil
+	case lock == "on" && days == 0:
+		return &wire.SetBucketLock{}, nil
+	case (mode == wire.LockGovernance || mode == wire.LockCompliance) && days > 0:
+		return &wire.SetBucketLock{Mode: &mode, Days: new(wire.WholeNumber(days))}, nil
+	}
+	return nil, usagef("--object-lock is on, or governance or compliance with --lock-days")
 }
 
 func newBucketDelete(s *session) *cobra.Command {

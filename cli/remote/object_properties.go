@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -93,6 +94,7 @@ func newObjectUpdate(s *session) *cobra.Command {
 	var version string
 	var metadata, tags []string
 	var contentType, cacheControl, disposition string
+	var lock lockFlags
 	cmd := s.command("update BUCKET/KEY", "Change what is stored with an object", cobra.ExactArgs(1), func(t *task, args []string) error {
 		var in wire.UpdateObject
 		given := t.cmd.Flags().Changed
@@ -108,8 +110,11 @@ func newObjectUpdate(s *session) *cobra.Command {
 				*to = map[string]*string{"content-type": &contentType, "cache-control": &cacheControl, "content-disposition": &disposition}[name]
 			}
 		}
-		if in.Metadata == nil && in.Tags == nil && in.ContentType == nil && in.CacheControl == nil && in.Disposition == nil {
-			return usagef("say what is to change: --metadata, --tag, --content-type, --cache-control or --content-disposition")
+		if err := lock.set(t.cmd.Flags().Changed, &in); err != nil {
+			return err
+		}
+		if reflect.ValueOf(in).IsZero() {
+			return usagef("say what is to change: --metadata, --tag, --content-type, --cache-control, --content-disposition, --retain-until or --legal-hold")
 		}
 		bucket, key, err := t.object(args[0])
 		if err != nil {
@@ -117,7 +122,8 @@ func newObjectUpdate(s *session) *cobra.Command {
 		}
 		return shows(t, objectDetails)(t.api.UpdateObject(t.ctx, bucket, key, version, in))
 	})
-	cmd.Example = "  holdfast object update files/cat.jpg --tag team=blue --metadata owner=ann\n  holdfast object update files/page.html --cache-control no-store"
+	cmd.Example = "  holdfast object update files/cat.jpg --tag team=blue --metadata owner=ann\n  holdfast object update files/page.html --cache-control no-store" +
+		"\n  holdfast object update books/2026.pdf --retain-until 2036-12-31T00:00:00Z --lock-mode compliance"
 	flags := cmd.Flags()
 	flags.StringVar(&version, "version", "", versionFlag)
 	flags.StringArrayVar(&metadata, "metadata", nil, "replace all metadata: NAME=VALUE (repeatable); an empty text removes it")
@@ -125,6 +131,7 @@ func newObjectUpdate(s *session) *cobra.Command {
 	flags.StringVar(&contentType, "content-type", "", "the media type")
 	flags.StringVar(&cacheControl, "cache-control", "", "the Cache-Control of downloads")
 	flags.StringVar(&disposition, "content-disposition", "", "the Content-Disposition of downloads")
+	lock.add(flags)
 	return s.positions(cmd, objectNames)
 }
 

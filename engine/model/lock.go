@@ -45,6 +45,22 @@ type BucketLock struct {
 	Years int      `json:"years,omitempty"`
 }
 
+// Validate checks the retention of new versions.
+func (l BucketLock) Validate(field string) error {
+	switch {
+	case l.Mode == "" && (l.Days != 0 || l.Years != 0):
+		return Invalid(field, "must have a mode with its days or years")
+	case l.Mode == "":
+		return nil
+	case (l.Days == 0) == (l.Years == 0):
+		return Invalid(field, "must have days or years, and not both")
+	case l.Days < 0 || l.Years < 0 || l.Days > MaxLockDays || l.Years > MaxLockDays/365:
+		return Invalid(field, "must be at most %d days or %d years", MaxLockDays, MaxLockDays/365)
+	}
+	_, err := ParseLockMode(field+".mode", string(l.Mode))
+	return err
+}
+
 // Until returns until when a version is retained that is made at a time.
 func (l BucketLock) Until(at time.Time) time.Time { return at.AddDate(l.Years, 0, l.Days) }
 

@@ -310,7 +310,8 @@ func Operations() []Operation {
 		operation(ActionObjectList, "listObjects", ScopeStorageRead),
 		operation(ActionObjectUpload, "uploadObject", ScopeStorageCreate),
 		operation(ActionObjectGet, "getObject", ScopeStorageRead),
-		operation(ActionObjectUpdate, "updateObject", ScopeStorageUpdate),
+		operation(ActionObjectUpdate, "updateObject", ScopeStorageUpdate).
+			alsoWhen("When `bypass_governance` weakens a retention", ActionObjectDelete),
 		operation(ActionObjectDelete, "deleteObject", ScopeStorageDelete).destructive(),
 		operation(ActionObjectCopy, "copyObject", ScopeStorageCreate).also(ActionObjectGet),
 		operation(ActionVersionList, "listVersions", ScopeStorageRead),

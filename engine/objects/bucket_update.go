@@ -39,6 +39,11 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			return model.Bucket{}, err
 		}
 	}
+	if change.Lock != nil {
+		if err := change.Lock.Validate("object_lock"); err != nil {
+			return model.Bucket{}, err
+		}
+	}
 	if _, err := s.bucket(call, id); err != nil {
 		return model.Bucket{}, err
 	}
@@ -100,16 +105,20 @@ func (c BucketChange) expiresSooner(b model.Bucket) bool {
 
 // checkVersioning refuses to turn versioning off once it was on: there may be versions.
 func (c BucketChange) checkVersioning(b model.Bucket) error {
+	versioning := b.Versioning
+	if c.Versioning != nil {
+		versioning = *c.Versioning
+	}
 	switch {
-	case c.Lock != nil && b.Versioning != model.VersioningEnabled:
+	case c.Lock != nil && versioning != model.VersioningEnabled:
 		return bucketState("Object Lock needs versioning to be on")
-	case c.Versioning == nil || *c.Versioning == b.Versioning:
+	case versioning == b.Versioning:
 		return nil
 	case b.Lock != nil:
 		return bucketState("the bucket has Object Lock: its versioning cannot be suspended")
-	case *c.Versioning == model.VersioningOff:
+	case versioning == model.VersioningOff:
 		return model.Invalid("versioning", "cannot be turned off once it was on: suspend it")
-	case *c.Versioning != model.VersioningEnabled && *c.Versioning != model.VersioningSuspended:
+	case versioning != model.VersioningEnabled && versioning != model.VersioningSuspended:
 		return model.Invalid("versioning", "must be %q or %q", model.VersioningEnabled, model.VersioningSuspended)
 	}
 	return nil

@@ -93,7 +93,7 @@ func (s *Service) permitLock(call *model.Call, b model.Bucket, asked *model.Obje
 // checkRetention refuses a retention that is longer than those of buckets.
 func checkRetention(until, now time.Time) error {
 	if until.After(now.AddDate(0, 0, model.MaxLockDays)) {
-		return model.Invalid("retain_until", "must be within %d days", model.MaxLockDays)
+		return model.Invalid("retention.until", "must be within %d days", model.MaxLockDays)
 	}
 	return nil
 }
@@ -101,40 +101,41 @@ func checkRetention(until, now time.Time) error {
 // VersionName names a version of a key, "" for the current one.
 type VersionName struct{ Bucket, Key, Version string }
 
-// ObjectRetain sets until when a version is retained, or with an empty mode that it is not. bypass asks to weaken
-// governance.
-func (s *Service) ObjectRetain(call *model.Call, name VersionName, mode model.LockMode, until time.Time, bypass bool) error {
-	now := s.core.Clock()
-	if mode != "" && !until.After(now) {
-		return model.Invalid("retain_until", "must be in the future")
+// Retention is until when a version is retained, with an empty mode that it is not.
+type Retention struct {
+	Mode  model.LockMode
+	Until time.Time
+}
+
+func (r *Retention) validate(now time.Time) error {
+	if r == nil {
+		return nil
 	}
-	if err := checkRetention(until, now); err != nil {
-		return err
+	if r.Mode != "" && !r.Until.After(now) {
+		return model.Invalid("retention.until", "must be in the future")
 	}
-	return s.changeVersion(call, name, true, func(o *model.Object) error {
-		lock := model.ObjectLock{Mode: mode, Until: until}
-		if o.Lock.Retains(now) && (mode != o.Lock.Mode || until.Before(o.Lock.Until)) {
-			if err := s.refuseLocked(call, model.Object{Lock: &model.ObjectLock{Mode: o.Lock.Mode, Until: o.Lock.Until}}, bypass); err != nil {
+	return checkRetention(r.Until, now)
+}
+
+// changeLock sets the retention and the legal hold of a version.
+func (s *Service) changeLock(call *model.Call, o *model.Object, change ObjectChange) error {
+	lock, now := model.ObjectLock{}, s.core.Clock()
+	if o.Lock != nil {
+		lock = *o.Lock // others may read what it points to
+	}
+	if r := change.Retention; r != nil {
+		if lock.Retains(now) && (r.Mode != lock.Mode || r.Until.Before(lock.Until)) {
+			if err := s.refuseLocked(call, model.Object{Lock: &model.ObjectLock{Mode: lock.Mode, Until: lock.Until}}, change.Bypass); err != nil {
 				return err
 			}
 		}
-		lock.Hold = o.Lock != nil && o.Lock.Hold
-		o.Lock = &lock
-		return nil
-	})
-}
-
-// ObjectHold sets or removes the legal hold of a version.
-func (s *Service) ObjectHold(call *model.Call, name VersionName, hold bool) error {
-	return s.changeVersion(call, name, true, func(o *model.Object) error {
-		lock := model.ObjectLock{}
-		if o.Lock != nil {
-			lock = *o.Lock
-		}
-		lock.Hold = hold
-		o.Lock = &lock
-		return nil
-	})
+		lock.Mode, lock.Until = r.Mode, r.Until
+	}
+	if change.Hold != nil {
+		lock.Hold = *change.Hold
+	}
+	o.Lock = &lock
+	return nil
 }
 
 // changeVersion changes the record of a version.

@@ -1,7 +1,9 @@
 package objects
 
 import (
+	"fmt"
 	"maps"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -10,30 +12,53 @@ import (
 type ObjectChange struct {
 	Metadata, Tags                                map[string]string
 	ContentType, CacheControl, ContentDisposition *string
+	Retention                                     *Retention
+	// Hold is the legal hold.
+	Hold *bool
+	// Bypass asks to weaken a retention in spite of governance.
+	Bypass bool
 }
 
 // ObjectUpdate changes what is stored with a version, which keeps its bytes and its id. Of a locked version only the tags
-// can change.
+// and the lock can change.
 func (s *Service) ObjectUpdate(call *model.Call, name VersionName, change ObjectChange) error {
-	if err := change.validate(); err != nil {
+	if err := change.validate(s.core.Clock()); err != nil {
 		return err
 	}
-	return s.changeVersion(call, name, false, func(o *model.Object) error {
+	change.note(call)
+	return s.changeVersion(call, name, change.changesLock(), func(o *model.Object) error {
+		if change.changesContent() {
+			if err := s.refuseLocked(call, *o, false); err != nil {
+				return err
+			}
+			change.apply(o)
+		}
 		if change.Tags != nil {
 			o.Tags = maps.Clone(change.Tags)
 		}
-		if !change.changesContent() {
-			return nil
+		if change.changesLock() {
+			return s.changeLock(call, o, change)
 		}
-		if err := s.refuseLocked(call, *o, false); err != nil {
-			return err
-		}
-		change.apply(o)
 		return nil
 	})
 }
 
-func (c ObjectChange) validate() error {
+// note records changes of the lock in the audit entry.
+func (c ObjectChange) note(call *model.Call) {
+	if r := c.Retention; r != nil && r.Mode == "" {
+		call.Note("retention", "none")
+	} else if r != nil {
+		call.Note("retention", fmt.Sprintf("%s until %s", r.Mode, r.Until.UTC().Format(time.RFC3339)))
+	}
+	if c.Hold != nil {
+		call.Note("legal_hold", fmt.Sprint(*c.Hold))
+	}
+}
+
+func (c ObjectChange) validate(now time.Time) error {
+	if err := c.Retention.validate(now); err != nil {
+		return err
+	}
 	if err := model.ValidateMetadata("metadata", c.Metadata); err != nil {
 		return err
 	}
@@ -53,7 +78,9 @@ func (c ObjectChange) validate() error {
 	return nil
 }
 
-// changesContent reports whether more than the tags is to change.
+func (c ObjectChange) changesLock() bool { return c.Retention != nil || c.Hold != nil }
+
+// changesContent reports whether more than the tags and the lock is to change.
 func (c ObjectChange) changesContent() bool {
 	return c.Metadata != nil || c.ContentType != nil || c.CacheControl != nil || c.ContentDisposition != nil
 }

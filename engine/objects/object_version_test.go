@@ -313,7 +313,7 @@ func TestDeletionOfALockedBucketIsBounded(t *testing.T) { // not parallel: it co
 		t.Fatal(err)
 	}
 	held := VersionName{Bucket: b.ID, Key: "2999"}
-	if err := s.ObjectHold(s.call(model.ActionObjectUpdate), held, true); err != nil {
+	if err := s.ObjectUpdate(s.call(model.ActionObjectUpdate), held, ObjectChange{Hold: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	if allocations := testing.AllocsPerRun(5, func() {
@@ -323,7 +323,7 @@ func TestDeletionOfALockedBucketIsBounded(t *testing.T) { // not parallel: it co
 	}); allocations > 2000 {
 		t.Errorf("refusing to delete the bucket takes %.0f allocations", allocations)
 	}
-	if err := s.ObjectHold(s.call(model.ActionObjectUpdate), held, false); err != nil {
+	if err := s.ObjectUpdate(s.call(model.ActionObjectUpdate), held, ObjectChange{Hold: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.BucketDelete(s.call(model.ActionBucketDelete), b.ID, true); err != nil {

@@ -66,6 +66,13 @@ type updateObjectInput struct {
 func (h *handlers) objectUpdate(ctx context.Context, call *model.Call, in *updateObjectInput) (wire.Object, error) {
 	change := objects.ObjectChange{
 		Metadata: in.Body.Metadata, Tags: in.Body.Tags, CacheControl: in.Body.CacheControl, ContentDisposition: in.Body.Disposition,
+		Hold: in.Body.LegalHold, Bypass: in.Body.BypassGovernance != nil && *in.Body.BypassGovernance,
+	}
+	if r, given := in.Body.Retention.Value(); given {
+		change.Retention = &objects.Retention{}
+		if r != nil {
+			change.Retention = &objects.Retention{Mode: storedMode(r.Mode), Until: r.Until}
+		}
 	}
 	if in.Body.ContentType != nil {
 		_, canonical, err := mediaType(*in.Body.ContentType)

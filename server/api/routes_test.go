@@ -202,6 +202,9 @@ func TestSchemas(t *testing.T) {
 					if property.Value.Items != nil {
 						requests[property.Value.Items.Ref] = true
 					}
+					for _, nullable := range property.Value.AnyOf {
+						requests[nullable.Ref] = true
+					}
 				}
 			}
 		}

@@ -63,6 +63,16 @@ func (h *handlers) newObject(o objects.ObjectView) wire.Object {
 
 func lockMode(m model.LockMode) wire.LockMode { return wire.LockMode(strings.ToLower(string(m))) }
 
+func whole(n *wire.WholeNumber) int {
+	if n == nil {
+		return 0
+	}
+	return int(*n)
+}
+
+// storedMode is the inverse of lockMode.
+func storedMode(m wire.LockMode) model.LockMode { return model.LockMode(strings.ToUpper(string(m))) }
+
 func newLock(l *model.ObjectLock) (retention *wire.Retention, hold bool) {
 	if l == nil {
 		return nil, false
@@ -163,6 +173,9 @@ func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateB
 		if *state == wire.VersioningOff {
 			change.Versioning = new(model.VersioningOff)
 		}
+	}
+	if lock := in.Body.ObjectLock; lock != nil {
+		change.Lock = &model.BucketLock{Mode: storedMode(text(lock.Mode)), Days: whole(lock.Days), Years: whole(lock.Years)}
 	}
 	b, err := h.engine.Objects.BucketUpdate(call, in.ID, change)
 	call.ETag = b.Tag()

@@ -221,7 +221,9 @@ func (q *request) setObjectRetention() error {
 			return fail("InvalidArgument", "The retain until date must be in the future!")
 		}
 	}
-	return q.markedError(b, q.engine.Objects.ObjectRetain(q.Call, name, model.LockMode(in.Mode), until, q.bypasses()))
+	return q.markedError(b, q.engine.Objects.ObjectUpdate(q.Call, name, objects.ObjectChange{
+		Retention: &objects.Retention{Mode: model.LockMode(in.Mode), Until: until}, Bypass: q.bypasses(),
+	}))
 }
 
 func (q *request) objectHold() error {
@@ -243,5 +245,5 @@ func (q *request) setObjectHold() error {
 	} else if !some || in.Status != "ON" && in.Status != "OFF" {
 		return malformedXML()
 	}
-	return q.markedError(b, q.engine.Objects.ObjectHold(q.Call, name, in.Status == "ON"))
+	return q.markedError(b, q.engine.Objects.ObjectUpdate(q.Call, name, objects.ObjectChange{Hold: new(in.Status == "ON")}))
 }

@@ -49,6 +49,13 @@ type BucketLock struct {
 	Years int       `json:"years"`
 }
 
+// SetBucketLock has versions of a bucket locked.
+type SetBucketLock struct {
+	Mode  *LockMode    `json:"mode,omitzero" required:"false" doc:"How new versions are retained, with days or years; not at all when left out."`
+	Days  *WholeNumber `json:"days,omitzero" required:"false" minimum:"1" maximum:"36500"`
+	Years *WholeNumber `json:"years,omitzero" required:"false" minimum:"1" maximum:"100"`
+}
+
 // CORSRule says from which pages of other origins browsers may use a bucket.
 type CORSRule struct {
 	Origins       []string     `json:"origins"`
@@ -115,6 +122,10 @@ type UpdateObject struct {
 	ContentType  *string           `json:"content_type,omitzero" required:"false" minLength:"1" maxLength:"255" doc:"Unchanged when left out."`
 	CacheControl *string           `json:"cache_control,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
 	Disposition  *string           `json:"content_disposition,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
+
+	Retention        Resettable[Retention] `json:"retention,omitzero" required:"false" doc:"Until when the version cannot be removed, in the future; null for no retention; unchanged when left out. It can be made longer; in the mode compliance by nobody weaker."`
+	LegalHold        *bool                 `json:"legal_hold,omitzero" required:"false" doc:"Whether the version cannot be removed until the hold is taken away; unchanged when left out."`
+	BypassGovernance *bool                 `json:"bypass_governance,omitzero" required:"false" doc:"Whether retention may be weakened in the mode governance: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 }
 
 // CopyObject is a request to make an object of another.
@@ -168,8 +179,9 @@ type CreateBucket struct {
 
 // UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
-	Public          *bool         `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
-	ExpireAfterDays *WholeNumber  `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
-	Versioning      *Versioning   `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
-	CORS            []SetCORSRule `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
+	Public          *bool          `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	ExpireAfterDays *WholeNumber   `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
+	ObjectLock      *SetBucketLock `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
+	CORS            []SetCORSRule  `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
 }
