@@ -178,6 +178,8 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.see("The server's log")
 	b.see("database system is ready")
 	b.shot("database-log")
+	exec(`do $$ begin raise log 'followed to the %', 'end'; end $$`)
+	b.see("followed to the end") // without a click
 
 	b.click(`.tabs a[href$="/settings"]`)
 	b.see("New password")
@@ -294,6 +296,7 @@ func consoleBucket(t *testing.T, b *browser) {
 	b.press("files")
 	b.see("größe & maß.txt")
 	b.shot("bucket")
+	consoleObject(b)
 	b.click(`[name=public]`)
 	b.press("Save")
 	b.see("The bucket is changed")
@@ -307,6 +310,37 @@ func consoleBucket(t *testing.T, b *browser) {
 	b.press("Delete files")
 	b.see("The bucket is deleted")
 	b.shot("buckets")
+}
+
+// consoleObject changes what is stored with an object, keeps versions of its bucket, and locks one.
+func consoleObject(b *browser) {
+	object := b.value(`[...document.querySelectorAll('tbody a')].find((a) => a.href.includes('/object?')).href`)
+	bucket := b.location()
+	b.open(object)
+	b.fill("#content_type", "text/markdown")
+	b.fill("#metadata", "owner=ann")
+	b.fill("#tags", "team=blue")
+	b.press("Save the properties")
+	b.see("The object is changed")
+	b.see("text/markdown")
+	b.until("keep the metadata", `document.querySelector('#metadata').defaultValue === 'owner=ann' && document.querySelector('#tags').defaultValue === 'team=blue'`)
+	b.open(bucket)
+	b.run(chromedp.SetValue(chromedp.CSS("#versioning"), "enabled"))
+	b.press("Save the versioning")
+	b.see("The bucket is changed")
+	b.fill("#confirm-lock", "files")
+	b.press("Save the lock")
+	b.see("Versions of this bucket can be locked")
+	b.shot("bucket-settings")
+	b.open(object)
+	b.click(`[name=hold]`)
+	b.press("Save the lock")
+	b.see("cannot be removed")
+	b.shot("object")
+	b.click(`[name=hold]`)
+	b.press("Save the lock")
+	b.until("take the hold away", `!document.querySelector('[name=hold]').checked`)
+	b.open(bucket)
 }
 
 // consoleUploads drops a small file during the upload of a large one, deletes

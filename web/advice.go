@@ -85,7 +85,7 @@ func remedyFor(r model.Recommendation) pageLink {
 			return pageLink{path + "/access", "Go to its network"}
 		case strings.HasSuffix(r.Action.Path, "/rls"):
 			return pageLink{path + "/tables", "Go to its row security"}
-		case strings.HasSuffix(r.Action.Path, "/extensions"):
+		case strings.HasPrefix(r.Action.Path, "/v1"+path+"/extensions"): // one of them, or a new one
 			return pageLink{path + "/extensions", "Go to its extensions"}
 		case strings.HasSuffix(r.Action.Path, "/restart"):
 			return pageLink{path + "/settings", "Go to its settings"}

@@ -156,6 +156,30 @@ func (req *request) bucketExpire() (answer, error) {
 	return req.changeBucket(objects.BucketChange{ExpireAfterDays: &days})
 }
 
+// bucketVersioning changes whether a bucket keeps versions.
+func (req *request) bucketVersioning() (answer, error) {
+	versioning := model.Versioning(req.form("versioning"))
+	return req.changeBucket(objects.BucketChange{Versioning: &versioning})
+}
+
+// bucketLock has versions of a bucket locked.
+func (req *request) bucketLock() (answer, error) {
+	b, err := req.engine.Objects.BucketGet(req.call, req.id())
+	if err != nil {
+		return answer{}, err
+	}
+	lock := model.BucketLock{Mode: model.LockMode(req.form("mode"))}
+	if lock.Mode != "" {
+		if lock.Days, err = strconv.Atoi(strings.TrimSpace(req.form("days"))); err != nil {
+			return answer{}, model.Invalid("days", "must be a number of days")
+		}
+	}
+	if err := req.confirm(b.Name); err != nil {
+		return answer{}, err
+	}
+	return req.changeBucket(objects.BucketChange{Lock: &lock})
+}
+
 func (req *request) changeBucket(change objects.BucketChange) (answer, error) {
 	_, err := req.engine.Objects.BucketUpdate(req.call, req.id(), change)
 	return done("/buckets/"+req.id(), "bucket_updated"), err

@@ -2,6 +2,7 @@ package web
 
 import (
 	"strings"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -25,8 +26,16 @@ const shownLogLines = 400
 func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
 	query := req.r.URL.Query()
 	level, search := query.Get("level"), query.Get("search")
-	part, err := req.engine.Databases.ServerLog(req.call, db.ID, databases.LogFilter{Level: level, Search: search, Limit: shownLogLines})
-	return answer{page: "database_log.html", data: logData{db, part.Lines, level, search}}, err
+	filter := databases.LogFilter{Level: level, Search: search, Limit: shownLogLines}
+	part, err := req.engine.Databases.ServerLog(req.call, db.ID, filter)
+	a := answer{page: "database_log.html", data: logData{db, part.Lines, level, search}, live: err == nil}
+	if filter.After = part.Cursor; !db.busy() {
+		a.wait = func(longest time.Duration) bool {
+			next, err := req.engine.Databases.ServerLogNext(req.r.Context(), req.call, db.ID, filter, longest)
+			return err != nil || len(next.Lines) > 0
+		}
+	}
+	return a, err
 }
 
 func (req *request) databaseRestart() (answer, error) {

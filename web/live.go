@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -34,27 +35,27 @@ func (req *request) follow(h handler, a answer) {
 	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
 		req.w.Header().Set(name, value)
 	}
-	ticker := time.NewTicker(liveInterval)
-	defer ticker.Stop()
-	for shown := ""; ; {
-		page, err := req.execute(a, "")
-		if err != nil {
-			req.opts.Log.Error("render page", "page", a.page, "error", err)
-			return
-		}
-		message := ":\n\n"
-		if now := page.String(); now != shown {
-			message, shown = "data: changed\n\n", now
-		}
+	send := func(message string) error {
 		_ = control.SetWriteDeadline(time.Now().Add(liveTimeout))
-		if _, err := req.w.Write([]byte(message)); err != nil || control.Flush() != nil || !a.live {
+		_, err := req.w.Write([]byte(message))
+		return cmp.Or(err, control.Flush())
+	}
+	for shown, changed := "", true; ; {
+		message := ":\n\n"
+		if changed {
+			page, err := req.execute(a, "")
+			if err != nil {
+				req.opts.Log.Error("render page", "page", a.page, "error", err)
+				return
+			}
+			if now := page.String(); now != shown {
+				message, shown = "data: changed\n\n", now
+			}
+		}
+		if send(message) != nil || !a.live {
 			return
 		}
-		select {
-		case <-ticker.C:
-		case <-req.r.Context().Done():
-			return
-		case <-req.engine.Core.Watchers.Ended():
+		if changed = req.pause(a); req.ended() {
 			return
 		}
 		person, err := req.engine.Access.WhoIs(req.token())
@@ -62,8 +63,36 @@ func (req *request) follow(h handler, a answer) {
 			return
 		}
 		req.identify(person) // whose role may be another now
+		if !changed {
+			continue
+		}
 		if a, err = h(req); err != nil {
 			return
 		}
+	}
+}
+
+// pause waits a while, or until a page has changed, and reports whether it may have.
+func (req *request) pause(a answer) (changed bool) {
+	if a.wait != nil {
+		return a.wait(liveInterval)
+	}
+	timer := time.NewTimer(liveInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-req.r.Context().Done():
+	case <-req.engine.Core.Watchers.Ended():
+	}
+	return true
+}
+
+// ended reports whether nobody follows a page any more, or the appliance stops.
+func (req *request) ended() bool {
+	select {
+	case <-req.engine.Core.Watchers.Ended():
+		return true
+	default:
+		return req.r.Context().Err() != nil
 	}
 }

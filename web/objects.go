@@ -22,11 +22,12 @@ type objectData struct {
 	Versions []objects.ListedVersion
 	More     bool // there are versions that are not shown
 	Now      time.Time
+	Form     objectForm
 }
 
 // object shows what is stored with an object, and its versions.
-func (req *request) object() (answer, error) {
-	key := req.r.URL.Query().Get("key")
+func (req *request) object(cause error) (answer, error) {
+	key := cmp.Or(req.form("key"), req.r.URL.Query().Get("key"))
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	data := objectData{Key: key, Name: name, Prefix: strings.TrimSuffix(key, name), Now: req.engine.Core.Clock()}
 	var err error
@@ -36,7 +37,10 @@ func (req *request) object() (answer, error) {
 	current, err := req.engine.Objects.ObjectGet(req.call, data.Bucket.ID, key)
 	missing := model.CodeOf(err) == model.CodeNotFound
 	if err == nil {
-		data.Current = &current
+		data.Current, data.Form = &current, newObjectForm(current.Object)
+		if cause != nil {
+			data.Form = req.objectForm(data.Form)
+		}
 	} else if !missing {
 		return answer{}, err
 	}
@@ -55,7 +59,7 @@ func (req *request) object() (answer, error) {
 	if missing && len(data.Versions) == 0 {
 		return answer{}, err
 	}
-	return answer{page: "object.html", title: data.Name, data: data}, nil
+	return answer{page: "object.html", title: data.Name, data: data}, cause
 }
 
 // bucketLink is a link for uploads that was made.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"holdfast/engine/access"
@@ -30,7 +31,9 @@ type answer struct {
 	title string
 	data  any
 	// live pages reload while something is in progress.
-	live     bool
+	live bool
+	// wait waits until a live page has changed, at most so long; nil for pages that are rendered anew to find out.
+	wait     func(longest time.Duration) (changed bool)
 	redirect string
 }
 

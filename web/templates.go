@@ -131,6 +131,7 @@ func doneText(what string) string {
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",
+		"object_updated":        "The object is changed.",
 		"key_dangerous_on":      "The key may delete now.",
 		"key_dangerous_off":     "The key may not delete any more.",
 		"key_revoked":           "The key is revoked: it does not work any more.",

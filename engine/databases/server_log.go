@@ -96,6 +96,11 @@ func (s *Service) ServerLogWait(ctx context.Context, call *model.Call, id string
 		return LogPart{}, err
 	}
 	defer release()
+	return s.ServerLogNext(ctx, call, id, filter, longest)
+}
+
+// ServerLogNext is ServerLogWait for a caller that is counted among the requests that wait.
+func (s *Service) ServerLogNext(ctx context.Context, call *model.Call, id string, filter LogFilter, longest time.Duration) (LogPart, error) {
 	timeout := time.NewTimer(longest)
 	defer timeout.Stop()
 	ticker := time.NewTicker(logPoll)
