@@ -48,7 +48,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	if err := call.Match(allowlistOf(db).Tag()); err != nil {
 		return Allowlist{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
 	old := db
 	call.Note("entries", fmt.Sprint(allow))
@@ -58,9 +58,8 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
 		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // ctx may have expired
-		defer cancel()
-		return Allowlist{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr, s.Instances.Update(ctx, id, Access(old)))
+		s.restoreAccess(ctx, id)
+		return Allowlist{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
 	db, err = s.endChange(call, id)

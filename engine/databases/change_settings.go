@@ -69,7 +69,7 @@ func mergeSettings(old, change map[string]string) map[string]string {
 // applySettings restarts the instance with the record's settings. It sets its own
 // deadline, because it also reverts settings after a failure.
 func (s *Service) applySettings(ctx context.Context, db model.Database) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Stop+StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Stop+s.Timeouts.Start)
 	defer cancel()
 	spec, err := s.Spec(ctx, db)
 	if err != nil {

@@ -37,7 +37,21 @@ func endClaims(c *core.Claims, op model.DatabaseOperation) {
 // claimAvailable claims a database of the call's organization for an operation
 // that needs a running instance. The caller releases it.
 func (s *Service) claimAvailable(call *model.Call, id, what string) (model.Database, func(), error) {
-	return s.claim(call, id, what, s.LiveStatus)
+	return s.claimUnchanging(call, id, what, s.LiveStatus)
+}
+
+// claimUnchanging is claim, except that it refuses a database with a pending change,
+// which another change of its record would erase or precede. [Service.ApplyPending]
+// ends such a change as soon as it can.
+func (s *Service) claimUnchanging(
+	call *model.Call, id, what string, status func(model.Database) (model.DatabaseStatus, string),
+) (model.Database, func(), error) {
+	db, release, err := s.claim(call, id, what, status)
+	if err == nil && db.PendingChange != nil {
+		release()
+		return db, nil, model.Errorf(model.CodeConflict, "an earlier change of the database is not in force yet; try again when it is")
+	}
+	return db, release, err
 }
 
 // ClaimExclusively claims a database and its backups. The instance may be down.

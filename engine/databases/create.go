@@ -46,7 +46,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	}
 	defer release()
 	// The creation continues if the client disconnects.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
 	if warm {
 		db, err = s.handOut(ctx, db, server)

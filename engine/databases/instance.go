@@ -14,18 +14,16 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// StartTimeout bounds the start of an instance, crash recovery included.
-const StartTimeout = 5 * time.Minute
-
 // Timeouts are how long the appliance waits before it uses force.
 type Timeouts struct {
+	Start    time.Duration // of an instance, crash recovery included
 	Stop     time.Duration // of a fast shutdown
 	Sessions time.Duration // of a change that sessions block, see apply.go
 	WAL      time.Duration // for the WAL that a backup needs to be archived
 }
 
 func defaultTimeouts() Timeouts {
-	return Timeouts{Stop: time.Minute, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
+	return Timeouts{Start: 5 * time.Minute, Stop: time.Minute, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
 }
 
 // loginSlots is how many logins one database can process at a time without taking
@@ -120,7 +118,7 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 type instanceStates struct {
 	changing     sync.Mutex // serializes changes: each depends on the last state
 	states       sync.Map   // instance id to instanceState
-	pendingRoles sync.Map   // set of ids, see pending_roles.go
+	pendingRoles sync.Map   // id to whether access rules are too, see pending_roles.go
 }
 
 // instanceState is one report from the supervisor.

@@ -2,6 +2,7 @@ package databases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"holdfast/engine/model"
@@ -12,9 +13,21 @@ import (
 // because the supervisor is still trying to start the instance, because the record
 // is changing, or because the instance runs but its roles could not be set. The
 // database is not available until the roles are set, which happens when the
-// instance starts or with the next sweep.
+// instance starts or with the next sweep. The sweep also applies access rules that a
+// failed change may have left in force, and ends changes that are still pending
+// although the instance runs.
 
-func (s *instanceStates) setRolesPending(id string) { s.pendingRoles.Store(id, nil) }
+func (s *instanceStates) setRolesPending(id string) { s.pendingRoles.LoadOrStore(id, false) }
+
+// setAccessPending makes the roles pending and with them the access rules, which only
+// the sweep applies.
+func (s *instanceStates) setAccessPending(id string) { s.pendingRoles.Store(id, true) }
+
+func (s *instanceStates) accessPending(id string) bool {
+	found, _ := s.pendingRoles.Load(id)
+	access, _ := found.(bool)
+	return access
+}
 
 func (s *instanceStates) clearRolesPending(id string) { s.pendingRoles.Delete(id) }
 
@@ -43,28 +56,29 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 		s.core.Log.Error("set the pending roles of a database that has come up", "database", id, "error", err)
 		return
 	}
-	if u := db.PendingChange; u == nil || u.Entry.Action == model.ActionDatabaseSettings {
+	if u := db.PendingChange; !s.States.accessPending(id) && (u == nil || u.Entry.Action == model.ActionDatabaseSettings) {
 		s.States.clearRolesPending(id) // any other change still has sessions to end
 	}
 }
 
-// ApplyPendingRoles sets the pending roles of a database whose instance is running.
-func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) error {
-	if state, _, _ := s.Instances.Status(db.ID); !s.States.rolesPending(db.ID) || state != postgres.StateRunning {
+// ApplyPending makes an instance that is running follow its record, if its roles or a
+// change are pending.
+func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
+	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || state != postgres.StateRunning {
 		return nil
 	}
-	release, err := s.core.Claims.Take(db.ID, "the setting of its roles")
+	release, err := s.core.Claims.Take(db.ID, "what is pending")
 	if err != nil {
 		return nil // busy: the next sweep tries again
 	}
 	defer release()
-	if db, err = s.Record(db.ID); err != nil {
+	if db, err = s.Record(db.ID); err != nil || !s.pending(db) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
-	if err := s.receiveAndSetRoles(ctx, db); err != nil {
-		return fmt.Errorf("set the roles of %s: %w", db.ID, err)
+	if err := errors.Join(s.applyAccess(ctx, db), s.receiveAndSetRoles(ctx, db)); err != nil {
+		return fmt.Errorf("apply what is pending of %s: %w", db.ID, err)
 	}
 	s.States.clearRolesPending(db.ID)
 	if db.PendingChange != nil {
@@ -73,15 +87,28 @@ func (s *Service) ApplyPendingRoles(ctx context.Context, db model.Database) erro
 	return nil
 }
 
-// restoreRoles sets the roles of an instance from the record again, after a change
-// failed half-way. If it cannot, they stay pending, see pending_roles.go.
-func (s *Service) restoreRoles(ctx context.Context, db model.Database) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Sessions) // ctx may have expired
+// pending reports whether the instance may differ from its record. An operation that
+// is about to end that holds the claim.
+func (s *Service) pending(db model.Database) bool {
+	return db.PendingChange != nil || s.States.rolesPending(db.ID)
+}
+
+// restoreAccess makes an instance admit those that its record names, after a change of
+// the record that failed half-way and was reverted. If it cannot, that stays pending.
+func (s *Service) restoreAccess(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // ctx may have expired
 	defer cancel()
-	s.States.setRolesPending(db.ID) // first: the instance may start in between
-	if err := s.Provision(ctx, db.ID, db); err != nil {
-		s.core.Log.Warn("the roles are set later", "database", db.ID, "error", err)
+	s.States.setAccessPending(id) // first: the instance may start in between
+	db, err := s.Record(id)
+	if err == nil {
+		err = s.applyAccess(ctx, db)
+	}
+	if err == nil {
+		err = s.Provision(ctx, id, db)
+	}
+	if err != nil {
+		s.core.Log.Warn("access rules and roles are set later", "database", id, "error", err)
 		return
 	}
-	s.States.clearRolesPending(db.ID)
+	s.States.clearRolesPending(id)
 }

@@ -20,7 +20,7 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 		return View{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+s.Timeouts.Start)
 	defer cancel()
 	op, err := s.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
 	if err != nil {

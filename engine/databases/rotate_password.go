@@ -31,7 +31,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 		return Rotation{}, err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
 	now := s.core.Clock()
 	old := db
@@ -47,7 +47,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 		_, undoErr := s.revertChange(id, func(d *model.Database) {
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 		})
-		s.restoreRoles(ctx, old)
+		s.restoreAccess(ctx, id)
 		return Rotation{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))

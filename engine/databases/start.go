@@ -95,7 +95,7 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 // receives its WAL and sets its roles from the record. Failed steps are retried in
 // the background.
 func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
-	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
 	if _, err := s.renewFor(db); err != nil {
 		return s.retryInBackground(ctx, db, err)

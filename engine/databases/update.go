@@ -91,7 +91,7 @@ func (s *Service) claimToUpdate(call *model.Call, id string, c Change) (model.Da
 	if c.Name != nil || c.ConnectionLimit != nil {
 		return s.claimAvailable(call, id, what)
 	}
-	return s.claim(call, id, what, func(model.Database) (model.DatabaseStatus, string) { return model.DatabaseAvailable, "" })
+	return s.claimUnchanging(call, id, what, func(model.Database) (model.DatabaseStatus, string) { return model.DatabaseAvailable, "" })
 }
 
 // changed checks a change of a claimed database and returns the changed record.
@@ -214,18 +214,15 @@ func copyProperties(to *model.Database, from model.Database) {
 // updateServer records a change that the server must follow, and applies it. If the
 // server does not follow, nothing is changed.
 func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next model.Database) (model.Database, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StartTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings}
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, pending) }); err != nil {
 		return next, core.ExplainDiskFull(err)
 	}
 	if err := s.applyUpdate(ctx, db, next); err != nil {
-		old, undoErr := s.revertChange(db.ID, func(d *model.Database) { copyProperties(d, db) })
-		if undoErr == nil {
-			undoErr = s.applyAccess(ctx, old)
-			s.restoreRoles(ctx, old)
-		}
+		_, undoErr := s.revertChange(db.ID, func(d *model.Database) { copyProperties(d, db) })
+		s.restoreAccess(ctx, db.ID)
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55006" { // object_in_use
 			err = errBeingRead()
 		}

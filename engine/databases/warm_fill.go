@@ -137,7 +137,7 @@ func (s *Service) adoptWarm(ctx context.Context, w warmServer) error {
 
 // startWarm starts or adopts the server and checks that nothing has used it.
 func (s *Service) startWarm(ctx context.Context, w warmServer) error {
-	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
 	db := s.warmRecord(w)
 	spec, err := s.Spec(ctx, db)

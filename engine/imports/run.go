@@ -72,7 +72,7 @@ func (s *Service) importInto(ctx context.Context, r *importRun) error {
 		r.account.Say(model.ImportWarning, fmt.Sprintf("the source is PostgreSQL %s and the copy %s: what only the newer one has is refused here", session.Version, s.databases.Binaries.Version))
 	}
 	r.account.Enter(model.ImportChecking, "making the database")
-	buildCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	buildCtx, cancel := context.WithTimeout(ctx, s.databases.Timeouts.Start)
 	defer cancel()
 	if r.db, err = s.databases.BuildDatabase(buildCtx, r.db); err != nil {
 		return core.ExplainDiskFull(err)
@@ -145,7 +145,7 @@ func replaceImport(tx *meta.Tx, record model.Import) error {
 // whatever SQL the import has executed. Committing those waits for the disk and so makes the import's asynchronous
 // commits durable.
 func (s *Service) publishImport(ctx context.Context, r *importRun) error {
-	ctx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.databases.Timeouts.Start)
 	defer cancel()
 	if err := s.databases.Provision(ctx, r.db.ID, r.db); err != nil {
 		return fmt.Errorf("provision imported database: %w", err)

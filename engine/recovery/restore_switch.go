@@ -26,7 +26,7 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if err != nil {
 		return err
 	}
-	startCtx, cancel := context.WithTimeout(ctx, databases.StartTimeout)
+	startCtx, cancel := context.WithTimeout(ctx, s.databases.Timeouts.Start)
 	defer cancel()
 	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+)
+
+// A pending change keeps others out of its record, also those that need no server, until the sweep has ended it.
+func TestChangeWhileAnotherIsPending(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	session := connect(t, c)
+	a.beginChange(t, model.ActionDatabaseRotatePassword, db.ID, func(d *model.Database) {
+		a.sealPasswords(d, model.NewSecret("the owner's new one"), model.NewSecret("the reader's new one"))
+		d.PendingChange.Terminate = true
+	})
+	const day = 24 * time.Hour
+	for name, change := range map[string]databases.Change{
+		"retention": {BackupRetention: new(30 * day)},
+		"limit":     {ConnectionLimit: new(3)},
+		"name":      {Name: new("store")},
+	} {
+		if err := a.update(t, db.ID, change); model.CodeOf(err) != model.CodeConflict {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("allow-list: %v", err)
+	}
+	if now, err := a.Databases.Record(db.ID); err != nil || now.PendingChange == nil || !now.PendingChange.Terminate || now.BackupRetention != 0 {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.checkEnded(t, db.ID, model.ActionDatabaseRotatePassword, model.OutcomeSuccess)
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("the session goes on")
+	}
+	loginRefused(t, c)
+	if err := a.update(t, db.ID, databases.Change{BackupRetention: new(30 * day)}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// The sweep ends a pending rename, access rules included.
+func TestPendingRename(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	a.beginChange(t, model.ActionDatabaseUpdate, db.ID, func(d *model.Database) { d.Name = "store" })
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.checkEnded(t, db.ID, model.ActionDatabaseUpdate, model.OutcomeSuccess)
+	refused(t, c)
+	connect(t, connectionDetails(t, a, db.ID))
+}
+
+// A rename that could not be made in time locks nobody out: the rules have the old name again, and the database is not
+// available before the rest is undone.
+func TestRenameOutOfTime(t *testing.T) {
+	t.Parallel()
+	first := startEngineOn(t, testConfig(t, newDataDir(t)))
+	db, c := first.createDatabase(t, "shop")
+	stuck := connect(t, c)
+	pid := int(stuck.PgConn().PID())
+	first.abandon(t)
+	a := startEngineOn(t, first.cfg, func(e *Engine) {
+		e.Databases.Timeouts = databases.Timeouts{Start: 5 * time.Second, Stop: 2 * time.Second, Sessions: time.Minute}
+	})
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	a.awaitIdle(t)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	if err := a.update(t, db.ID, databases.Change{Name: new("store")}); err == nil {
+		t.Fatal("it was renamed beside a session that does not end")
+	}
+	if now, err := a.Databases.Record(db.ID); err != nil || now.Name != "shop" || now.PendingChange != nil {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if status, _ := a.status(t, db.ID); status == model.DatabaseAvailable {
+		connect(t, c)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	connect(t, c)
+}
