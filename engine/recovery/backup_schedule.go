@@ -142,9 +142,9 @@ func (s *Service) backUpNow(database string, tried func()) {
 // nextBackup returns when the next scheduled backup of a database is due; a time
 // in the past means now. Each database has its own time within the interval,
 // derived from its id, so that backups are spread and keep their time across
-// restarts. A manual backup since then counts. In a database with a maintenance
-// window, a backup waits for it; one that was due in a window and could not be made
-// there does not wait for the next.
+// restarts. The time after the last backup counts, manual or not, however long ago
+// it was. In a database with a maintenance window, a backup waits for the first one
+// after that time; one that could not be made there does not wait for the next.
 func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 	all, err := s.backupsOf(db.ID)
 	if err != nil {
@@ -158,11 +158,17 @@ func (s *Service) nextBackup(db model.Database) (time.Time, error) {
 			break
 		}
 	}
-	next := scheduledAfter(db, last, s.databases.BackupInterval(db), now)
-	if last == nil || last.Status == model.BackupFailed { // the first backup and another attempt do not wait
-		return next, nil
+	return dueAfter(db, last, s.databases.BackupInterval(db), now), nil
+}
+
+// dueAfter is scheduledAfter with the database's maintenance window, for which the first backup and another attempt do
+// not wait.
+func dueAfter(db model.Database, last *model.Backup, interval time.Duration, now time.Time) time.Time {
+	next := scheduledAfter(db, last, interval, now)
+	if last == nil || last.Status == model.BackupFailed {
+		return next
 	}
-	return db.MaintenanceWindow.Next(next), nil
+	return db.MaintenanceWindow.Next(next)
 }
 
 // isAhead reports whether a backup's start is in the future, because the clock has been set back since. Such a backup
@@ -177,27 +183,19 @@ func scheduledAfter(db model.Database, last *model.Backup, interval time.Duratio
 	if last == nil {
 		return db.CreatedAt.Add(firstBackupDelay)
 	}
-	moment := lastScheduledTime(db.ID, interval, now)
-	switch {
-	case last.Status == model.BackupFailed:
-		retry := last.StartedAt.Add(min(backupRetry, interval))
-		if next := moment.Add(interval); next.Before(retry) {
-			return next
-		}
+	next := lastScheduledTime(db.ID, interval, last.StartedAt).Add(interval)
+	if retry := last.StartedAt.Add(backupRetry); last.Status == model.BackupFailed && retry.Before(next) {
 		return retry
-	case last.StartedAt.Before(moment):
-		return moment
-	default:
-		return moment.Add(interval)
 	}
+	return next
 }
 
-// lastScheduledTime returns the database's latest scheduled time that is not after now.
-func lastScheduledTime(id string, interval time.Duration, now time.Time) time.Time {
+// lastScheduledTime returns the database's latest scheduled time that is not after at.
+func lastScheduledTime(id string, interval time.Duration, at time.Time) time.Time {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(id))
 	offset := time.Duration(hash.Sum64() % uint64(interval))
-	since := now.Sub(time.Unix(0, 0)) - offset
+	since := at.Sub(time.Unix(0, 0)) - offset
 	return time.Unix(0, 0).Add(offset + since - since%interval).UTC()
 }
 

@@ -33,12 +33,40 @@ func TestNextBackup(t *testing.T) {
 		"since the moment":         {backup(model.BackupCompleted, moment.Add(time.Minute)), moment.Add(day)},
 		"running":                  {backup(model.BackupRunning, moment), moment.Add(day)},
 		"before the moment":        {backup(model.BackupCompleted, moment.Add(-time.Minute)), moment},
-		"days ago":                 {backup(model.BackupCompleted, moment.Add(-5*day)), moment},
+		"days ago":                 {backup(model.BackupCompleted, moment.Add(-5*day)), moment.Add(-4 * day)},
 		"failed":                   {backup(model.BackupFailed, now), now.Add(backupRetry)},
 		"failed, the next is near": {backup(model.BackupFailed, moment.Add(day-time.Minute)), moment.Add(day)},
 	} {
 		if got := scheduledAfter(db, c.last, day, now); !got.Equal(c.want) {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
+		}
+	}
+}
+
+// A backup that could not be made in its window is due after it, however long the appliance was off, and is made once.
+func TestMissedWindowIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	first := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC) // a Sunday
+	for windowDay, next := range map[string]time.Time{model.EveryDay: first.Add(day), "sunday": first.Add(7 * day)} {
+		window, err := model.NewMaintenanceWindow("", windowDay, "03:00", 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, interval := range []time.Duration{time.Hour, day} {
+			for n := range 20 { // the databases' own times within the interval differ
+				db := model.Database{ID: core.FormatID(model.ResourceDatabase.Prefix(), ulid.Make()), CreatedAt: first.Add(-day), MaintenanceWindow: window}
+				last := &model.Backup{Status: model.BackupCompleted, StartedAt: first.Add(time.Hour - time.Millisecond)}
+				for _, now := range []time.Time{next.Add(2 * time.Hour), next.Add(20 * time.Hour), next.Add(30 * day).Add(9 * time.Hour)} {
+					if due := dueAfter(db, last, interval, now); due.After(now) || due.Before(next) {
+						t.Errorf("%s, every %s, database %d at %s: due at %s", window, interval, n, now, due)
+					}
+				}
+				last.StartedAt = next.Add(2 * time.Hour)
+				if due := dueAfter(db, last, interval, last.StartedAt.Add(time.Minute)); !due.After(last.StartedAt) || !window.Next(due).Equal(due) {
+					t.Errorf("%s, every %s, database %d: after it, due at %s", window, interval, n, due)
+				}
+			}
 		}
 	}
 }
