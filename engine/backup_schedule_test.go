@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,6 +160,42 @@ func TestScheduledBackupGivesWay(t *testing.T) {
 		t.Errorf("giving way was told as a failure: %+v", failures)
 	}
 	a.checkTidy(t)
+}
+
+// Whatever the interval is, all times within the retention can be restored: the backup before them stays.
+func TestRetentionShorterThanInterval(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	cfg.BackupInterval, cfg.BackupRetention = day, 2*day
+	a := startEngineOn(t, cfg)
+	db, _ := a.createDatabase(t, "shop")
+	first := a.backUp(t, db.ID)
+	if err := a.update(t, db.ID, databases.Change{BackupEvery: new(31 * day)}); err != nil {
+		t.Fatal(err)
+	}
+	by.Store(int64(31 * day))
+	second := a.backUp(t, db.ID)
+	for _, c := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{time.Hour, []string{second.ID, first.ID}},
+		{2*day - time.Hour, []string{second.ID, first.ID}},
+		{2*day + time.Hour, []string{second.ID}},
+	} {
+		by.Store(int64(31*day + c.after))
+		believe(a.Engine)
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, b := range a.backups(t, db.ID) {
+			left = append(left, b.ID)
+		}
+		same(t, fmt.Sprintf("backups %s after the second", c.after), left, c.want)
+	}
 }
 
 // The newest completed backup and pinned ones stay; the others expire. A pinned backup cannot be deleted.

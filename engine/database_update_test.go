@@ -82,7 +82,7 @@ func TestDatabaseSchedule(t *testing.T) {
 	a := startEngineOn(t, cfg)
 	db, _ := a.createDatabase(t, "shop")
 	older := a.backUp(t, db.ID)
-	a.backUp(t, db.ID)
+	newer := a.backUp(t, db.ID)
 	window, err := model.NewMaintenanceWindow("maintenance_window", "sunday", "03:00", 60)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestDatabaseSchedule(t *testing.T) {
 		}
 		return b
 	}
-	if b := get(); b.ExpiresAt == nil || !b.ExpiresAt.Equal(b.CompletedAt.Add(30*day)) {
+	if b := get(); b.ExpiresAt == nil || !b.ExpiresAt.Equal(newer.CompletedAt.Add(30*day)) {
 		t.Errorf("it expires at %v", b.ExpiresAt)
 	}
 	key := func(scopes ...model.Scope) *model.Call {
@@ -131,7 +131,7 @@ func TestDatabaseSchedule(t *testing.T) {
 	if err := a.update(t, db.ID, databases.Change{BackupRetention: new(time.Duration(0)), BackupEvery: new(time.Duration(0)), MaintenanceWindow: &model.MaintenanceWindow{}}); err != nil {
 		t.Fatal(err)
 	}
-	if b := get(); b.ExpiresAt == nil || !b.ExpiresAt.Equal(b.CompletedAt.Add(7*day)) {
+	if b := get(); b.ExpiresAt == nil || !b.ExpiresAt.Equal(newer.CompletedAt.Add(7*day)) {
 		t.Errorf("by default it expires at %v", b.ExpiresAt)
 	}
 	by.Store(int64(8 * day))

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/engine/core"
@@ -10,51 +11,61 @@ import (
 	"holdfast/engine/model"
 )
 
-// expiry returns when a backup may be removed that is kept for retention, nil for never; 0 keeps it for ever. newest is
-// the newest good backup of its database: it never expires, and neither do pinned ones. Unpinning restarts the retention period, because it does not need the
-// permission to delete. Failed backups are kept as long, so that they can be examined.
-func expiry(b model.Backup, retention time.Duration, newest *model.Backup) *time.Time {
-	if retention <= 0 || b.CompletedAt == nil || b.Pin != nil || newest != nil && newest.ID == b.ID {
+// expiry returns when a backup may be removed, nil for never; a retention of 0 keeps it for ever. followed says which
+// backups of the database are good, see [followedAt].
+//
+// Times are restored from the good backup before them. So a good backup stays until the next one is as old as the
+// retention, and the whole retention can be restored, however rarely backups are made. The newest good backup never
+// expires, and neither do pinned ones. Unpinning restarts the retention period, because it does not need the permission
+// to delete. Failed backups are kept so that they can be examined.
+func expiry(b model.Backup, retention time.Duration, followed map[string]time.Time) *time.Time {
+	if retention <= 0 || b.CompletedAt == nil || b.Pin != nil {
 		return nil
 	}
 	from := *b.CompletedAt
 	if b.UnpinnedAt != nil && b.UnpinnedAt.After(from) {
 		from = *b.UnpinnedAt
 	}
+	next, good := followed[b.ID]
+	if good && next.IsZero() {
+		return nil
+	}
+	if next.After(from) {
+		from = next
+	}
 	at := from.Add(retention)
 	return &at
 }
 
-// newestGood returns the newest completed backup whose verification has not
-// failed, else the newest completed one, else nil.
-func newestGood(tx *meta.Tx, database string) (*model.Backup, error) {
-	newest, err := databases.NewestCompleted(tx, database)
-	if err != nil || newest == nil || verificationRank(*newest) == 0 {
-		return newest, err
+// followedAt maps the good ones among the backups of a database, which are newest first, to the time at which the next
+// good one was complete: zero for the newest. Good are the completed ones whose verification has not failed, else the
+// newest completed one.
+func followedAt(all []model.Backup) map[string]time.Time {
+	completed := slices.DeleteFunc(slices.Clone(all), func(b model.Backup) bool { return b.Status != model.BackupCompleted || b.DeletionPending })
+	good := slices.DeleteFunc(slices.Clone(completed), func(b model.Backup) bool { return verificationRank(b) > 0 })
+	if len(good) == 0 {
+		good = completed[:min(1, len(completed))]
 	}
-	all, err := core.AllUnder(tx.Backups(), database)
-	for _, b := range all {
-		if b.Status == model.BackupCompleted && !b.DeletionPending && verificationRank(b) == 0 {
-			return &b, err
-		}
+	followed := make(map[string]time.Time, len(good))
+	var next time.Time
+	for _, b := range good {
+		followed[b.ID], next = next, *b.CompletedAt
 	}
-	return newest, err
+	return followed
 }
 
 // withExpiry sets ExpiresAt, which depends on the other backups of the database.
 func (s *Service) withExpiry(tx *meta.Tx, database string, backups ...*model.Backup) error {
-	newest, err := newestGood(tx, database)
+	all, err := core.AllUnder(tx.Backups(), database)
 	if err != nil {
 		return err
 	}
 	retention, err := s.retention(tx, database)
-	if err != nil {
-		return err
-	}
+	followed := followedAt(all)
 	for _, b := range backups {
-		b.ExpiresAt = expiry(*b, retention, newest)
+		b.ExpiresAt = expiry(*b, retention, followed)
 	}
-	return nil
+	return err
 }
 
 // retention returns how long the backups of a database are kept, 0 for ever.
@@ -99,16 +110,13 @@ func (s *Service) expiredBackups(database string) (expired []model.Backup, err e
 		if err != nil {
 			return err
 		}
-		newest, err := newestGood(tx, database)
-		if err != nil {
-			return err
-		}
 		retention, err := s.retention(tx, database)
 		if err != nil {
 			return err
 		}
+		followed := followedAt(all)
 		for _, b := range all {
-			if at := expiry(b, retention, newest); at != nil && s.core.MayRemove(*at) {
+			if at := expiry(b, retention, followed); at != nil && s.core.MayRemove(*at) {
 				expired = append(expired, b)
 			}
 		}
