@@ -62,8 +62,12 @@ func (s *Service) Authorize(call *model.Call) error {
 			classes = append(classes, act.Rate)
 		}
 	}
-	err := s.core.Rates.TakeAll(call.Actor.ID, classes, s.core.Clock())
-	call.Budgets = s.core.Rates.State(call.Actor.ID, classes, s.core.Clock())
+	owner := call.Actor.ID
+	if call.Key != nil {
+		owner = call.Key.BudgetOwner()
+	}
+	err := s.core.Rates.TakeAll(owner, classes, s.core.Clock())
+	call.Budgets = s.core.Rates.State(owner, classes, s.core.Clock())
 	return err
 }
 
@@ -76,9 +80,15 @@ func (s *Service) StillValid(call *model.Call) error {
 	if call.Key == nil {
 		return nil
 	}
-	key, err := s.keyByHash(call.Key.Hash)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(s.core.Clock()) {
-		return unauthorized()
-	}
+	_, err := s.usable(s.keyByHash(call.Key.Hash))
 	return err
+}
+
+// usable returns the key of a call, which was read again, or the error for one that is
+// no longer valid.
+func (s *Service) usable(key model.Key, err error) (model.Key, error) {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(s.core.Clock()) {
+		return model.Key{}, unauthorized()
+	}
+	return key, err
 }

@@ -33,16 +33,46 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 		return model.Secret{}, model.Key{}, err
 	}
 	secret, key := s.mintKey(call, in)
-	if err := withinCaller(call, &key); err != nil {
-		return model.Secret{}, model.Key{}, err
-	}
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	call.Note("preset", string(key.Preset))
-	err = s.core.Change(call, func(tx *meta.Tx) error { return tx.Keys().Insert(key) })
+	err = s.core.Change(call, func(tx *meta.Tx) error {
+		if err := s.mayMake(tx, call, &key); err != nil {
+			return err
+		}
+		return tx.Keys().Insert(key)
+	})
 	if err != nil {
 		return model.Secret{}, model.Key{}, err
 	}
 	return secret, key, nil
+}
+
+// mayMake checks that the caller may make a key. It reads a caller that is a key again: it
+// may have been revoked while the body of the request was on its way.
+func (s *Service) mayMake(tx *meta.Tx, call *model.Call, key *model.Key) error {
+	if call.Key != nil {
+		maker, err := s.usable(tx.Keys().Get(call.Key.ID))
+		if err != nil {
+			return err
+		}
+		if err := withinMaker(maker, key); err != nil {
+			return err
+		}
+	}
+	all, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(call.Organization))
+	if err != nil {
+		return err
+	}
+	usable, now := 0, s.core.Clock()
+	for _, k := range all {
+		if k.Usable(now) {
+			usable++
+		}
+	}
+	if usable >= model.MaxKeys {
+		return model.Errorf(model.CodeForbidden, "an organization can have %d API keys; revoke one first", model.MaxKeys)
+	}
+	return nil
 }
 
 // mintKey makes a key's text and its record, and stores neither of them.

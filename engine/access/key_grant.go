@@ -6,21 +6,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// withinCaller refuses to let a key make one that may do more than itself, or for longer.
-// A key without an expiry of its own gets that of its maker.
-func withinCaller(call *model.Call, key *model.Key) error {
-	if call.Key == nil {
-		return nil
-	}
+// withinMaker refuses to let a key make one that may do more than itself, or for longer.
+// A key without an expiry of its own gets that of its maker, and all draw on the budgets
+// of the first.
+func withinMaker(maker model.Key, key *model.Key) error {
 	if key.AllowDangerous {
 		return noToggleByKey()
 	}
 	for _, scope := range key.Scopes {
-		if !call.Key.Holds(scope) {
+		if !maker.Holds(scope) {
 			return model.Errorf(model.CodeInsufficientScope, "this key lacks the scope %s, so it cannot give it to another key", scope)
 		}
 	}
-	limit := call.Key.ExpiresAt
+	key.Budgets = maker.BudgetOwner()
+	limit := maker.ExpiresAt
 	switch {
 	case limit == nil:
 	case key.ExpiresAt == nil:

@@ -128,5 +128,6 @@ func DefaultRates() map[model.RateClass]Rate {
 		model.RateRestore:        {10, time.Minute},
 		model.RateCreateBucket:   {30, time.Minute},
 		model.RateImport:         {10, time.Minute},
+		model.RateCreateKey:      {10, time.Minute},
 	}
 }

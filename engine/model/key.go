@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"hash/crc32"
 	"slices"
@@ -50,7 +51,17 @@ type Key struct {
 	LastUsedIP     *string    `json:"last_used_ip"`
 	RevokedAt      *time.Time `json:"revoked_at"`
 	ExpiryAudited  bool       `json:"expiry_audited"`
+	// Budgets is the key whose budgets this one draws on, because that key, or one that
+	// it made, made this one; "" is its own.
+	Budgets string `json:"budgets,omitempty"`
 }
+
+// MaxKeys is how many keys that are neither revoked nor expired an organization can
+// have.
+const MaxKeys = 1000
+
+// BudgetOwner returns the id of the key whose budgets this one draws on.
+func (k *Key) BudgetOwner() string { return cmp.Or(k.Budgets, k.ID) }
 
 // Holds reports whether the key was granted scope.
 func (k *Key) Holds(scope Scope) bool { return slices.Contains(k.Scopes, scope) }

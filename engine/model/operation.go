@@ -6,10 +6,10 @@ import (
 )
 
 // RateClass names a request budget of a key, shared by the operations that draw
-// on it.
+// on it and by the keys that the key makes.
 type RateClass string
 
-// The rate classes of the specification; "" is unlimited.
+// The rate classes: the specification's, and that of new keys. "" is unlimited.
 const (
 	RateNone           RateClass = ""
 	RateCreateDatabase RateClass = "create_database"
@@ -17,6 +17,7 @@ const (
 	RateRestore        RateClass = "restore"
 	RateCreateBucket   RateClass = "create_bucket"
 	RateImport         RateClass = "import"
+	RateCreateKey      RateClass = "create_key"
 )
 
 // Budget is the state of one request budget.
@@ -30,7 +31,7 @@ type Budget struct {
 
 // RateClasses returns every limited class.
 func RateClasses() []RateClass {
-	return []RateClass{RateCreateDatabase, RateCreateBackup, RateRestore, RateCreateBucket, RateImport}
+	return []RateClass{RateCreateDatabase, RateCreateBackup, RateRestore, RateCreateBucket, RateImport, RateCreateKey}
 }
 
 // Action names an operation. The same text is the action of its audit
@@ -350,7 +351,7 @@ func Operations() []Operation {
 		operation(ActionBillingGet, "getBilling", ScopeBillingRead),
 		operation(ActionOffsiteGet, "getOffsite", ScopeAccountRead),
 		operation(ActionKeyList, "listKeys", ScopeAccountRead),
-		operation(ActionKeyCreate, "createKey", ScopeKeyManage),
+		operation(ActionKeyCreate, "createKey", ScopeKeyManage).within(RateCreateKey),
 		operation(ActionKeyGet, "getKey", ScopeAccountRead),
 		operation(ActionKeyUpdate, "updateKey", ScopeKeyManage).conditional(),
 		operation(ActionKeyRevoke, "revokeKey", ScopeKeyManage),

@@ -1,0 +1,90 @@
+package access
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// TestKeysOfKeysShareBudgets: a key does not get around its budgets by making others, nor by having those make others.
+func TestKeysOfKeysShareBudgets(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	first := c.asKey(model.ActionKeyCreate, 0, model.Scopes()...)
+	limit := c.cfg.Rates[model.RateCreateKey].Limit
+	maker := first
+	for n := range limit {
+		if err := c.Authorize(maker); err != nil {
+			t.Fatalf("key %d: %v", n, err)
+		}
+		_, key, err := c.KeyCreate(maker, NewKey{Name: fmt.Sprint(n), Scopes: model.Scopes()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		maker = c.byKey(model.ActionKeyCreate, key)
+	}
+	for name, call := range map[string]*model.Call{"the first": first, "the last": maker} {
+		if err := c.Authorize(call); model.CodeOf(err) != model.CodeRateLimited {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(call.Budgets) != 1 || call.Budgets[0].Left != 0 {
+			t.Errorf("%s is told of the budgets %+v", name, call.Budgets)
+		}
+	}
+	if err := c.Authorize(c.asKey(model.ActionKeyCreate, 0, model.Scopes()...)); err != nil {
+		t.Errorf("a key of the operator's: %v", err)
+	}
+}
+
+// TestMakerIsReadAgain: a key that was revoked, or ends sooner, since its request began makes no key that outlives it.
+func TestMakerIsReadAgain(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	call := c.asKey(model.ActionKeyCreate, 2*time.Hour, model.Scopes()...)
+	hour := c.core.Clock().Add(time.Hour)
+	if _, err := c.KeyUpdate(c.operator(model.ActionKeyUpdate), call.Key.ID, KeyChange{ExpiresAt: &hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, key, err := c.KeyCreate(call, NewKey{Name: "brief", Preset: model.PresetReadOnly}); err != nil || key.ExpiresAt == nil || !key.ExpiresAt.Equal(hour) {
+		t.Errorf("%+v, %v", key, err)
+	}
+	if _, err := c.KeyRevoke(c.operator(model.ActionKeyRevoke), call.Key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, key, err := c.KeyCreate(call, NewKey{Name: "late", Preset: model.PresetReadOnly}); model.CodeOf(err) != model.CodeUnauthorized {
+		t.Errorf("%+v, %v", key, err)
+	}
+}
+
+// TestKeysAreLimited: an organization has at most MaxKeys keys that can be used.
+func TestKeysAreLimited(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	operator := c.operator(model.ActionKeyCreate)
+	_, first, err := c.KeyCreate(operator, NewKey{Name: "first", Preset: model.PresetReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.core.Meta.Update(func(tx *meta.Tx) error {
+		all, _, err := tx.Keys().Newest(meta.ByOrganization, meta.Key(c.org), "", model.MaxKeys)
+		for n := len(all); n < model.MaxKeys && err == nil; n++ {
+			err = tx.Keys().Insert(model.Key{ID: fmt.Sprintf("key_%d", n), Organization: c.org, Hash: fmt.Append(nil, n)})
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	another := NewKey{Name: "another", Preset: model.PresetReadOnly}
+	if _, _, err := c.KeyCreate(operator, another); model.CodeOf(err) != model.CodeForbidden {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if _, err := c.KeyRevoke(c.operator(model.ActionKeyRevoke), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.KeyCreate(operator, another); err != nil {
+		t.Errorf("after one was revoked: %v", err)
+	}
+}
