@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 	"holdfast/internal/testenv"
 )
 
@@ -59,8 +62,12 @@ func TestExtensionLibrary(t *testing.T) {
 	}
 	asSuperuser(`create function public.nothing() returns event_trigger language plpgsql as 'begin end';
 		create event trigger nothing on ddl_command_start execute function public.nothing()`)
+	disturbed := a.backupsDisturbed(t, db.ID)
 	if err := set(); err == nil || loads() {
 		t.Errorf("refused extension: %v; the library is loaded: %v", err, loads())
+	}
+	if disturbed() {
+		t.Error("the server was restarted while a backup could have been made")
 	}
 	asSuperuser("drop event trigger nothing")
 	if err := set(); err != nil || !loads() {
@@ -77,5 +84,30 @@ func TestExtensionLibrary(t *testing.T) {
 	}
 	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+// backupsDisturbed watches a database until the function it returns is called, which reports whether its server was
+// down while nothing kept backups away.
+func (a *appliance) backupsDisturbed(t *testing.T, id string) func() bool {
+	ctx, stop := context.WithCancel(t.Context())
+	found := make(chan bool, 1)
+	down := func() bool {
+		state, _, _ := a.Databases.Instances.Status(id)
+		return state != postgres.StateRunning
+	}
+	go func() {
+		disturbed := false
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil && !disturbed {
+			disturbed = down() && !a.Core.Claims.Holds(databases.BackupClaim(id), "a restart") && down()
+			<-ticker.C
+		}
+		found <- disturbed
+	}()
+	return func() bool {
+		stop()
+		return <-found
 	}
 }

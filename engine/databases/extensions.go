@@ -108,6 +108,11 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 			return x, model.Errorf(model.CodeConflict, "the server must load the library of %s at its start: "+
 				"send \"restart\": true, and the database is restarted, which ends its sessions", in.Name)
 		}
+		releaseBackups, err := s.ClaimBackups(id, "a restart") // the restart that undoes this one also disturbs a backup
+		if err != nil {
+			return x, err
+		}
+		defer releaseBackups()
 		if db, err = s.preload(ctx, db, in.Name); err != nil {
 			return x, err
 		}
@@ -193,13 +198,9 @@ func (s *Service) withExtensions(ctx context.Context, db model.Database, act fun
 }
 
 // preload records that the server loads the library of an extension, and restarts it.
-// If it does not start with the library, both are reverted.
+// If it does not start with the library, both are reverted. The caller holds the
+// database's claim and that of its backups.
 func (s *Service) preload(ctx context.Context, db model.Database, name string) (model.Database, error) {
-	release, err := s.ClaimBackups(db.ID, "a restart")
-	if err != nil {
-		return db, err
-	}
-	defer release()
 	next, err := s.alter(db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(d.Preload), name) })
 	if err != nil {
 		return db, core.ExplainDiskFull(err)
