@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"holdfast/internal/durable"
@@ -82,7 +83,7 @@ func (s *WarmPool) ensureTemplate(ctx context.Context) error {
 
 // checkTemplate removes a damaged template, for cause, which made a copy fail. A
 // copy that is under way fails with it, and is made again. If the template is not
-// damaged, only a copy that another call's removal disturbed is worth another try.
+// damaged, or cannot be read for want of file descriptors or memory, it stays, and only a copy that another call's removal disturbed is worth another try.
 func (s *WarmPool) checkTemplate(ctx context.Context, cause error) error {
 	return s.templates(ctx, func() error {
 		files, err := readManifest(s.template())
@@ -98,9 +99,18 @@ func (s *WarmPool) checkTemplate(ctx context.Context, cause error) error {
 			}
 			return cause
 		}
+		if isShortage(err) {
+			return errors.Join(cause, err)
+		}
 		s.opts.Log.Error("the template of data directories is damaged: building another", "error", err)
 		return discard(s.template())
 	})
+}
+
+// isShortage reports whether a file could not be read for lack of something that has
+// nothing to do with the file.
+func isShortage(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // templates runs act while no other call builds or removes the template.
