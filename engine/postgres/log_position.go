@@ -75,18 +75,14 @@ func LogAfter(dir string, after LogPosition, limit int64) (text []byte, at LogPo
 		}
 		defer older.close()
 		if older.id == after.file && older.id != 0 {
-			text, _, err := older.read(after.offset, limit)
-			if err != nil || len(text) > 0 {
-				return text, after, err
+			text, at, err := older.after(after, limit)
+			if err != nil || len(text) > 0 || at != after {
+				return text, at, err
 			}
 		}
 		after = LogPosition{newest.id, 0}
 	}
-	text, _, err = newest.read(after.offset, limit)
-	if len(text) == 0 && newest.size-after.offset >= limit {
-		after.offset += limit // a line this long is skipped
-	}
-	return text, after, err
+	return newest.after(after, limit)
 }
 
 // openedLog is a file of the ring. All fields are zero if there is none.
@@ -125,6 +121,16 @@ func (l openedLog) close() {
 	if l.file != nil {
 		_ = l.file.Close()
 	}
+}
+
+// after returns the whole lines that follow a position in the file, limit bytes at
+// most, and the position of the first. A line that is longer is skipped limit by limit.
+func (l openedLog) after(after LogPosition, limit int64) (text []byte, at LogPosition, err error) {
+	text, _, err = l.read(after.offset, limit)
+	if err == nil && len(text) == 0 && l.size-after.offset >= limit {
+		after.offset += limit
+	}
+	return text, after, err
 }
 
 // read returns the whole lines from offset on, limit bytes at most, and the position

@@ -80,6 +80,24 @@ func TestLogPosition(t *testing.T) {
 		}
 	}
 	next(10, "short\n")
+	write(strings.Repeat("long", 10) + "\nshort\n")
+	if err := os.Rename(ringFile(dir, 0), ringFile(dir, 1)); err != nil {
+		t.Fatal(err)
+	}
+	write("first of the next\n")
+	for range 10 { // so it is in a file that was rotated meanwhile
+		text, from, err := LogAfter(dir, at, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at = from.Plus(len(text)); len(text) > 0 {
+			if string(text) != "short\n" {
+				t.Errorf("after a long line in the file before: %q", text)
+			}
+			break
+		}
+	}
+	next(100, "first of the next\n")
 	for _, bad := range []string{"", "1", "-1", "1--1", "1-01", "x-1", "1-1-1", "+1-1"} {
 		if p, err := ParseLogPosition(bad); err == nil {
 			t.Errorf("%q: %s", bad, p)
