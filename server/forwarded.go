@@ -69,7 +69,7 @@ func parseNode(node string) (netip.Addr, bool) {
 	return address.Unmap().WithZone(""), err == nil
 }
 
-// splitList splits the values of a list header. Elements are not trimmed of anything but spaces: an empty one is
+// splitList splits the values of a list header without quoted strings. Elements are not trimmed of anything but spaces: an empty one is
 // malformed, and ends the chain.
 func splitList(values []string) (elements []string) {
 	for _, value := range values {
@@ -81,16 +81,52 @@ func splitList(values []string) (elements []string) {
 }
 
 // forwardedFor returns the parameter "for" of each element of the header Forwarded (RFC 7239), "" for an element
-// without one. Quoted strings need no escapes here: an element with one names no address.
-func forwardedFor(values []string) []string {
-	elements := splitList(values)
-	for i, element := range elements {
-		elements[i] = ""
-		for pair := range strings.SplitSeq(element, ";") {
-			if name, node, _ := strings.Cut(pair, "="); strings.EqualFold(strings.TrimSpace(name), "for") {
-				elements[i] = strings.Trim(strings.TrimSpace(node), `"`)
-			}
+// without one. A line that does not end outside quotes is one element: what its last proxy appended cannot be told from
+// what a client wrote.
+func forwardedFor(values []string) (nodes []string) {
+	for _, value := range values {
+		elements, whole := splitUnquoted(value, ',')
+		if !whole {
+			nodes = append(nodes, "")
+			continue
+		}
+		for _, element := range elements {
+			nodes = append(nodes, forwardedNode(element))
 		}
 	}
-	return elements
+	return nodes
+}
+
+// forwardedNode returns the parameter "for" of an element. A quoted string needs no escapes here: one that has them
+// names no address.
+func forwardedNode(element string) (node string) {
+	pairs, _ := splitUnquoted(element, ';')
+	for _, pair := range pairs {
+		if name, value, _ := strings.Cut(pair, "="); strings.EqualFold(strings.TrimSpace(name), "for") {
+			node = strings.TrimSpace(value)
+		}
+	}
+	if len(node) > 1 && node[0] == '"' && node[len(node)-1] == '"' {
+		node = node[1 : len(node)-1]
+	}
+	return node
+}
+
+// splitUnquoted splits a header's value at the separators outside quoted strings, and reports whether the last of
+// these ends.
+func splitUnquoted(value string, separator byte) (parts []string, whole bool) {
+	quoted, escaped, start := false, false, 0
+	for i := range len(value) {
+		switch c := value[i]; {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case c == separator && !quoted:
+			parts, start = append(parts, value[start:i]), i+1
+		}
+	}
+	return append(parts, value[start:]), !quoted
 }

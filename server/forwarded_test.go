@@ -35,6 +35,12 @@ func TestForwardedClient(t *testing.T) {
 		{"the standard header", proxy, nil, []string{`proto=https;For="[2001:db8::7]:4711";by=10.1.1.1`}, "2001:db8::7"},
 		{"a standard chain", proxy, nil, []string{"for=192.0.2.66, for=198.51.100.1", "for=10.0.0.7"}, "198.51.100.1"},
 		{"a hidden client", proxy, nil, []string{"for=_secret"}, "127.0.0.1"},
+		{"a list in quotes", proxy, nil, []string{`for=198.51.100.1;host="shop.example, for=192.0.2.66"`}, "198.51.100.1"},
+		{"a pair in quotes", proxy, nil, []string{`for=198.51.100.1;host="x;for=192.0.2.66"`}, "198.51.100.1"},
+		{"a quote in quotes", proxy, nil, []string{`for=198.51.100.1;host="x\", for=192.0.2.66"`}, "198.51.100.1"},
+		{"quotes that do not end", proxy, nil, []string{`for="192.0.2.66, for=198.51.100.1`}, "127.0.0.1"},
+		{"quotes that do not end, then another proxy", proxy, nil, []string{`for="192.0.2.66`, "for=198.51.100.1"}, "198.51.100.1"},
+		{"quotes paired wrongly", proxy, nil, []string{`for="x, for=198.51.100.1;host=", for=\"192.0.2.66"`}, "127.0.0.1"},
 		{"an element without a client", proxy, nil, []string{"for=198.51.100.1, proto=http"}, "127.0.0.1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
