@@ -41,26 +41,47 @@ type fileReader struct {
 	left   int64
 	part   io.Reader // nil between parts
 	object io.Closer
-	hash   *blake3.Hasher // nil for a range
-	err    error
+	// damaged is how often in a row what follows has arrived damaged.
+	damaged int
+	hash    *blake3.Hasher // nil for a range
+	err     error
 }
 
 // Read implements io.Reader.
 func (f *fileReader) Read(p []byte) (int, error) {
-	if f.err != nil || len(p) == 0 {
-		return 0, f.err
+	for f.err == nil && len(p) > 0 {
+		n, err := f.read(p)
+		f.offset, f.left = f.offset+int64(n), f.left-int64(n)
+		if f.hash != nil {
+			_, _ = f.hash.Write(p[:n])
+		}
+		if n > 0 {
+			f.damaged = 0
+		}
+		switch {
+		case err == io.EOF:
+			f.err = f.finish()
+		case arrivesDamaged(err) && f.again():
+		case err != nil:
+			f.err = fmt.Errorf("read the file %s: %w", f.ref.partKey(f.offset/PartSize), err)
+		}
+		if n > 0 {
+			return n, f.err
+		}
 	}
-	n, err := f.read(p)
-	f.offset, f.left = f.offset+int64(n), f.left-int64(n)
-	if f.hash != nil {
-		_, _ = f.hash.Write(p[:n])
+	return 0, f.err
+}
+
+// again prepares to read what follows from the store again, unless that was done
+// often enough.
+func (f *fileReader) again() bool {
+	if f.damaged++; f.damaged >= maxReads {
+		return false
 	}
-	if err != nil && err != io.EOF {
-		f.err = fmt.Errorf("read the file %s: %w", f.ref.partKey(f.offset/PartSize), err)
-	} else if err == io.EOF {
-		f.err = f.finish()
+	if f.object != nil {
+		_ = f.closePart()
 	}
-	return n, f.err
+	return true
 }
 
 // finish returns io.EOF when the whole is what it should be.

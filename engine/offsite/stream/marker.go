@@ -89,11 +89,14 @@ func nextKeyNumber(ctx context.Context, store objectstore.Store) (uint32, error)
 }
 
 // ReadMarker returns objectstore.ErrNotFound where there is no repository.
-func ReadMarker(ctx context.Context, store objectstore.Store) (m Marker, err error) {
-	b, err := getPlain(ctx, store, markerKey)
-	if err == nil {
-		m, err = decodeMarker(string(b))
-	}
+func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
+	m, err := reread(func() (Marker, error) {
+		b, err := getPlain(ctx, store, markerKey)
+		if err != nil {
+			return Marker{}, err
+		}
+		return decodeMarker(string(b))
+	})
 	if err != nil {
 		return m, fmt.Errorf("read the repository's marker: %w", err)
 	}
@@ -173,11 +176,13 @@ func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped 
 }
 
 func loadKey(ctx context.Context, store objectstore.Store, number uint32, unwrap func([]byte, uint32) (sealed.Key, error)) (sealed.Key, error) {
-	b, err := getPlain(ctx, store, sealed.KeyName(number))
-	if err != nil {
-		return sealed.Key{}, fmt.Errorf("read master key %d: %w", number, err)
-	}
-	return unwrap(b, number)
+	return reread(func() (sealed.Key, error) {
+		b, err := getPlain(ctx, store, sealed.KeyName(number))
+		if err != nil {
+			return sealed.Key{}, fmt.Errorf("read master key %d: %w", number, err)
+		}
+		return unwrap(b, number)
+	})
 }
 
 // keyNumbers returns the numbers of the stored keys in ascending order.

@@ -41,7 +41,11 @@ func (r *Repository) seal(key string, plain sealed.Body) (objectstore.Body, erro
 }
 
 // get returns the plaintext of an object, at most limit bytes.
-func (r *Repository) get(ctx context.Context, key string, limit int64) (plain []byte, err error) {
+func (r *Repository) get(ctx context.Context, key string, limit int64) ([]byte, error) {
+	return reread(func() ([]byte, error) { return r.getOnce(ctx, key, limit) })
+}
+
+func (r *Repository) getOnce(ctx context.Context, key string, limit int64) (plain []byte, err error) {
 	o, err := r.store.Get(ctx, key, objectstore.Range{})
 	if err != nil {
 		return nil, err
@@ -88,6 +92,14 @@ func (r *Repository) create(ctx context.Context, key string, plain sealed.Body, 
 
 // holds reports whether a key has that plaintext.
 func (r *Repository) holds(ctx context.Context, key string, plain sealed.Body) (bool, error) {
+	same, err := reread(func() (bool, error) { return r.holdsOnce(ctx, key, plain) })
+	if arrivesDamaged(err) {
+		return false, nil
+	}
+	return same, err
+}
+
+func (r *Repository) holdsOnce(ctx context.Context, key string, plain sealed.Body) (bool, error) {
 	o, err := r.store.Get(ctx, key, objectstore.Range{})
 	if err != nil {
 		return false, err
@@ -101,10 +113,7 @@ func (r *Repository) holds(ctx context.Context, key string, plain sealed.Body) (
 			return err == nil && want == got, err
 		}
 	}
-	if err != nil && !Damaged(err) {
-		return false, err
-	}
-	return false, nil
+	return false, err
 }
 
 func hashOf(from io.Reader) (h Hash, err error) {
