@@ -196,6 +196,9 @@ func TestFormRefused(t *testing.T) {
 		"too large": {
 			policy: func(p *minio.PostPolicy) { _ = p.SetContentLengthRange(1, 3) }, file: "four", status: 400, code: "EntityTooLarge",
 		},
+		"far too large": {
+			policy: func(p *minio.PostPolicy) { _ = p.SetContentLengthRange(1, 3) }, file: strings.Repeat("x", 1<<20), status: 400, code: "EntityTooLarge",
+		},
 		"too small": {
 			policy: func(p *minio.PostPolicy) { _ = p.SetContentLengthRange(10, 20) }, file: "four", status: 400, code: "EntityTooSmall",
 		},

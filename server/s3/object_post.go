@@ -62,9 +62,6 @@ func (q *request) postObject() error {
 		return refused(err)
 	}
 	in.Least = max(q.Request.ContentLength-maxFormFields, 0)
-	if in.MaxBytes = max(policy.most, 0); in.MaxBytes > 0 {
-		in.MaxBytes++ // the policy's own bound is checked first
-	}
 	stored, err := q.store(in, attributes, &payload{body})
 	if err != nil {
 		return err
