@@ -335,11 +335,11 @@ func consoleObject(b *browser) {
 	b.open(object)
 	b.click(`[name=hold]`)
 	b.press("Save the lock")
-	b.see("cannot be removed")
+	b.until("hold the version", `document.querySelector('[name=hold]').defaultChecked`)
 	b.shot("object")
 	b.click(`[name=hold]`)
 	b.press("Save the lock")
-	b.until("take the hold away", `!document.querySelector('[name=hold]').checked`)
+	b.until("take the hold away", `!document.querySelector('[name=hold]').defaultChecked`)
 	b.open(bucket)
 }
 
