@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,9 +23,10 @@ const (
 
 // retrying is Do, and sends the request again as often as the client's Config
 // says, if it failed in a way that may pass and sending it again is safe. A
-// request that was refused for its rate (429) did nothing. Others may have been
-// carried out: those are sent again only if that changes nothing more, which an
-// Idempotency-Key ensures for a POST.
+// request that was refused for its rate (429), or was never sent, did nothing.
+// Others may have been carried out: those are sent again only if that changes
+// nothing more and gives the same answer, which an Idempotency-Key ensures for a
+// POST.
 func (c *Client) retrying(ctx context.Context, r Request) (*http.Response, error) {
 	body, repeatable := r.Body.(*bytes.Reader)
 	if r.Body != nil && !repeatable || c.retries == 0 {
@@ -62,10 +65,11 @@ func (c *Client) retrying(ctx context.Context, r Request) (*http.Response, error
 // mayRepeat reports whether a request with this result may succeed when it is
 // sent again, and whether that is safe.
 func (r Request) mayRepeat(answer *http.Response, err error) bool {
-	safe := r.Method != http.MethodPost && r.Method != http.MethodPatch || r.Header.Get("Idempotency-Key") != ""
 	if err != nil {
-		return safe
+		broken, _ := errors.AsType[*net.OpError](err)
+		return r.idempotent() || broken != nil && broken.Op == "dial"
 	}
+	safe := r.idempotent()
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests:
 		return true
@@ -75,6 +79,20 @@ func (r Request) mayRepeat(answer *http.Response, err error) bool {
 		return safe && r.Method == http.MethodPost && isUnderWay(answer)
 	}
 	return false
+}
+
+// idempotent reports whether sending a request twice is the same as sending it once.
+// A second DELETE or conditional PUT is refused because of the first, and it may
+// delete or replace what somebody else has put there since.
+func (r Request) idempotent() bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	case http.MethodPut:
+		return r.Header.Get("If-Match") == ""
+	default:
+		return r.Header.Get("Idempotency-Key") != ""
+	}
 }
 
 // isUnderWay reports whether a response says that the request with the same
