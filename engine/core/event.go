@@ -66,12 +66,6 @@ func (c *Core) Events(call *model.Call, after string, limit int, filter EventFil
 	return events, last, err
 }
 
-// LastEvent returns the id of the newest event of all organizations, after which new
-// ones follow, "" if there is none.
-func (c *Core) LastEvent() (string, error) {
-	return meta.Value(c.Meta.View, func(tx *meta.Tx) (string, error) { return tx.LastEvent(), nil })
-}
-
 // eventBatch is how many expired events or deliveries of an organization one transaction removes.
 const eventBatch = 500
 

@@ -310,6 +310,17 @@ func (t Table[T]) Oldest(indexName string, key []byte, after string, limit int) 
 	return records
 }
 
+// NewestID returns the id of the newest record with key in the index, "" if there is
+// none, without reading the record.
+func (t Table[T]) NewestID(indexName string, key []byte) string {
+	prefix := append(bytes.Clone(key), separator)
+	k, id := seekBefore(t.indexBucket(indexName).Cursor(), prefix, nil)
+	if !bytes.HasPrefix(k, prefix) {
+		return ""
+	}
+	return string(id)
+}
+
 // OldestIDs returns the ids of up to limit records with key in the index, oldest first,
 // without reading the records.
 func (t Table[T]) OldestIDs(indexName string, key []byte, limit int) (ids []string) {

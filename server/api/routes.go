@@ -61,8 +61,8 @@ func (h *handlers) routes() []route {
 		{"GET", "/operations/{operationId}", model.ActionOperationGet, one(h.operationGet), ""},
 		{"POST", "/operations/{operationId}/cancel", model.ActionOperationCancel, one(h.operationCancel), ""},
 
-		{"GET", "/operations/{operationId}/events", model.ActionOperationStream, streaming(h.operationEvents), ""},
-		{"GET", "/events", model.ActionEventStream, streaming(h.events), ""},
+		{"GET", "/operations/{operationId}/events", model.ActionOperationStream, streaming(eventStream, "Server-sent events, until the operation has ended.", h.operationEvents), ""},
+		{"GET", "/events", model.ActionEventStream, streaming(eventStream, "Server-sent events, until the client or the appliance ends them.", h.events), ""},
 
 		{"GET", "/webhooks", model.ActionWebhookList, list(h.webhookList), ""},
 		{"POST", "/webhooks", model.ActionWebhookCreate, one(h.webhookCreate), ""},

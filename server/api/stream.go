@@ -18,10 +18,15 @@ import (
 // writeTimeout is how long a client may take to receive one message of a stream.
 const writeTimeout = 30 * time.Second
 
-// stream is a response of server-sent events. It begins with its first message, so an error before that has a status.
+// eventStream is the type of server-sent events.
+const eventStream = "text/event-stream"
+
+// stream is a response that is sent bit by bit. It begins with its first bytes, so an error before that has a status.
 type stream struct {
-	x     *gate.Exchange
+	w     http.ResponseWriter
+	kind  string // Content-Type
 	began bool
+	gone  bool // the client is
 }
 
 // send sends one message. id and event may be "".
@@ -37,41 +42,54 @@ func (s *stream) send(id, event string, data any) error {
 	if event != "" {
 		message += "event: " + event + "\n"
 	}
-	return s.write(message + "data: " + string(text) + "\n\n")
+	return s.write([]byte(message + "data: " + string(text) + "\n\n"))
 }
 
-// beat sends a comment, so that proxies keep the connection and a gone client is noticed.
-func (s *stream) beat() error { return s.write(":\n\n") }
+// beat sends a comment, so that proxies keep the connection and a gone client is noticed. With an id, which may be "",
+// it tells the client where another stream goes on.
+func (s *stream) beat(id string) error {
+	if id != "" {
+		return s.write([]byte("id: " + id + "\n:\n\n"))
+	}
+	return s.write([]byte(":\n\n"))
+}
 
-func (s *stream) write(text string) error {
+func (s *stream) write(text []byte) error {
 	if !s.began {
 		s.began = true
-		for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
-			s.x.Header().Set(name, value)
+		for name, value := range map[string]string{"Content-Type": s.kind, "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+			s.w.Header().Set(name, value)
 		}
 	}
-	control := http.NewResponseController(s.x)
+	control := http.NewResponseController(s.w)
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("limit the time of a write: %w", err)
 	}
-	if _, err := s.x.Write([]byte(text)); err != nil {
-		return err
+	_, err := s.w.Write(text)
+	if err == nil {
+		err = control.Flush()
 	}
-	return control.Flush()
+	s.gone = err != nil
+	return err
 }
 
-// streaming registers a handler that answers with a stream.
-func streaming[I any](do func(context.Context, *model.Call, *I, *stream) error) registrar {
+// streaming registers a handler that answers with a stream of the type kind.
+func streaming[I any](kind, description string, do func(context.Context, *model.Call, *I, *stream) error) registrar {
 	return func(r *router, op huma.Operation) {
 		op.Responses = map[string]*huma.Response{"200": {
-			Description: "Server-sent events, until the client or the appliance ends them.",
-			Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+			Description: description,
+			Content:     map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: huma.TypeString}}},
 		}}
 		huma.Register(r.api, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
-			s := &stream{x: gate.Of(ctx)}
-			err := s.run(ctx, r.gate.Engine.Core, func() error { return do(ctx, s.x.Call, in, s) })
+			x := gate.Of(ctx)
+			s := &stream{w: x, kind: kind}
+			err := s.run(x, r.gate.Engine.Core, func() error { return do(ctx, x.Call, in, s) })
 			if err != nil && !s.began {
-				return nil, fail(s.x, err)
+				return nil, fail(x, err)
+			}
+			if err != nil && !s.gone {
+				x.Fail(err)
+				panic(http.ErrAbortHandler) // cuts the response off, so that no client takes it for complete
 			}
 			return &huma.StreamResponse{Body: func(huma.Context) {}}, nil // all is sent, or the client is gone
 		})
@@ -79,21 +97,21 @@ func streaming[I any](do func(context.Context, *model.Call, *I, *stream) error) 
 }
 
 // run counts the stream among the requests that wait.
-func (s *stream) run(ctx context.Context, c *core.Core, follow func() error) error {
-	release, err := c.Watchers.Watch(s.x.Call)
+func (s *stream) run(x *gate.Exchange, c *core.Core, send func() error) error {
+	release, err := c.Watchers.Watch(x.Call)
 	if err != nil {
 		return err
 	}
 	defer release()
-	control := http.NewResponseController(s.x)
+	control := http.NewResponseController(x)
 	if err := control.SetReadDeadline(time.Time{}); err != nil { // the server's is for a request that ends
 		return fmt.Errorf("let the stream last: %w", err)
 	}
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may serve other requests
-	if s.x.Request.Method == http.MethodHead {
-		return s.beat()
+	if x.Request.Method == http.MethodHead {
+		return s.write(nil)
 	}
-	return follow()
+	return send()
 }
 
 type eventsInput struct {
@@ -121,5 +139,5 @@ func (h *handlers) operationEvents(ctx context.Context, call *model.Call, in *Op
 	return h.engine.Databases.OperationFollow(ctx, call, in.OperationID,
 		func() error { return h.engine.Access.StillValid(call) },
 		func(op model.DatabaseOperation) error { return s.send("", "operation", NewOperation(op)) },
-		s.beat)
+		func() error { return s.beat("") })
 }

@@ -125,6 +125,48 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestQuietStreams resumes a stream that had no event yet where it was: it misses none, and tells nothing of others.
+func TestQuietStreams(t *testing.T) {
+	w := open(t)
+	happen := func(of tenant) {
+		w.engine.Core.Emit(model.Event{Type: model.EventDatabaseFailed, Organization: of.organization, Message: "it happened"})
+	}
+	happen(w.org)
+	happen(w.other)
+	position := w.position(t, "/events", w.org.read)
+	if foreign := w.position(t, "/events", w.other.read); position >= foreign {
+		t.Errorf("the stream stands at %s, and what happened elsewhere later at %s", position, foreign)
+	}
+	happen(w.org)
+	if got := next(t, w.listen(t, "/events", w.org.read, position)); got["event"] == "gap" || eventOf(t, got).Type != "database.failed" {
+		t.Errorf("after %s: %v", position, got)
+	}
+	if got := w.position(t, "/events?type=key.*", w.org.read); got <= position {
+		t.Errorf("what the stream does not select left it at %s", got)
+	}
+}
+
+// position returns the id in the first lines of a stream.
+func (w *world) position(t *testing.T, path, key string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", w.server.URL+Prefix+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	line, err := bufio.NewReader(res.Body).ReadString('\n')
+	id, found := strings.CutPrefix(strings.TrimSpace(line), "id: ")
+	if err != nil || !found {
+		t.Fatalf("the stream begins with %q, %v", line, err)
+	}
+	return id
+}
+
 // TestOperationEvents follows a backup to its end.
 func TestOperationEvents(t *testing.T) {
 	w := start(t)
