@@ -70,6 +70,13 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			found = append(found, f.importRecord("copying"))
 		}
 		f.answer(w, found)
+	case "GET /v1/operations":
+		f.answer(w, []any{map[string]any{"id": "op_1", "type": "import", "status": "running", "started_at": "2026-01-02T03:04:05Z"}})
+	case "GET /v1/operations/op_1/events":
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, status := range []string{"running", "completed"} { // of the import, only its record tells
+			fmt.Fprintf(w, "event: operation\ndata: {\"id\":\"op_1\",\"status\":%q,\"progress_percent\":40,\"phase\":\"copying \\u001b[31mred\"}\n\n", status)
+		}
 	case "GET /v1/imports/imp_01k6zv7r9pxa3c5n8m2q4t6w8y":
 		f.answer(w, f.importRecord(f.next()))
 	default:

@@ -19,8 +19,8 @@ import (
 )
 
 // script gives one response per request: "200 {…}", "400 code", "502 <html>"
-// for a response that is not the API's, or "" for a broken connection. It
-// records when each request was made.
+// for a response that is not the API's, the lines of a stream of events, or ""
+// for a broken connection. It records when each request was made.
 type script struct {
 	answers []string
 	asked   []time.Duration
@@ -44,6 +44,9 @@ func (s *script) client(t *testing.T) *client.Client {
 		}
 		body := fmt.Sprintf(`{"error":{"code":%q,"message":"no"},"meta":{}}`, rest)
 		switch {
+		case strings.Contains(answer, "\n"):
+			status, body = http.StatusOK, answer
+			header.Set("Content-Type", "text/event-stream")
 		case strings.HasPrefix(rest, "<"):
 			body = rest
 		case status == http.StatusOK:
@@ -105,37 +108,59 @@ func TestAwaitDeviceTokenEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// operationState is a message of the stream of op_1.
+func operationState(status string) string {
+	return "event: operation\ndata: {\"id\":\"op_1\",\"status\":\"" + status + "\"}\n\n"
+}
+
 // TestAwait waits for a backup while the appliance restarts.
 func TestAwait(t *testing.T) {
 	t.Parallel()
-	const running, completed = `200 {"status":"running","progress_percent":40}`, `200 {"status":"completed"}`
+	const running, completed = `200 {"status":"running"}`, `200 {"status":"completed"}`
+	const operations = `200 [{"id":"op_2","status":"failed","backup_id":"bkp_2"},{"id":"op_1","status":"running","backup_id":"bkp_1"}]`
+	state := operationState
 	for name, c := range map[string]struct {
 		answers []string
+		seen    int
 		ok      bool
 	}{
-		"at once":         {[]string{completed}, true},
-		"a restart":       {[]string{running, "", "", "500 internal_error", "429 rate_limited", running, completed}, true},
-		"a failed backup": {[]string{running, `200 {"status":"failed"}`}, true},
-		"behind a proxy":  {[]string{running, "502 <html>", "503 <html>", "504 <html>", completed}, true},
-		"another program": {[]string{running, "404 <html>"}, false},
-		"never again":     {[]string{running, "502 <html>"}, false},
-		"gone":            {[]string{running, "404 not_found"}, false},
-		"never back":      {[]string{running, ""}, false},
+		"ended already":   {[]string{completed}, 0, true},
+		"to its end":      {[]string{running, operations, state("running") + state("running") + state("completed"), completed}, 3, true},
+		"a restart":       {[]string{"", running, "", "500 internal_error", operations, state("running"), "", "500 internal_error", "429 rate_limited", state("completed"), "", completed}, 2, true},
+		"a failed backup": {[]string{running, operations, state("failed"), `200 {"status":"failed"}`}, 1, true},
+		"behind a proxy":  {[]string{running, "502 <html>", operations, "503 <html>", "504 <html>", state("completed"), completed}, 1, true},
+		"another program": {[]string{running, "404 <html>"}, 0, false},
+		"never again":     {[]string{running, operations, "502 <html>"}, 0, false},
+		"gone":            {[]string{running, operations, state("running"), "404 not_found"}, 1, false},
+		"no operation":    {[]string{running, `200 []`}, 0, false},
+		"no operations":   {[]string{running, "404 not_found", running}, 0, false},
+		"ended too soon":  {[]string{running, operations, state("failed"), running}, 1, false},
+		"never back":      {[]string{running, ""}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
 				seen := 0
-				b, err := s.client(t).AwaitBackup(t.Context(), "db_1", "bkp_1", func(wire.Backup) { seen++ })
-				if (err == nil) != c.ok || c.ok && b.Status == wire.BackupRunning {
-					t.Errorf("%+v, %v", b, err)
-				}
-				if seen == 0 && name != "at once" {
-					t.Error("nobody was told how far it is")
+				b, err := s.client(t).AwaitBackup(t.Context(), "db_1", "bkp_1", func(wire.Operation) { seen++ })
+				if (err == nil) != c.ok || c.ok && (b.Status == wire.BackupRunning || len(s.asked) != len(c.answers)) || seen != c.seen {
+					t.Errorf("%+v, %v after %d requests; %d states were passed on", b, err, len(s.asked), seen)
 				}
 			})
 		})
 	}
+}
+
+// TestAwaitImport waits for an import, whose database is gone when it has failed.
+func TestAwaitImport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answers: []string{
+			`200 {"status":"copying","database_id":"db_1"}`, `200 [{"id":"op_1","status":"running"}]`, operationState("running"), "404 not_found", `200 {"status":"failed"}`,
+		}}
+		if i, err := s.client(t).AwaitImport(t.Context(), "imp_1", nil); err != nil || i.Status != wire.ImportFailed {
+			t.Errorf("%+v, %v", i, err)
+		}
+	})
 }
 
 // TestAwaitExport waits for the export of the newest backup, not for exports
@@ -146,24 +171,29 @@ func TestAwaitExport(t *testing.T) {
 		return fmt.Sprintf(`200 {"id":%q,"status":%q,"newer":%s}`, id, status, newer)
 	}
 	next := func(id, status string) string { return fmt.Sprintf(`{"id":%q,"status":%q}`, id, status) }
+	event := func(database string) string { return `data: {"data":{"database_id":"` + database + "\"}}\n\n" }
+	const begins = "id: event_1\n:\n\n"
+	changes := begins + event("db_2") + event("db_1") + ":\n\n" + event("db_1")
 	for name, c := range map[string]struct {
 		answers []string
 		id      string
 	}{
-		"the first":                {[]string{export("x1", "pending", "null"), export("x1", "running", "null"), export("x1", "ready", "null")}, "x1"},
-		"none under way":           {[]string{export("x1", "ready", "null")}, "x1"},
-		"one under way":            {[]string{export("x1", "ready", next("x2", "running")), export("x2", "ready", "null")}, "x2"},
-		"another has come":         {[]string{export("x1", "ready", next("x2", "pending")), export("x2", "ready", next("x3", "pending"))}, "x2"},
-		"an older one comes first": {[]string{export("x2", "pending", "null"), export("x1", "ready", next("x2", "pending")), export("x2", "ready", "null")}, "x2"},
-		"failed":                   {[]string{export("x1", "ready", next("x2", "running")), export("x1", "ready", next("x2", "failed"))}, "x1"},
-		"the first has failed":     {[]string{export("x1", "running", "null"), export("x1", "failed", "null")}, "x1"},
+		"the first":                {[]string{changes, export("x1", "pending", "null"), export("x1", "running", "null"), export("x1", "ready", "null")}, "x1"},
+		"none under way":           {[]string{changes, export("x1", "ready", "null")}, "x1"},
+		"one under way":            {[]string{changes, export("x1", "ready", next("x2", "running")), export("x2", "ready", "null")}, "x2"},
+		"another has come":         {[]string{changes, export("x1", "ready", next("x2", "pending")), export("x2", "ready", next("x3", "pending"))}, "x2"},
+		"an older one comes first": {[]string{changes, export("x2", "pending", "null"), export("x1", "ready", next("x2", "pending")), export("x2", "ready", "null")}, "x2"},
+		"failed":                   {[]string{changes, export("x1", "ready", next("x2", "running")), export("x1", "ready", next("x2", "failed"))}, "x1"},
+		"the first has failed":     {[]string{changes, export("x1", "running", "null"), export("x1", "failed", "null")}, "x1"},
+		"a restart":                {[]string{"", begins, export("x1", "pending", "null"), "", begins, "500 internal_error", export("x1", "ready", "null")}, "x1"},
+		"missing events":           {[]string{begins + "event: gap\ndata: {}\n\n", export("x1", "pending", "null"), export("x1", "ready", "null")}, "x1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
 				x, err := s.client(t).AwaitExport(t.Context(), "db_1", nil)
 				if err != nil || x.ID != c.id || len(s.asked) != len(c.answers) {
-					t.Errorf("%+v after %d polls, %v", x, len(s.asked), err)
+					t.Errorf("%+v after %d requests, %v", x, len(s.asked), err)
 				}
 			})
 		})
@@ -173,9 +203,7 @@ func TestAwaitExport(t *testing.T) {
 // TestAwaitOperation follows an operation while the appliance restarts.
 func TestAwaitOperation(t *testing.T) {
 	t.Parallel()
-	state := func(status string) string {
-		return "event: operation\ndata: {\"id\":\"op_1\",\"status\":\"" + status + "\"}\n\n"
-	}
+	state := operationState
 	for name, c := range map[string]struct {
 		answers []string // streams, or refusals
 		status  wire.OperationStatus
@@ -209,6 +237,67 @@ func TestAwaitOperation(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestQuietEvents follows events through lost connections while nothing happens for long. Each stream goes on where
+// the last one was.
+func TestQuietEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var after []string
+		streams := []string{"id: event_1\n:\n\n", "id: event_2\n:\n\n", "event: gap\ndata: {}\n\n", "id: event_3\ndata: {\"id\":\"event_3\"}\n\n", ":\n\n"}
+		appliance := newClient(t, "http://appliance.test", "key", carrier(func(r *http.Request) *http.Response {
+			after = append(after, r.Header.Get("Last-Event-ID"))
+			reader, writer := io.Pipe()
+			go func() {
+				defer writer.Close()
+				_, _ = io.WriteString(writer, streams[min(len(after), len(streams))-1])
+				for range 20 { // of which the client takes the rest as it comes
+					time.Sleep(15 * time.Second)
+					_, _ = io.WriteString(writer, ":\n\n")
+				}
+			}()
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: reader}
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var got []string
+		for e, err := range appliance.GetEvents(ctx, client.EventOptions{}) {
+			switch {
+			case errors.Is(err, client.ErrEventGap):
+				got = append(got, "gap")
+			case err != nil:
+				got = append(got, err.Error())
+			default:
+				got = append(got, e.ID)
+			}
+		}
+		if !slices.Equal(got, []string{"gap", "event_3", context.DeadlineExceeded.Error()}) {
+			t.Errorf("received %v", got)
+		}
+		if len(after) < 6 || !slices.Equal(after[:6], []string{"", "event_1", "event_2", "event_2", "event_3", "event_3"}) {
+			t.Errorf("the streams began after %q", after)
+		}
+	})
+}
+
+// TestCutEvents connects again less and less often to an appliance that ends each stream at once.
+func TestCutEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		appliance := newClient(t, "http://appliance.test", "key", carrier(func(*http.Request) *http.Response {
+			asked++
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(":\n\n"))}
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		for range appliance.GetEvents(ctx, client.EventOptions{}) {
+		}
+		if asked > 350 {
+			t.Errorf("%d requests in ten minutes", asked)
+		}
+	})
 }
 
 // TestSilentAppliance checks that the client gives up on a response that does

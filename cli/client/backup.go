@@ -40,12 +40,17 @@ func (c *Client) GetBackup(ctx context.Context, database, id string) (wire.Backu
 	return one[wire.Backup](ctx, c, "GET", path("databases", database, "backups", id), nil)
 }
 
-// AwaitBackup waits until a backup completes or fails. It passes each polled
-// record to seen.
-func (c *Client) AwaitBackup(ctx context.Context, database, id string, seen func(wire.Backup)) (wire.Backup, error) {
-	return await(ctx,
+// AwaitBackup waits until a backup completes or fails, and returns its record. It
+// follows the operation, which needs the scope database:read, and passes each state to
+// seen, which may be nil.
+func (c *Client) AwaitBackup(ctx context.Context, database, id string, seen func(wire.Operation)) (wire.Backup, error) {
+	return awaitRecord(ctx, c,
 		func(ctx context.Context) (wire.Backup, error) { return c.GetBackup(ctx, database, id) },
-		func(b wire.Backup) bool { return b.Status == wire.BackupCompleted || b.Status == wire.BackupFailed }, seen)
+		func(b wire.Backup) bool { return b.Status == wire.BackupCompleted || b.Status == wire.BackupFailed },
+		func(wire.Backup) OperationOptions {
+			return OperationOptions{DatabaseID: database, Type: wire.OperationBackup}
+		},
+		func(op wire.Operation) bool { return op.BackupID != nil && *op.BackupID == id }, seen)
 }
 
 // DeleteBackup deletes a backup.

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,32 +37,39 @@ type EventOptions struct {
 // was not possible; after any other error it ends.
 func (c *Client) GetEvents(ctx context.Context, o EventOptions) iter.Seq2[wire.Event, error] {
 	return func(yield func(wire.Event, error) bool) {
-		query := url.Values{}
-		if o.Type != "" {
-			query.Set("type", string(o.Type))
-		}
-		next := func() Request {
-			r := Request{Method: http.MethodGet, Path: "/events", Query: query, Header: http.Header{}}
-			if o.After != "" {
-				r.Header.Set("Last-Event-ID", o.After)
-			}
-			return r
-		}
-		err := c.follow(ctx, next, func(m message) (bool, error) {
-			if m.event == "gap" {
+		err := c.followEvents(ctx, o, func(m message) (bool, error) {
+			switch {
+			case m.event == "gap":
 				return yield(wire.Event{}, ErrEventGap), nil
+			case m.data == nil:
+				return true, nil
 			}
-			var e wire.Event
-			if err := json.Unmarshal(m.data, &e); err != nil {
-				return false, fmt.Errorf("read an event: %w", err)
-			}
-			o.After = m.id
-			return yield(e, nil), nil
+			e, err := m.wireEvent()
+			return err == nil && yield(e, nil), err
 		})
 		if err != nil {
 			yield(wire.Event{}, err)
 		}
 	}
+}
+
+// followEvents is follow for the events that o selects.
+func (c *Client) followEvents(ctx context.Context, o EventOptions, receive func(message) (bool, error)) error {
+	query := url.Values{}
+	if o.Type != "" {
+		query.Set("type", string(o.Type))
+	}
+	next := func() Request {
+		r := Request{Method: http.MethodGet, Path: "/events", Query: query, Header: http.Header{}}
+		if o.After != "" {
+			r.Header.Set("Last-Event-ID", o.After)
+		}
+		return r
+	}
+	return c.follow(ctx, next, func(m message) (bool, error) {
+		o.After = cmp.Or(m.id, o.After)
+		return receive(m)
+	})
 }
 
 // GetOperationEvents iterates over the states of an operation, first the present one,
@@ -72,6 +80,9 @@ func (c *Client) GetOperationEvents(ctx context.Context, id string) iter.Seq2[wi
 			return Request{Method: http.MethodGet, Path: path("operations", id, "events")}
 		}
 		err := c.follow(ctx, next, func(m message) (bool, error) {
+			if m.data == nil {
+				return true, nil
+			}
 			var op wire.Operation
 			if err := json.Unmarshal(m.data, &op); err != nil {
 				return false, fmt.Errorf("read an operation: %w", err)
@@ -84,40 +95,44 @@ func (c *Client) GetOperationEvents(ctx context.Context, id string) iter.Seq2[wi
 	}
 }
 
-// message is a message of a stream.
+// message is a message of a stream. One without data only shows that the stream lasts,
+// and where another one goes on.
 type message struct {
 	id, event string
 	data      []byte
+	first     bool // of a response
+}
+
+func (m message) wireEvent() (e wire.Event, err error) {
+	if err = json.Unmarshal(m.data, &e); err != nil {
+		err = fmt.Errorf("read an event: %w", err)
+	}
+	return e, err
 }
 
 // follow passes the messages of a stream to receive until that returns false or an error.
-// It sends the request that next returns again where the connection is lost, for as long
-// as the patience lasts.
+// It sends the request that next returns again where the connection is lost, and gives up
+// when no message came for as long as the patience lasts.
 func (c *Client) follow(ctx context.Context, next func() Request, receive func(message) (bool, error)) error {
-	pause, lost := firstPoll, time.Time{}
-	for {
+	for away := (outage{}); ; {
 		var ended bool
 		var given error // by receive
+		began := time.Now()
 		err := c.stream(ctx, next(), func(m message) bool {
-			pause, lost = firstPoll, time.Time{}
+			away.began = time.Time{}
 			more, err := receive(m)
 			ended, given = !more || err != nil, err
 			return !ended
 		})
-		switch {
-		case ended:
+		if ended {
 			return given
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && (!passes(ctx, err) || !lost.IsZero() && time.Since(lost) > patience):
-			return err
-		case lost.IsZero():
-			lost = time.Now()
 		}
-		if err := sleep(ctx, max(pause, retryAfter(err))); err != nil {
+		if time.Since(began) > lastPoll { // it lasted: it is not one of many that end at once
+			away.pause = 0
+		}
+		if err := away.wait(ctx, err); err != nil {
 			return err
 		}
-		pause = min(pause*3/2, lastPoll)
 	}
 }
 
@@ -139,8 +154,7 @@ func (c *Client) stream(ctx context.Context, r Request, receive func(message) bo
 	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxMessage)
-	var m message
-	for lines.Scan() {
+	for m := (message{first: true}); lines.Scan(); {
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch field {
@@ -154,7 +168,7 @@ func (c *Client) stream(ctx context.Context, r Request, receive func(message) bo
 		if lines.Text() != "" {
 			continue
 		}
-		if m.data != nil && !receive(m) {
+		if !receive(m) {
 			return nil
 		}
 		m = message{}

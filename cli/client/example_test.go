@@ -127,8 +127,8 @@ func ExampleClient_CreateDatabase() {
 		fmt.Println(err)
 		return
 	}
-	backup, err = c.AwaitBackup(ctx, db.ID, backup.ID, func(b wire.Backup) {
-		fmt.Printf("backup: %d%%\n", b.ProgressPercent)
+	backup, err = c.AwaitBackup(ctx, db.ID, backup.ID, func(op wire.Operation) {
+		fmt.Printf("backup: %d%%\n", op.ProgressPercent)
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -299,7 +299,7 @@ func databaseAnswers() http.Handler {
 	answer := func(w http.ResponseWriter, data any) {
 		_ = json.NewEncoder(w).Encode(wire.Envelope[any, wire.Meta]{Data: data}) // the example fails without a response
 	}
-	progress := 0
+	status := wire.BackupRunning
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/databases", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, wire.CreatedDatabase{
@@ -311,12 +311,18 @@ func databaseAnswers() http.Handler {
 		answer(w, wire.Backup{ID: "bkp_1", DatabaseID: "db_1", Status: wire.BackupPending})
 	})
 	mux.HandleFunc("GET /v1/databases/db_1/backups/bkp_1", func(w http.ResponseWriter, _ *http.Request) {
-		progress += 50
-		backup := wire.Backup{ID: "bkp_1", DatabaseID: "db_1", Status: wire.BackupRunning, ProgressPercent: progress}
-		if progress == 100 {
-			backup.Status = wire.BackupCompleted
+		answer(w, wire.Backup{ID: "bkp_1", DatabaseID: "db_1", Status: status})
+	})
+	mux.HandleFunc("GET /v1/operations", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, []wire.Operation{{ID: "op_1", Type: wire.OperationBackup, Status: wire.OperationRunning, BackupID: new("bkp_1")}})
+	})
+	mux.HandleFunc("GET /v1/operations/op_1/events", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, op := range []wire.Operation{{Status: wire.OperationRunning, ProgressPercent: 50}, {Status: wire.OperationCompleted, ProgressPercent: 100}} {
+			text, _ := json.Marshal(op)
+			fmt.Fprintf(w, "event: operation\ndata: %s\n\n", text)
 		}
-		answer(w, backup)
+		status = wire.BackupCompleted
 	})
 	return mux
 }

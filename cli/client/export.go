@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 
 	"holdfast/server/api/wire"
@@ -25,17 +26,38 @@ func (c *Client) CreateExport(ctx context.Context, database string) (wire.Export
 	return one[wire.Export](ctx, c, "POST", path("databases", database, "export"), nil)
 }
 
-// AwaitExport waits until the newest backup's export is ready or has failed. It
-// does not wait for the exports of backups that complete meanwhile.
-func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wire.Export)) (wire.Export, error) {
+// AwaitExport waits until the newest backup's export is ready or has failed, with the
+// attempts in between. It does not wait for the exports of backups that complete
+// meanwhile. It follows the events of the organization, which needs the scope
+// database:read, and passes the record to seen, which may be nil, whenever one is about
+// the database.
+func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wire.Export)) (x wire.Export, err error) {
 	wanted := ""
-	return await(ctx,
-		func(ctx context.Context) (wire.Export, error) { return c.GetExport(ctx, database) },
-		func(x wire.Export) bool {
-			last := newest(x)
-			if wanted == "" {
-				wanted = last.ID
+	err = c.followEvents(ctx, EventOptions{}, func(m message) (more bool, err error) {
+		if !m.first {
+			if about, err := m.isAbout(database); !about || err != nil {
+				return err == nil, err
 			}
-			return x.ID == wanted && x.Status == wire.ExportReady || last.Status == wire.ExportReady || last.Status == wire.ExportFailed
-		}, seen)
+		}
+		x, err = patiently(ctx, func(ctx context.Context) (wire.Export, error) { return c.GetExport(ctx, database) })
+		if err != nil {
+			return false, err
+		}
+		if seen != nil {
+			seen(x)
+		}
+		last := newest(x)
+		wanted = cmp.Or(wanted, last.ID)
+		return (x.ID != wanted || x.Status != wire.ExportReady) && last.Status != wire.ExportReady && last.Status != wire.ExportFailed, nil
+	})
+	return x, err
+}
+
+// isAbout reports whether a message is an event of a database, or of events that are missing.
+func (m message) isAbout(database string) (bool, error) {
+	if m.data == nil || m.event == "gap" {
+		return m.event == "gap", nil
+	}
+	e, err := m.wireEvent()
+	return e.Data.DatabaseID != nil && *e.Data.DatabaseID == database, err
 }

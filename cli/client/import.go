@@ -36,9 +36,14 @@ func (c *Client) GetImport(ctx context.Context, id string) (wire.ImportDetail, e
 	return one[wire.ImportDetail](ctx, c, "GET", path("imports", id), nil)
 }
 
-// AwaitImport waits until an import ends. It passes each polled record to seen.
-func (c *Client) AwaitImport(ctx context.Context, id string, seen func(wire.ImportDetail)) (wire.ImportDetail, error) {
-	return await(ctx,
+// AwaitImport waits until an import ends, and returns its record. It follows the
+// operation, and passes each state to seen, which may be nil.
+func (c *Client) AwaitImport(ctx context.Context, id string, seen func(wire.Operation)) (wire.ImportDetail, error) {
+	return awaitRecord(ctx, c,
 		func(ctx context.Context) (wire.ImportDetail, error) { return c.GetImport(ctx, id) },
-		func(i wire.ImportDetail) bool { return i.Status.Final() }, seen)
+		func(i wire.ImportDetail) bool { return i.Status.Final() },
+		func(i wire.ImportDetail) OperationOptions {
+			return OperationOptions{DatabaseID: i.DatabaseID, Type: wire.OperationImport}
+		},
+		func(wire.Operation) bool { return true }, seen)
 }

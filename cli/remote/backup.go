@@ -78,7 +78,7 @@ func newBackupCreate(s *session) *cobra.Command {
 func (t *task) awaitBackup(db wire.Database, b wire.Backup) (wire.Backup, error) {
 	m := t.meter("backing up " + db.Name)
 	defer m.stop()
-	return t.api.AwaitBackup(t.ctx, db.ID, b.ID, func(b wire.Backup) { m.percent(b.ProgressPercent, string(b.Status)) })
+	return t.api.AwaitBackup(t.ctx, db.ID, b.ID, func(op wire.Operation) { m.percent(op.ProgressPercent, string(op.Status)) })
 }
 
 func (t *task) printBackup(w io.Writer, db wire.Database, b wire.Backup) {

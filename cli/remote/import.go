@@ -160,9 +160,7 @@ func newImportStatus(s *session) *cobra.Command {
 
 func (t *task) awaitImport(id string) error {
 	m := t.meter("importing")
-	i, err := t.api.AwaitImport(t.ctx, id, func(i wire.ImportDetail) {
-		m.percent(i.ProgressPercent, fmt.Sprintf("%s, %d of %d tables", i.Phase, i.Tables.Done, i.Tables.Total))
-	})
+	i, err := t.api.AwaitImport(t.ctx, id, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
 	m.stop()
 	if err != nil {
 		return err
