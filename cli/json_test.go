@@ -150,7 +150,7 @@ func jsonCommands() []jsonCommand {
 // API, that exec another program, or that need an operation that is under way, or a browser.
 func withoutEnvelope() []string {
 	return []string{
-		"api", "doctor", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
+		"api", "doctor", "account audit export", "events", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
 		"db session cancel", "db session terminate",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}

@@ -22,6 +22,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	}
 	console, err := web.New(e, web.Options{
 		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, StatusOf: api.StatusOfError, Description: v1.Description, Log: opts.Log, Known: known,
+		WriteAuditExport: api.WriteAuditExport,
 	})
 	if err != nil {
 		return nil, err

@@ -16,21 +16,30 @@ type auditData struct {
 	Results []model.Outcome
 	Any     bool   // whether there is a filter
 	Older   string // URL of the next page, "" if there is none
+	Export  string // URL of all entries as a file
 }
 
-func (req *request) audit() (answer, error) {
+// auditAsked returns the filter that the URL names.
+func (req *request) auditAsked() auditData {
 	asked := req.r.URL.Query()
-	data := auditData{
+	return auditData{
 		Filter: core.AuditQuery{
 			Action: asked.Get("action"), Outcome: model.Outcome(asked.Get("outcome")),
 			Actor: asked.Get("actor"), Target: asked.Get("resource"), IP: asked.Get("ip"),
 			Since: dateIn(asked.Get("since")), Until: dateIn(asked.Get("until")),
 		},
 		Request: asked.Get("request_id"),
-		Areas:   auditAreas(),
-		Results: []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError},
 	}
+}
+
+func (req *request) audit() (answer, error) {
+	asked := req.r.URL.Query()
+	data := req.auditAsked()
+	data.Areas = auditAreas()
+	data.Results = []model.Outcome{model.OutcomeSuccess, model.OutcomeDenied, model.OutcomeError}
 	data.Any = data.Filter != core.AuditQuery{} || data.Request != ""
+	asked.Del("cursor")
+	data.Export = "/audit/export?" + asked.Encode()
 	var err error
 	if data.Request != "" {
 		data.Items, _, err = req.engine.Core.AuditList(req.call, core.AuditFilter{RequestID: data.Request}, 1, 0)

@@ -122,6 +122,7 @@ func routes() []route {
 		{"POST /webhooks/{id}/delete", model.ActionWebhookDelete, (*request).webhookDelete, (*request).webhook},
 
 		{"GET /audit", model.ActionAuditList, (*request).audit, nil},
+		{"GET /audit/export", model.ActionAuditExport, (*request).auditExport, nil},
 
 		{"GET /people", model.ActionUserList, show((*request).people), nil},
 		{"POST /people", model.ActionUserInvite, (*request).personInvite, (*request).people},

@@ -28,6 +28,9 @@ type Options struct {
 	S3URL string
 	// StatusOf returns the HTTP status of an error.
 	StatusOf func(error) int
+	// WriteAuditExport writes the audit entries that each passes on as the API does. If it fails and began is false,
+	// nothing was written.
+	WriteAuditExport func(w http.ResponseWriter, each func(use func([]model.AuditEntry) error) error) (began bool, err error)
 	// Description is the API's OpenAPI document.
 	Description []byte
 	// Known is called for every request with a valid session; it may be nil.

@@ -2,7 +2,12 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"mime"
 	"net/url"
 	"strconv"
 	"time"
@@ -50,17 +55,20 @@ type AuditOptions struct {
 	Since, Until time.Time
 }
 
-func (o AuditOptions) query() url.Values {
-	query := ListOptions{Limit: o.Limit}.query()
+func (o AuditOptions) page() url.Values {
+	query := o.filter(ListOptions{Limit: o.Limit}.query())
 	query.Set("page", strconv.Itoa(max(o.Page, 1)))
+	return query
+}
+
+func (o AuditOptions) filter(query url.Values) url.Values {
 	setTexts(query, map[string]string{"action": o.Action, "actor": o.Actor, "resource": o.Resource, "outcome": o.Outcome, "request_id": o.RequestID, "ip": o.IP})
 	return setTimes(query, map[string]time.Time{"since": o.Since, "until": o.Until})
 }
 
 // ListAuditLogs returns a page of the audit log.
 func (c *Client) ListAuditLogs(ctx context.Context, o AuditOptions) (AuditPage, error) {
-	query := o.query()
-	entries, m, err := call[[]wire.AuditEntry](ctx, c, "GET", "/account/audit-logs", query, nil)
+	entries, m, err := call[[]wire.AuditEntry](ctx, c, "GET", "/account/audit-logs", o.page(), nil)
 	return AuditPage{Entries: entries, HasNext: m.HasNext}, err
 }
 
@@ -87,4 +95,52 @@ func (c *Client) AuditLogs(ctx context.Context, o AuditOptions) iter.Seq2[wire.A
 			}
 		}
 	}
+}
+
+// ExportAuditLogs iterates over the entries of the audit log that o selects, newest
+// first, in one request; it ignores the page and the limit. The last error is
+// io.ErrUnexpectedEOF where the appliance did not say that these are all.
+func (c *Client) ExportAuditLogs(ctx context.Context, o AuditOptions) iter.Seq2[wire.AuditEntry, error] {
+	return func(yield func(wire.AuditEntry, error) bool) {
+		answer, err := c.lines(ctx, Request{Method: "GET", Path: "/account/audit-logs/export", Query: o.filter(url.Values{})})
+		if err != nil {
+			yield(wire.AuditEntry{}, err)
+			return
+		}
+		defer answer.Close()
+		for lines := json.NewDecoder(answer); ; {
+			var line struct {
+				wire.AuditEntry
+				Complete bool `json:"complete"`
+			}
+			err := lines.Decode(&line)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				yield(wire.AuditEntry{}, fmt.Errorf("the export of the audit log was cut off: %w", err))
+				return
+			}
+			if line.Complete || !yield(line.AuditEntry, nil) {
+				return
+			}
+		}
+	}
+}
+
+// lines sends a request for lines of JSON. The caller closes them.
+func (c *Client) lines(ctx context.Context, r Request) (io.ReadCloser, error) {
+	answer, err := c.retrying(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	err = Refusal(answer)
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind != "application/x-ndjson" {
+		err = notAPI(answer)
+	}
+	if err != nil {
+		answer.Body.Close()
+		return nil, err
+	}
+	return answer.Body, nil
 }

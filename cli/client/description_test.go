@@ -404,6 +404,13 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", RequestID: "req_1", IP: "::1", Since: now, Until: now,
 			}))
 		},
+		"exportAuditLogs": func() error {
+			o := client.AuditOptions{Page: 2, Limit: 7, Action: "a", Actor: "k", Resource: "r", Outcome: "success", RequestID: "req_1", IP: "::1", Since: now, Until: now}
+			for _, err := range c.ExportAuditLogs(ctx, o) {
+				return notAStream(err)
+			}
+			return nil
+		},
 		"getAgentStatus": func() error { return err(c.GetAgentStatus(ctx)) },
 		"listRecommendations": func() error {
 			return err(c.ListRecommendations(ctx, client.RecommendationOptions{

@@ -101,8 +101,27 @@ func TestAuditFilters(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("found %d, want %d:\n%v\n%v", len(got), len(want), got, want)
 			}
+			if got := batches(t, db, filter); !slices.Equal(got, want) {
+				t.Errorf("in batches %d, want %d:\n%v\n%v", len(got), len(want), got, want)
+			}
 		})
 	}
+}
+
+// batches returns the ids of all entries that match a filter, as AuditBatch finds them.
+func batches(t *testing.T, db *DB, filter AuditFilter) (ids []string) {
+	t.Helper()
+	for before, more := uint64(0), true; more; more = before > 0 {
+		view(t, db, func(tx *Tx) (err error) {
+			var batch []model.AuditEntry
+			batch, before, err = tx.AuditBatch("org_1", filter, before, 7)
+			for _, e := range batch {
+				ids = append(ids, e.ID)
+			}
+			return err
+		})
+	}
+	return ids
 }
 
 // Pages omit a damaged entry and do not end at it.

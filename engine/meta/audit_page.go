@@ -45,15 +45,10 @@ func (f AuditFilter) scanned() (needles [][]byte) {
 // after skipping skip of them, and whether there are more. It omits damaged
 // entries; VerifyAudit reports them.
 func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, limit int) ([]model.AuditEntry, bool, error) {
-	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
-	if entries == nil {
-		return nil, false, nil
+	walk, err := tx.auditWalk(organization, filter)
+	if walk == nil || err != nil {
+		return nil, false, err
 	}
-	index := tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket(auditName(organization))
-	if index == nil {
-		return nil, false, &CorruptError{Where: auditIndexBucket + "/" + organization}
-	}
-	walk := newAuditWalk(entries, index, filter)
 	if filter == (AuditFilter{}) { // numbers have no gaps: no walk is needed
 		if skip > walk.next {
 			return nil, false, nil
@@ -82,6 +77,33 @@ func (tx *Tx) AuditPage(organization string, filter AuditFilter, skip uint64, li
 	}
 }
 
+// AuditBatch returns up to limit matching entries of an organization with numbers below
+// before (0 to start at the newest), newest first, and the number to continue from, 0 at
+// the end. It may return fewer than limit entries and still a number to continue from.
+// It omits damaged entries.
+func (tx *Tx) AuditBatch(organization string, filter AuditFilter, before uint64, limit int) (entries []model.AuditEntry, next uint64, err error) {
+	walk, err := tx.auditWalk(organization, filter)
+	if walk == nil || err != nil {
+		return nil, 0, err
+	}
+	if before > 0 {
+		walk.next = min(walk.next, before-1)
+	}
+	for len(entries) < limit {
+		number, data, ok := walk.step()
+		if !ok && walk.reads <= scanBound {
+			return entries, 0, nil
+		}
+		if !ok {
+			break
+		}
+		if entry, err := decodeAudit(organization, auditKey(number), data); err == nil {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, walk.next + 1, nil
+}
+
 // auditWalk scans the entries that match a filter, newest first.
 type auditWalk struct {
 	entries *boltBucket
@@ -92,6 +114,20 @@ type auditWalk struct {
 	reads   int      // entries read for them
 	// next is the largest candidate number, oldest the smallest.
 	next, oldest uint64
+}
+
+// auditWalk starts a walk at the newest entry of an organization. It returns nil if there
+// are none.
+func (tx *Tx) auditWalk(organization string, filter AuditFilter) (*auditWalk, error) {
+	entries := tx.bolt.Bucket([]byte(auditBucket)).Bucket(auditName(organization))
+	if entries == nil {
+		return nil, nil
+	}
+	index := tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket(auditName(organization))
+	if index == nil {
+		return nil, &CorruptError{Where: auditIndexBucket + "/" + organization}
+	}
+	return newAuditWalk(entries, index, filter), nil
 }
 
 func newAuditWalk(entries, index *boltBucket, filter AuditFilter) *auditWalk {

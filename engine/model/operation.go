@@ -173,6 +173,7 @@ const (
 	ActionKeyRevoke          Action = "key.revoke"
 	ActionKeyCredentials     Action = "key.credentials"
 	ActionAuditList          Action = "audit.list"
+	ActionAuditExport        Action = "audit.export"
 	ActionAgentStatus        Action = "agent.status"
 	ActionRecommendationList Action = "agent.recommendations"
 )
@@ -194,7 +195,6 @@ const (
 	ActionDeviceApprove      Action = "device.approve"
 	ActionDeviceDeny         Action = "device.deny"
 	ActionAuditVerify        Action = "audit.verify"
-	ActionAuditExport        Action = "audit.export"
 	ActionObjectDownload     Action = "object.download"
 	ActionObjectDamaged      Action = "object.damaged"
 	ActionUploadCreate       Action = "upload.create"
@@ -357,6 +357,7 @@ func Operations() []Operation {
 		operation(ActionKeyRevoke, "revokeKey", ScopeKeyManage),
 		operation(ActionKeyCredentials, "getStorageCredentials", ScopeStorageRead),
 		operation(ActionAuditList, "listAuditLogs", ScopeAccountRead),
+		operation(ActionAuditExport, "exportAuditLogs", ScopeAccountRead),
 		operation(ActionAgentStatus, "getAgentStatus", ScopeAccountRead),
 		operation(ActionRecommendationList, "listRecommendations", ScopeAccountRead),
 	}

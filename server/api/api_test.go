@@ -214,7 +214,7 @@ func (w *world) check(tb testing.TB, req *http.Request, res *http.Response) repl
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if req.Method == http.MethodHead && len(text) == 0 {
+	if req.Method == http.MethodHead && len(text) == 0 || res.Header.Get("Content-Type") == auditLines {
 		return reply{status: res.StatusCode, header: res.Header}
 	}
 	what := req.Method + " " + req.URL.RequestURI()

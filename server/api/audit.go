@@ -38,10 +38,8 @@ func NewAuditEntry(e model.AuditEntry) wire.AuditEntry {
 	}
 }
 
-type auditInput struct {
-	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
-	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
-
+// AuditFilterInput selects entries of the audit log.
+type AuditFilterInput struct {
 	Action    string            `query:"action" minLength:"1" maxLength:"64" example:"database.create" doc:"Only this action."`
 	Actor     string            `query:"actor" minLength:"1" maxLength:"64" doc:"Only this actor: the id of a key or person, or a type of actor."`
 	Resource  string            `query:"resource" minLength:"1" maxLength:"64" doc:"Only what was about the resource with this id."`
@@ -50,32 +48,31 @@ type auditInput struct {
 	IP        string            `query:"ip" minLength:"1" maxLength:"64" example:"203.0.113.9" doc:"Only what came from this address."`
 	Since     time.Time         `query:"since" doc:"Only from this time on."`
 	Until     time.Time         `query:"until" doc:"Only before this time."`
-
-	hasUntil bool
 }
 
-// Resolve implements huma.Resolver.
-func (in *auditInput) Resolve(ctx huma.Context) []error {
-	in.hasUntil = ctx.Query("until") != ""
+// Resolve implements huma.Resolver. It rejects an end that is not after the beginning, so a given end is never the
+// zero time, which means no end.
+func (in *AuditFilterInput) Resolve(ctx huma.Context) []error {
+	if ctx.Query("until") != "" && !in.Until.After(in.Since) {
+		return []error{model.Invalid("until", "must be after since")}
+	}
 	return nil
 }
 
-// filter rejects an end that is not after the beginning, so a given end is never the zero time, which means no end.
-func (in *auditInput) filter() (core.AuditFilter, error) {
-	if in.hasUntil && !in.Until.After(in.Since) {
-		return core.AuditFilter{}, model.Invalid("until", "must be after since")
-	}
+func (in *AuditFilterInput) filter() core.AuditFilter {
 	return core.AuditFilter{
 		Action: in.Action, Actor: in.Actor, Resource: in.Resource, Outcome: string(in.Outcome), RequestID: in.RequestID, IP: in.IP, Since: in.Since, Until: in.Until,
-	}, nil
+	}
+}
+
+type auditInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most."`
+	Page  int `query:"page" minimum:"1" maximum:"1000000000" default:"1" doc:"Which page, from 1."`
+	AuditFilterInput
 }
 
 func (h *handlers) auditList(_ context.Context, call *model.Call, in *auditInput) ([]wire.AuditEntry, bool, error) {
 	call.Resource = organization(call)
-	filter, err := in.filter()
-	if err != nil {
-		return nil, false, err
-	}
-	entries, more, err := h.engine.Core.AuditList(call, filter, in.Page, in.Limit)
+	entries, more, err := h.engine.Core.AuditList(call, in.filter(), in.Page, in.Limit)
 	return convert(entries, NewAuditEntry), more, err
 }

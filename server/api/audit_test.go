@@ -1,6 +1,12 @@
 package api
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +173,92 @@ func TestAuditLogPages(t *testing.T) {
 	if past := get[[]wire.AuditEntry](t, w.do(t, request{method: "GET", path: "/account/audit-logs?page=1000000000", key: w.org.full})); len(past) != 0 {
 		t.Errorf("%d entries behind the last page", len(past))
 	}
+}
+
+// TestAuditExport exports the log: the same entries as the list's, and a last line. Without that line it was cut off.
+func TestAuditExport(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "first")
+	for range 300 { // more than are read at once
+		w.do(t, request{method: "GET", path: "/buckets", key: w.org.read})
+	}
+	last := w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID, key: w.org.read})
+	w.entry(t, w.org.organization, last.header.Get("X-Request-Id"))
+	for query, want := range map[string]int{"?action=bucket.list": 300, "?resource=" + bucket.ID: 2, "?action=nothing": 0, "?request_id=" + last.header.Get("X-Request-Id"): 1} {
+		entries, end := w.export(t, "/account/audit-logs/export"+query, w.org.full)
+		if len(entries) != want || !end.Complete || end.Entries != want {
+			t.Errorf("%s: %d entries, %+v", query, len(entries), end)
+		}
+		for _, e := range entries {
+			if e.Hash == "" || e.PreviousHash == "" {
+				t.Errorf("%s: %+v", query, e)
+			}
+		}
+	}
+	if entries, _ := w.export(t, "/account/audit-logs/export", w.org.full); !slices.IsSortedFunc(entries, func(a, b wire.AuditEntry) int { return b.At.Compare(a.At) }) {
+		t.Error("the newest are not first")
+	}
+	if got := w.do(t, request{method: "HEAD", path: "/account/audit-logs/export", key: w.org.read}); got.status != 200 || got.header.Get("Content-Type") != auditLines {
+		t.Errorf("HEAD: %d %v", got.status, got.header)
+	}
+	for query, says := range map[string]string{
+		"outcome=maybe": "outcome", "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until", "page=2": "page", "limit=1": "limit",
+	} {
+		r := w.do(t, request{method: "GET", path: "/account/audit-logs/export?" + query, key: w.org.full})
+		if r.code != string(model.CodeValidation) || !strings.Contains(r.msg, says) {
+			t.Errorf("%s: %s", query, r.text)
+		}
+	}
+}
+
+// TestAuditExportIsCutOff ends the appliance while an export is sent.
+func TestAuditExportIsCutOff(t *testing.T) {
+	w := open(t)
+	for range 600 {
+		w.do(t, request{method: "GET", path: "/buckets", key: w.org.read})
+	}
+	w.engine.Core.Watchers.End()
+	res := w.get(t, "/account/audit-logs/export", w.org.full)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil || !strings.Contains(string(text), `"bucket.list"`) || strings.Contains(string(text), `"complete"`) {
+		t.Errorf("%v after %d bytes", err, len(text))
+	}
+}
+
+// get sends a request whose response need not be the envelope.
+func (w *world) get(t *testing.T, path, key string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", w.server.URL+Prefix+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func (w *world) export(t *testing.T, path, key string) (entries []wire.AuditEntry, end wire.AuditExportEnd) {
+	t.Helper()
+	res := w.get(t, path, key)
+	defer res.Body.Close()
+	if kind := res.Header.Get("Content-Type"); kind != auditLines || res.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %s", res.StatusCode, kind)
+	}
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if end.Complete {
+			t.Errorf("after the last line: %s", lines.Text())
+		}
+		var e wire.AuditEntry
+		if err := errors.Join(json.Unmarshal(lines.Bytes(), &e), json.Unmarshal(lines.Bytes(), &end)); err != nil {
+			t.Fatal(err)
+		}
+		if e.ID != "" {
+			entries = append(entries, e)
+		}
+	}
+	return entries, end
 }

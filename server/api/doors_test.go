@@ -124,7 +124,7 @@ func doors() []door {
 		model.ScopeBackupDownload: {db + "/export"},
 		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", bucket + "/versions", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
-			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/agent/status", "/agent/recommendations",
+			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/account/audit-logs/export", "/agent/status", "/agent/recommendations",
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",
 		},
 		model.ScopeBillingRead:   {"/account/billing"},

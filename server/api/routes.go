@@ -132,6 +132,7 @@ func (h *handlers) routes() []route {
 		{"DELETE", "/account/api-keys/{keyId}", model.ActionKeyRevoke, one(h.keyRevoke), ""},
 		{"GET", "/account/storage-credentials", model.ActionKeyCredentials, one(h.storageCredentials), ""},
 		{"GET", "/account/audit-logs", model.ActionAuditList, numbered(h.auditList), ""},
+		{"GET", "/account/audit-logs/export", model.ActionAuditExport, streaming(auditLines, "Lines of JSON: an AuditEntry each, and at last an AuditExportEnd. Without that line the export was cut off.", h.auditExport), ""},
 		{"GET", "/agent/status", model.ActionAgentStatus, one(h.agentStatus), ""},
 		{"GET", "/agent/recommendations", model.ActionRecommendationList, list(h.recommendationList), ""},
 	}

@@ -113,6 +113,7 @@ POST /buckets/{id}/upload-links storage:create
 POST /buckets/{id}/download-links storage:read
 GET /buckets/{id}/versions storage:read
 GET /account/offsite account:read
+GET /account/audit-logs/export account:read
 GET /projects account:read
 POST /projects project:manage
 GET /projects/{projectId} account:read

@@ -32,3 +32,9 @@ type AuditEntry struct {
 	PreviousHash string            `json:"previous_hash"`
 	Hash         string            `json:"hash" doc:"Of the entry and previous_hash, so that no entry can be changed or removed unseen."`
 }
+
+// AuditExportEnd is the last line of an export of the audit log. An export without it was cut off.
+type AuditExportEnd struct {
+	Complete bool `json:"complete" doc:"true."`
+	Entries  int  `json:"entries" doc:"How many lines came before this one."`
+}
