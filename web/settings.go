@@ -3,7 +3,6 @@ package web
 import (
 	"strings"
 
-	"holdfast/engine"
 	"holdfast/engine/insight"
 	"holdfast/engine/model"
 	"holdfast/engine/password"
@@ -15,7 +14,7 @@ type settingsData struct {
 	Current  string // the hash of this session's token
 	Least    int    // minimum length of a password
 	Usage    insight.Usage
-	Engine   *engine.Engine
+	Server   insight.Server
 	API      string
 }
 
@@ -63,7 +62,7 @@ func (req *request) settings(cause error) (answer, error) {
 	}
 	a.data = settingsData{
 		Sessions: sessions, Current: req.person.Session.TokenHash, Least: password.Min,
-		Usage: usage, Engine: req.engine, API: req.opts.BaseURL + "/v1",
+		Usage: usage, Server: req.engine.Insight.Server(), API: req.opts.BaseURL + "/v1",
 	}
 	return a, cause
 }

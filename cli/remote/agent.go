@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,10 @@ func statusDetails(w io.Writer, s wire.Status) {
 		"last backup", formatTime(s.Backups.NewestCompletedAt), "last verified", formatTime(s.Backups.NewestVerifiedAt),
 		"without backup", strings.Join(unprotected, ", "),
 		"storage", fmt.Sprintf("%d buckets, %d objects, %s", s.Storage.Buckets, s.Storage.Objects, size(s.Storage.SizeBytes)),
-		"disk free", size(s.Usage.Host.DiskFreeBytes))
+		"disk free", size(s.Usage.Host.DiskFreeBytes),
+		"PostgreSQL", strings.TrimSpace(text(s.Server.PostgresVersion)+" "+text(s.Server.PostgresOrigin)), "data directory", s.Server.DataDirectory,
+		"deleted databases kept", span(time.Duration(s.Server.TrashRetentionSeconds)*time.Second),
+		"replaced data kept", span(time.Duration(s.Server.ReplacedRetentionSeconds)*time.Second))
 	printMore(w, []string{"DATABASE", "STATUS", "SIZE", "REASON"}, s.Databases, func(db wire.Database) []string {
 		return []string{db.Name, doing(db), sizeOr(db.SizeBytes), text(db.StatusReason)}
 	})

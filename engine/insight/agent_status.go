@@ -19,8 +19,27 @@ type Status struct {
 	Usage           Usage
 	Operations      []model.DatabaseOperation
 	Recommendations []model.Recommendation // all, the most severe first
-	Version         string
+	Server          Server
 	Time            time.Time
+}
+
+// Server describes the appliance, as far as everybody who can sign in may know it.
+type Server struct {
+	Version           string
+	PostgresVersion   string // for new databases, "" if there is none
+	PostgresOrigin    string // where it came from
+	DataDirectory     string
+	TrashRetention    time.Duration // of deleted databases
+	ReplacedRetention time.Duration // of what a restore replaced
+}
+
+// Server returns the description of the appliance.
+func (s *Service) Server() Server {
+	config, postgres := s.core.Config, s.databases.Binaries
+	return Server{
+		Version: config.Version, PostgresVersion: postgres.Version, PostgresOrigin: string(postgres.Origin),
+		DataDirectory: config.DataDir, TrashRetention: config.TrashRetention, ReplacedRetention: config.ReplacedRetention,
+	}
 }
 
 // AgentStatus returns the state of the call's organization.
@@ -29,7 +48,7 @@ func (s *Service) AgentStatus(call *model.Call) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	status := Status{Organization: org, Key: call.Key, Version: s.core.Config.Version, Time: s.core.Clock()}
+	status := Status{Organization: org, Key: call.Key, Server: s.Server(), Time: s.core.Clock()}
 	if status.Projects, err = s.access.Projects(call); err != nil {
 		return status, err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"holdfast/engine/databases"
 	"holdfast/engine/insight"
@@ -35,7 +36,7 @@ func NewStatus(s insight.Status) wire.Status {
 		Usage:           NewUsage(s.Usage, s.Time),
 		Operations:      convert(s.Operations, NewOperation),
 		Recommendations: convert(s.Recommendations[:min(len(s.Recommendations), statusRecommendations)], NewRecommendation),
-		Server:          wire.Server{Version: s.Version, Time: utc(s.Time)},
+		Server:          newServer(s.Server, s.Time),
 	}
 	if s.Key != nil {
 		view.Key = wire.KeyPower{
@@ -44,6 +45,13 @@ func NewStatus(s insight.Status) wire.Status {
 		}
 	}
 	return view
+}
+
+func newServer(s insight.Server, now time.Time) wire.Server {
+	return wire.Server{
+		Version: s.Version, Time: utc(now), PostgresVersion: orAbsent(s.PostgresVersion), PostgresOrigin: orAbsent(s.PostgresOrigin),
+		DataDirectory: s.DataDirectory, TrashRetentionSeconds: int64(s.TrashRetention.Seconds()), ReplacedRetentionSeconds: int64(s.ReplacedRetention.Seconds()),
+	}
 }
 
 func (h *handlers) agentStatus(_ context.Context, call *model.Call, _ *nothingInput) (wire.Status, error) {

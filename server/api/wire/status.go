@@ -59,6 +59,11 @@ type Storage struct {
 
 // Server describes the appliance itself.
 type Server struct {
-	Version string    `json:"version"`
-	Time    time.Time `json:"time"`
+	Version                  string    `json:"version"`
+	Time                     time.Time `json:"time"`
+	PostgresVersion          *string   `json:"postgres_version" doc:"Of new databases; null if there is no PostgreSQL."`
+	PostgresOrigin           *string   `json:"postgres_origin" doc:"Where that PostgreSQL came from: flag, installed, bundled or downloaded."`
+	DataDirectory            string    `json:"data_directory"`
+	TrashRetentionSeconds    int64     `json:"trash_retention_seconds" doc:"How long deleted databases are kept."`
+	ReplacedRetentionSeconds int64     `json:"replaced_retention_seconds" doc:"How long the data that a restore replaced is kept."`
 }
