@@ -114,6 +114,21 @@ func explain(err error, base string) error {
 	}
 }
 
+// explain is the function of that name, and adds how to find a refused request in the audit log.
+func (t *task) explain(err error) error {
+	explained := explain(err, t.connection.base)
+	refusal, refused := errors.AsType[*client.Error](err)
+	shown, plain := errors.AsType[*failure](explained)
+	if !refused || !plain || t.json || refusal.RequestID == "" {
+		return explained
+	}
+	switch shown.code {
+	case exitForbidden, exitError: // others are about the command line, or about what is there
+		shown.text += "\n`holdfast account audit --request-id " + refusal.RequestID + "` shows the request in the audit log"
+	}
+	return explained
+}
+
 // RefusalCode returns the exit code for an error code of the API.
 func RefusalCode(code wire.ErrorCode) int {
 	switch code {
@@ -143,7 +158,7 @@ func explainRefusal(e *client.Error, base string) string {
 	case wire.CodeDangerousNotAllowed:
 		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
 	case wire.CodeInternal:
-		return fmt.Sprintf("the appliance had an internal error; its log says more at request %s, and `holdfast account audit --request-id %s` who asked for what", e.RequestID, e.RequestID)
+		return "the appliance had an internal error; its log says more at request " + e.RequestID
 	default:
 		return e.Message
 	}

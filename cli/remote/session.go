@@ -66,7 +66,7 @@ func (s *session) command(use, short string, args cobra.PositionalArgs, do func(
 		if err := t.connect(); err != nil {
 			return err
 		}
-		return explain(do(t, args), t.connection.base)
+		return t.explain(do(t, args))
 	})
 }
 
