@@ -260,6 +260,135 @@ func ExampleClient_ListObjects() {
 	// a.txt
 }
 
+// Events are followed until the context ends, over lost connections too.
+func ExampleClient_GetEvents() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := c.CreateKey(ctx, wire.CreateKey{Name: "dashboard", Preset: new(wire.PresetReadOnly)}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	// A program that stored the id of the last event that it handled goes on after it.
+	last := "event_0"
+	for event, err := range c.GetEvents(ctx, client.EventOptions{After: last, Type: "key.*"}) {
+		if errors.Is(err, client.ErrEventGap) {
+			continue // some were removed before they were asked for: read the state anew
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		last = event.ID
+		fmt.Println(event.Type, event.Data.Resource.Name)
+		if event.Data.Resource.Name == "dashboard" {
+			break
+		}
+	}
+	// Output:
+	// key.created test
+	// key.created dashboard
+}
+
+// A link lets whoever has it upload without a key.
+func ExampleClient_CreateUploadLink() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bucket, err := c.CreateBucket(ctx, wire.CreateBucket{Project: appliance.project, Name: "avatars"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	link, err := c.CreateUploadLink(ctx, bucket.ID, wire.CreateUploadLink{
+		Key: new("ann.png"), ContentType: new("image/png"), MaxBytes: new(int64(1 << 20)), ExpiresIn: new(wire.WholeNumber(60)),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	request, err := http.NewRequestWithContext(ctx, string(link.Method), link.URL, strings.NewReader("a picture"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for name, value := range link.Headers {
+		request.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer answer.Body.Close()
+	fmt.Println(answer.StatusCode)
+	// Output: 200
+}
+
+// Filters find a record by its name in one request.
+func ExampleClient_Buckets() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"invoices", "avatars"} {
+		if _, err := c.CreateBucket(ctx, wire.CreateBucket{Project: appliance.project, Name: name}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+
+	for bucket, err := range c.Buckets(ctx, client.BucketOptions{Filter: client.Filter{Project: appliance.project, Name: "avatars"}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(bucket.Name)
+	}
+	// Output: avatars
+}
+
+// The audit log is exported in one request; an export that was cut off ends with an error.
+func ExampleClient_ExportAuditLogs() {
+	appliance, stop := startAppliance()
+	defer stop()
+	ctx := context.Background()
+	c, err := client.New(client.Config{URL: appliance.url, Key: appliance.key})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := c.CreateBucket(ctx, wire.CreateBucket{Project: appliance.project, Name: "invoices"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for entry, err := range c.ExportAuditLogs(ctx, client.AuditOptions{Action: "bucket.create", Since: time.Now().Add(-time.Hour)}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(entry.Action, entry.Outcome, *entry.Resource.Name)
+	}
+	// Output: bucket.create success invoices
+}
+
 // startAppliance serves an appliance without PostgreSQL until stop is called.
 func startAppliance() (a appliance, stop func()) {
 	check := func(err error) {
