@@ -18,7 +18,7 @@ func TestAuditOfAFlood(t *testing.T) {
 	cfg := testConfig(t, newDataDir(t))
 	by := ahead(&cfg)
 	a := startEngineOn(t, cfg)
-	text, key, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: "stolen", Scopes: model.Scopes()})
+	text, key, err := a.Access.KeyCreate(a.operatorCall(model.ActionKeyCreate), access.NewKey{Name: "stolen", Scopes: model.Scopes()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestExpiriesAreAudited(t *testing.T) {
 	var ahead atomic.Int64
 	cfg.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	a := startEngineOn(t, cfg)
-	_, key, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{
+	_, key, err := a.Access.KeyCreate(a.operatorCall(model.ActionKeyCreate), access.NewKey{
 		Name: "short", Preset: model.PresetReadOnly, ExpiresIn: 30 * time.Minute, Source: model.KeySourceOperator,
 	})
 	if err != nil {

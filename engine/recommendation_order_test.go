@@ -28,7 +28,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 		return got
 	}
 	for n := range 5 { // keys that never expire, for which there is advice
-		if _, _, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
+		if _, _, err := a.Access.KeyCreate(a.operatorCall(model.ActionKeyCreate), access.NewKey{Name: fmt.Sprint("key ", n), Scopes: model.Scopes()}); err != nil {
 			t.Fatal(err)
 		}
 		list(core.Page{})
@@ -59,7 +59,7 @@ func TestRecommendationsNewestFirst(t *testing.T) {
 			break
 		}
 		if n == 1 { // newer than what was shown: not on later pages
-			if _, _, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
+			if _, _, err := a.Access.KeyCreate(a.operatorCall(model.ActionKeyCreate), access.NewKey{Name: "late", Scopes: model.Scopes()}); err != nil {
 				t.Fatal(err)
 			}
 		}

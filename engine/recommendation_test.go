@@ -622,7 +622,7 @@ func TestRecommendationsOfKeys(t *testing.T) {
 	t.Parallel()
 	a := startAdvised(t, nil)
 	make := func(name string, life time.Duration) model.Key {
-		_, key, err := a.Access.KeyCreate(a.call(model.ActionKeyCreate), access.NewKey{Name: name, Preset: model.PresetReadOnly, ExpiresIn: life, Source: model.KeySourceOperator})
+		_, key, err := a.Access.KeyCreate(a.operatorCall(model.ActionKeyCreate), access.NewKey{Name: name, Preset: model.PresetReadOnly, ExpiresIn: life, Source: model.KeySourceOperator})
 		if err != nil {
 			t.Fatal(err)
 		}
