@@ -277,21 +277,36 @@ func TestGivingUp(t *testing.T) {
 // does not disable the webhook.
 func TestChangesDuringAnAttempt(t *testing.T) {
 	arrived, answer := make(chan struct{}, 10), make(chan int)
-	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		arrived <- struct{}{}
-		w.WriteHeader(<-answer)
+		select {
+		case status := <-answer:
+			w.WriteHeader(status)
+		case <-req.Context().Done():
+		}
 	}))
 	t.Cleanup(slow.Close)
+	attempt := func() {
+		t.Helper()
+		testenv.Eventually(t, "an attempt", func() bool {
+			select {
+			case <-arrived:
+				return true
+			default:
+				return false
+			}
+		})
+	}
 	r := openRoom(t, private())
 	w, _ := r.create("org_1", slow.URL, "*")
 	r.happen("org_1", model.EventBackupFailed)
-	<-arrived
+	attempt()
 	d := r.deliveries(w)[0]
 	if _, err := r.Resend(r.call(model.ActionWebhookResend), w.ID, d.ID); err != nil {
 		t.Fatal(err)
 	}
 	answer <- http.StatusOK
-	<-arrived // again
+	attempt() // again
 	to := newReceiver(t)
 	if _, err := r.Update(r.call(model.ActionWebhookUpdate), w.ID, Change{URL: &to.URL}); err != nil {
 		t.Fatal(err)
