@@ -99,7 +99,7 @@ func TestClockLeap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Page{})
+		trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Filter{}, core.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}

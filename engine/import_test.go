@@ -354,7 +354,7 @@ func TestImportIsCancelledByDeleting(t *testing.T) {
 	if now := a.importNow(t, record.ID); now.Status != model.ImportFailed || !strings.Contains(now.Error, "deleted") {
 		t.Errorf("the import is %s: %s", now.Status, now.Error)
 	}
-	if trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Page{}); err != nil || len(trash.Items) != 0 {
+	if trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Filter{}, core.Page{}); err != nil || len(trash.Items) != 0 {
 		t.Errorf("half an import lies in the trash: %+v, %v", trash, err)
 	}
 	a.awaitIdle(t)

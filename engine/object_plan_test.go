@@ -108,7 +108,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	if err := a.put(bucket, "b", "1"); err != nil {
 		t.Fatal(err)
 	}
-	trashed, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{})
+	trashed, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), objects.TrashFilter{}, core.Page{})
 	if err != nil || len(trashed.Items) != 1 {
 		t.Fatal(trashed, err)
 	}

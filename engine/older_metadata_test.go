@@ -115,7 +115,7 @@ func TestOlderMetadataKeepsObjects(t *testing.T) {
 		if err := errors.Join(a.Objects.PurgeObjects(t.Context()), a.Objects.ExpireObjects(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		list, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{})
+		list, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), objects.TrashFilter{}, core.Page{})
 		if _, getErr := a.Objects.ObjectGet(a.call(model.ActionObjectGet), bucket, "old"); err != nil || len(list.Items) != want || (getErr == nil) != (want > 0) {
 			t.Errorf("after %v: the trash has %d, %v; the object that has expired: %v", d, len(list.Items), err, getErr)
 		}

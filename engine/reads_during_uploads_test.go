@@ -32,7 +32,10 @@ func (a *appliance) otherReads() map[string]func() error {
 			_, err := a.Access.UserList(a.call(model.ActionUserList), access.UserFilter{}, core.Page{})
 			return err
 		},
-		"trash": func() error { _, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Page{}); return err },
+		"trash": func() error {
+			_, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Filter{}, core.Page{})
+			return err
+		},
 		"readiness": func() error {
 			if err := a.Insight.Ready(); err != nil && err.Error() != "starting" { // the engine stores only objects
 				return err
@@ -126,7 +129,7 @@ func TestReadsSeeWhatWasAcknowledged(t *testing.T) {
 			return m.Totals.Objects, err
 		},
 		"objects but for those in the trash": func() (int64, error) {
-			list, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), core.Page{Limit: core.MaxLimit})
+			list, err := a.Objects.TrashObjectList(a.call(model.ActionTrashObjectList), objects.TrashFilter{}, core.Page{Limit: core.MaxLimit})
 			return uploads - int64(len(list.Items)), err
 		},
 		"audited uploads but for deletions": func() (n int64, err error) {

@@ -14,7 +14,7 @@ type sessionsData struct {
 }
 
 func (req *request) sessions(cause error) (answer, error) {
-	list, err := req.engine.Access.SessionList(req.call, "", req.page())
+	list, err := req.engine.Access.SessionList(req.call, access.SessionFilter{}, req.page())
 	return answer{page: "sessions.html", title: "Sessions", data: sessionsData{list, req.person.Session.TokenHash}}, cmp.Or(cause, err)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // trashData is what trash.html shows: the newest of each kind.
@@ -18,9 +19,9 @@ func (req *request) trash(cause error) (answer, error) {
 	var data trashData
 	var errs [3]error
 	page := core.Page{Limit: core.MaxLimit}
-	data.Databases, errs[0] = req.engine.Databases.TrashList(req.call, page)
-	data.Buckets, errs[1] = req.engine.Objects.TrashBucketList(req.call, page)
-	data.Objects, errs[2] = req.engine.Objects.TrashObjectList(req.call, page)
+	data.Databases, errs[0] = req.engine.Databases.TrashList(req.call, core.Filter{}, page)
+	data.Buckets, errs[1] = req.engine.Objects.TrashBucketList(req.call, core.Filter{}, page)
+	data.Objects, errs[2] = req.engine.Objects.TrashObjectList(req.call, objects.TrashFilter{}, page)
 	return answer{page: "trash.html", title: "Trash", data: data}, cmp.Or(cause, errs[0], errs[1], errs[2])
 }
 

@@ -17,7 +17,7 @@ type webhooksData struct {
 }
 
 func (req *request) webhooks(cause error) (answer, error) {
-	list, err := req.engine.Webhooks.List(req.call, req.page())
+	list, err := req.engine.Webhooks.List(req.call, core.Filter{}, req.page())
 	data := webhooksData{list, req.form("name"), req.form("url"), cmp.Or(req.form("events"), "*"), model.EventAreas()}
 	return answer{page: "webhooks.html", title: "Webhooks", data: data}, cmp.Or(cause, err)
 }
@@ -54,7 +54,7 @@ func (req *request) webhook(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	deliveries, err := req.engine.Webhooks.Deliveries(req.call, w.ID, "", req.page())
+	deliveries, err := req.engine.Webhooks.Deliveries(req.call, w.ID, webhooks.DeliveryFilter{}, req.page())
 	if err != nil {
 		return answer{}, err
 	}

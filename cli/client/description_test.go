@@ -183,6 +183,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 	const id, other = "db_01k6zv7r9pxa3c5n8m2q4t6w8y", "bkp_01k6zv7r9pxa3c5n8m2q4t6w8y"
 	page, yes, now := client.ListOptions{Limit: 7, Cursor: "c"}, true, time.Now().UTC()
 	made := client.Filter{Name: "n", CreatedAfter: now.Add(-time.Hour), CreatedBefore: now}
+	trashed := client.TrashOptions{ListOptions: page, Project: "p", Name: "n", DeletedAfter: made.CreatedAfter, DeletedBefore: now}
 	filter := made
 	filter.Project = "p"
 	err := func(_ any, err error) error { return err }
@@ -275,7 +276,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			}
 			return nil
 		},
-		"listWebhooks": func() error { return err(c.ListWebhooks(ctx, client.WebhookOptions{ListOptions: page})) },
+		"listWebhooks": func() error { return err(c.ListWebhooks(ctx, client.WebhookOptions{ListOptions: page, Filter: made})) },
 		"createWebhook": func() error {
 			return err(c.CreateWebhook(ctx, wire.CreateWebhook{Name: "n", URL: "https://example.com/", Events: []wire.EventSelector{"backup.*"}}))
 		},
@@ -287,7 +288,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"rotateWebhookSecret": func() error { return err(c.RotateWebhookSecret(ctx, "wh_1")) },
 		"pingWebhook":         func() error { return err(c.PingWebhook(ctx, "wh_1")) },
 		"listWebhookDeliveries": func() error {
-			return err(c.ListWebhookDeliveries(ctx, "wh_1", client.DeliveryOptions{ListOptions: page, Status: wire.DeliveryFailed}))
+			return err(c.ListWebhookDeliveries(ctx, "wh_1", client.DeliveryOptions{ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Status: wire.DeliveryFailed, Type: "backup.*"}))
 		},
 		"resendWebhookDelivery": func() error { return err(c.ResendWebhookDelivery(ctx, "wh_1", "dlv_1")) },
 		"listImports": func() error {
@@ -367,16 +368,18 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listVersions": func() error {
 			return err(c.ListVersions(ctx, "bucket_1", client.VersionOptions{ListOptions: page, Prefix: "p/"}))
 		},
-		"listTrashedDatabases":   func() error { return err(c.ListTrashedDatabases(ctx, page)) },
+		"listTrashedDatabases":   func() error { return err(c.ListTrashedDatabases(ctx, trashed)) },
 		"restoreTrashedDatabase": func() error { return err(c.RestoreTrashedDatabase(ctx, "db_1")) },
 		"purgeTrashedDatabase":   func() error { return err(c.PurgeTrashedDatabase(ctx, "db_1")) },
-		"listTrashedBuckets":     func() error { return err(c.ListTrashedBuckets(ctx, page)) },
+		"listTrashedBuckets":     func() error { return err(c.ListTrashedBuckets(ctx, trashed)) },
 		"restoreTrashedBucket":   func() error { return err(c.RestoreTrashedBucket(ctx, "bucket_1")) },
 		"purgeTrashedBucket":     func() error { return err(c.PurgeTrashedBucket(ctx, "bucket_1")) },
-		"listTrashedObjects":     func() error { return err(c.ListTrashedObjects(ctx, page)) },
-		"restoreTrashedObject":   func() error { return err(c.RestoreTrashedObject(ctx, "v")) },
-		"purgeTrashedObject":     func() error { return err(c.PurgeTrashedObject(ctx, "v")) },
-		"emptyTrash":             func() error { return err(c.EmptyTrash(ctx)) },
+		"listTrashedObjects": func() error {
+			return err(c.ListTrashedObjects(ctx, client.TrashObjectOptions{ListOptions: page, BucketID: "bucket_1", Prefix: "p/", DeletedAfter: made.CreatedAfter, DeletedBefore: now}))
+		},
+		"restoreTrashedObject": func() error { return err(c.RestoreTrashedObject(ctx, "v")) },
+		"purgeTrashedObject":   func() error { return err(c.PurgeTrashedObject(ctx, "v")) },
+		"emptyTrash":           func() error { return err(c.EmptyTrash(ctx)) },
 		"listUsers": func() error {
 			created := client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}
 			return err(c.ListUsers(ctx, client.UserOptions{ListOptions: page, Filter: created, Email: "a@b.cd", Role: wire.RoleViewer}))
@@ -387,7 +390,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"deleteUser":      func() error { return err(c.DeleteUser(ctx, "user_1")) },
 		"createSetupLink": func() error { return err(c.CreateSetupLink(ctx, "user_1")) },
 		"listUserSessions": func() error {
-			return err(c.ListUserSessions(ctx, client.UserSessionOptions{ListOptions: page, UserID: "user_1"}))
+			return err(c.ListUserSessions(ctx, client.UserSessionOptions{ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, UserID: "user_1"}))
 		},
 		"endUserSession":        func() error { return err(c.EndUserSession(ctx, "sess_1")) },
 		"endUserSessions":       func() error { return err(c.EndUserSessions(ctx, "user_1")) },

@@ -3,18 +3,33 @@ package client
 import (
 	"context"
 	"iter"
+	"net/url"
+	"time"
 
 	"holdfast/server/api/wire"
 )
 
+// TrashOptions select deleted databases or buckets; an empty field selects all.
+type TrashOptions struct {
+	ListOptions
+	Project                     string // id
+	Name                        string
+	DeletedAfter, DeletedBefore time.Time
+}
+
+func (o TrashOptions) query() url.Values {
+	query := setTexts(o.ListOptions.query(), map[string]string{"project": o.Project, "name": o.Name})
+	return setTimes(query, map[string]time.Time{"deleted_after": o.DeletedAfter, "deleted_before": o.DeletedBefore})
+}
+
 // ListTrashedDatabases returns a page of the deleted databases.
-func (c *Client) ListTrashedDatabases(ctx context.Context, o ListOptions) (Page[wire.TrashedDatabase], error) {
+func (c *Client) ListTrashedDatabases(ctx context.Context, o TrashOptions) (Page[wire.TrashedDatabase], error) {
 	return list[wire.TrashedDatabase](ctx, c, "/trash/databases", o.query())
 }
 
-// TrashedDatabases iterates over the deleted databases.
-func (c *Client) TrashedDatabases(ctx context.Context) iter.Seq2[wire.TrashedDatabase, error] {
-	return All(ctx, c.ListTrashedDatabases)
+// TrashedDatabases iterates over the deleted databases that o selects.
+func (c *Client) TrashedDatabases(ctx context.Context, o TrashOptions) iter.Seq2[wire.TrashedDatabase, error] {
+	return all(ctx, o, func(o *TrashOptions) *ListOptions { return &o.ListOptions }, c.ListTrashedDatabases)
 }
 
 // RestoreTrashedDatabase brings a deleted database back.
@@ -28,13 +43,13 @@ func (c *Client) PurgeTrashedDatabase(ctx context.Context, id string) (wire.Dele
 }
 
 // ListTrashedBuckets returns a page of the deleted buckets.
-func (c *Client) ListTrashedBuckets(ctx context.Context, o ListOptions) (Page[wire.TrashedBucket], error) {
+func (c *Client) ListTrashedBuckets(ctx context.Context, o TrashOptions) (Page[wire.TrashedBucket], error) {
 	return list[wire.TrashedBucket](ctx, c, "/trash/buckets", o.query())
 }
 
-// TrashedBuckets iterates over the deleted buckets.
-func (c *Client) TrashedBuckets(ctx context.Context) iter.Seq2[wire.TrashedBucket, error] {
-	return All(ctx, c.ListTrashedBuckets)
+// TrashedBuckets iterates over the deleted buckets that o selects.
+func (c *Client) TrashedBuckets(ctx context.Context, o TrashOptions) iter.Seq2[wire.TrashedBucket, error] {
+	return all(ctx, o, func(o *TrashOptions) *ListOptions { return &o.ListOptions }, c.ListTrashedBuckets)
 }
 
 // RestoreTrashedBucket brings a deleted bucket back with its objects.
@@ -47,14 +62,24 @@ func (c *Client) PurgeTrashedBucket(ctx context.Context, id string) (wire.Delete
 	return one[wire.DeletedRecord](ctx, c, "DELETE", path("trash", "buckets", id), nil)
 }
 
-// ListTrashedObjects returns a page of the deleted objects.
-func (c *Client) ListTrashedObjects(ctx context.Context, o ListOptions) (Page[wire.TrashedObject], error) {
-	return list[wire.TrashedObject](ctx, c, "/trash/objects", o.query())
+// TrashObjectOptions select deleted objects; an empty field selects all.
+type TrashObjectOptions struct {
+	ListOptions
+	BucketID                    string
+	Prefix                      string // of the key
+	DeletedAfter, DeletedBefore time.Time
 }
 
-// TrashedObjects iterates over the deleted objects.
-func (c *Client) TrashedObjects(ctx context.Context) iter.Seq2[wire.TrashedObject, error] {
-	return All(ctx, c.ListTrashedObjects)
+// ListTrashedObjects returns a page of the deleted objects.
+func (c *Client) ListTrashedObjects(ctx context.Context, o TrashObjectOptions) (Page[wire.TrashedObject], error) {
+	query := setTexts(o.query(), map[string]string{"bucket_id": o.BucketID, "prefix": o.Prefix})
+	setTimes(query, map[string]time.Time{"deleted_after": o.DeletedAfter, "deleted_before": o.DeletedBefore})
+	return list[wire.TrashedObject](ctx, c, "/trash/objects", query)
+}
+
+// TrashedObjects iterates over the deleted objects that o selects.
+func (c *Client) TrashedObjects(ctx context.Context, o TrashObjectOptions) iter.Seq2[wire.TrashedObject, error] {
+	return all(ctx, o, func(o *TrashObjectOptions) *ListOptions { return &o.ListOptions }, c.ListTrashedObjects)
 }
 
 // RestoreTrashedObject brings a deleted object back.

@@ -50,15 +50,17 @@ func (c *Client) CreateSetupLink(ctx context.Context, id string) (wire.SetupLink
 	return one[wire.SetupLink](ctx, c, "POST", path("users", id, "setup-link"), nil)
 }
 
-// UserSessionOptions select people's sessions; an empty field selects all.
+// UserSessionOptions select people's sessions; an empty field selects all. Sessions have
+// no project and no name.
 type UserSessionOptions struct {
 	ListOptions
+	Filter
 	UserID string
 }
 
 // ListUserSessions returns a page of the people's sessions.
 func (c *Client) ListUserSessions(ctx context.Context, o UserSessionOptions) (Page[wire.UserSession], error) {
-	return list[wire.UserSession](ctx, c, "/sessions", setTexts(o.query(), map[string]string{"user_id": o.UserID}))
+	return list[wire.UserSession](ctx, c, "/sessions", setTexts(o.add(o.query()), map[string]string{"user_id": o.UserID}))
 }
 
 // UserSessions iterates over the sessions that o selects.

@@ -7,12 +7,15 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// WebhookOptions select webhooks.
-type WebhookOptions struct{ ListOptions }
+// WebhookOptions select webhooks; an empty field selects all. Webhooks have no project.
+type WebhookOptions struct {
+	ListOptions
+	Filter
+}
 
 // ListWebhooks returns a page of the webhooks.
 func (c *Client) ListWebhooks(ctx context.Context, o WebhookOptions) (Page[wire.Webhook], error) {
-	return list[wire.Webhook](ctx, c, "/webhooks", o.query())
+	return list[wire.Webhook](ctx, c, "/webhooks", o.add(o.query()))
 }
 
 // Webhooks iterates over the webhooks that o selects.
@@ -52,15 +55,18 @@ func (c *Client) PingWebhook(ctx context.Context, id string) (wire.Delivery, err
 	return one[wire.Delivery](ctx, c, "POST", path("webhooks", id, "ping"), nil)
 }
 
-// DeliveryOptions select deliveries; an empty field selects all.
+// DeliveryOptions select deliveries; an empty field selects all. Deliveries have no
+// project and no name.
 type DeliveryOptions struct {
 	ListOptions
+	Filter
 	Status wire.DeliveryStatus
+	Type   wire.EventSelector // of the events
 }
 
 // ListWebhookDeliveries returns a page of the deliveries of a webhook.
 func (c *Client) ListWebhookDeliveries(ctx context.Context, id string, o DeliveryOptions) (Page[wire.Delivery], error) {
-	return list[wire.Delivery](ctx, c, path("webhooks", id, "deliveries"), setTexts(o.query(), map[string]string{"status": string(o.Status)}))
+	return list[wire.Delivery](ctx, c, path("webhooks", id, "deliveries"), setTexts(o.add(o.query()), map[string]string{"status": string(o.Status), "type": string(o.Type)}))
 }
 
 // WebhookDeliveries iterates over the deliveries of a webhook that o selects.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -16,31 +17,55 @@ func newTrash(s *session) *cobra.Command {
 		newTrashList(s), newTrashBuckets(s), newTrashObjects(s), newTrashRestore(s), newTrashPurge(s), newTrashEmpty(s))
 }
 
+// trashOptions are the flags of the lists of databases and buckets.
+func (t *task) trashOptions(name string) (client.TrashOptions, error) {
+	project, err := t.projectFilter()
+	return client.TrashOptions{Project: project, Name: name}, err
+}
+
 func newTrashList(s *session) *cobra.Command {
-	return s.command("list", "Show the deleted databases", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.TrashedDatabases(t.ctx), "there are no deleted databases", []string{"ID", "NAME", "DELETED", "RECOVERABLE UNTIL"},
+	var name string
+	cmd := s.command("list", "Show the deleted databases", cobra.NoArgs, func(t *task, _ []string) error {
+		o, err := t.trashOptions(name)
+		if err != nil {
+			return err
+		}
+		return list(t, t.api.TrashedDatabases(t.ctx, o), "there are no deleted databases", []string{"ID", "NAME", "DELETED", "RECOVERABLE UNTIL"},
 			func(db wire.TrashedDatabase) []string {
 				return []string{db.ID, db.Name, Ago(&db.DeletedAt), formatTime(&db.RecoverableUntil)}
 			})
 	})
+	cmd.Flags().StringVar(&name, "name", "", "only those with this name")
+	return cmd
 }
 
 func newTrashBuckets(s *session) *cobra.Command {
-	return s.command("buckets", "Show the deleted buckets", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.TrashedBuckets(t.ctx), "there are no deleted buckets", []string{"ID", "NAME", "OBJECTS", "SIZE", "DELETED"},
+	var name string
+	cmd := s.command("buckets", "Show the deleted buckets", cobra.NoArgs, func(t *task, _ []string) error {
+		o, err := t.trashOptions(name)
+		if err != nil {
+			return err
+		}
+		return list(t, t.api.TrashedBuckets(t.ctx, o), "there are no deleted buckets", []string{"ID", "NAME", "OBJECTS", "SIZE", "DELETED"},
 			func(b wire.TrashedBucket) []string {
 				return []string{b.ID, b.Name, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), Ago(&b.DeletedAt)}
 			})
 	})
+	cmd.Flags().StringVar(&name, "name", "", "only those with this name")
+	return cmd
 }
 
 func newTrashObjects(s *session) *cobra.Command {
-	return s.command("objects", "Show the deleted objects", cobra.NoArgs, func(t *task, _ []string) error {
-		return list(t, t.api.TrashedObjects(t.ctx), "there are no deleted objects", []string{"ID", "BUCKET", "KEY", "SIZE", "DELETED"},
+	var o client.TrashObjectOptions
+	cmd := s.command("objects", "Show the deleted objects", cobra.NoArgs, func(t *task, _ []string) error {
+		return list(t, t.api.TrashedObjects(t.ctx, o), "there are no deleted objects", []string{"ID", "BUCKET", "KEY", "SIZE", "DELETED"},
 			func(o wire.TrashedObject) []string {
 				return []string{o.ID, o.BucketID, strconv.Quote(o.Key), size(o.SizeBytes), Ago(&o.DeletedAt)}
 			})
 	})
+	cmd.Flags().StringVar(&o.BucketID, "bucket", "", "only those of the bucket with this id, which may be deleted too")
+	cmd.Flags().StringVar(&o.Prefix, "prefix", "", "only those whose keys begin with this")
+	return cmd
 }
 
 // byKind returns the function for what an id in the trash names: a database, a bucket, or the version of an object.

@@ -156,13 +156,13 @@ func newWebhookPing(s *session) *cobra.Command {
 }
 
 func newWebhookDeliveries(s *session) *cobra.Command {
-	var status string
+	var status, kind string
 	cmd := s.command("deliveries WEBHOOK", "Show the deliveries of a webhook", cobra.ExactArgs(1), func(t *task, args []string) error {
 		hook, err := t.webhook(args[0])
 		if err != nil {
 			return err
 		}
-		return list(t, t.api.WebhookDeliveries(t.ctx, hook.ID, client.DeliveryOptions{Status: wire.DeliveryStatus(status)}), "there are no such deliveries",
+		return list(t, t.api.WebhookDeliveries(t.ctx, hook.ID, client.DeliveryOptions{Status: wire.DeliveryStatus(status), Type: wire.EventSelector(kind)}), "there are no such deliveries",
 			[]string{"ID", "EVENT", "STATUS", "ATTEMPTS", "NEXT", "ANSWER", "CREATED"}, func(d wire.Delivery) []string {
 				return []string{
 					d.ID, d.Event.Type, string(d.Status), fmt.Sprint(d.Attempts), formatTime(d.NextAttemptAt), deliveryAnswer(d), Ago(&d.CreatedAt),
@@ -170,6 +170,7 @@ func newWebhookDeliveries(s *session) *cobra.Command {
 			})
 	})
 	cmd.Flags().StringVar(&status, "status", "", "only those with this status: pending, delivered or failed")
+	cmd.Flags().StringVar(&kind, "type", "", "only those of this event, such as backup.failed, or this area, such as 'backup.*'")
 	return s.positions(cmd, webhookNames)
 }
 

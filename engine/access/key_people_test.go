@@ -78,7 +78,7 @@ func TestSessionsOfPeople(t *testing.T) {
 	call := c.asKey(model.ActionSessionList, 0, model.ScopeSessionManage)
 	list := func(user string, page core.Page) core.List[PersonSession] {
 		t.Helper()
-		found, err := c.SessionList(call, user, page)
+		found, err := c.SessionList(call, SessionFilter{User: user}, page)
 		if err != nil {
 			t.Fatal(err)
 		}

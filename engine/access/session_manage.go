@@ -21,16 +21,25 @@ func (s PersonSession) position() string {
 	return fmt.Sprintf("%020d.%s", s.CreatedAt.UnixNano(), s.ID())
 }
 
-// SessionList returns the sessions of the people in the call's organization, of one person
-// if user is not "", newest first.
-func (s *Service) SessionList(call *model.Call, user string, page core.Page) (core.List[PersonSession], error) {
-	w, err := s.core.Walk(call, model.ActionSessionList, page, user)
+// SessionFilter selects sessions. An empty field selects all.
+type SessionFilter struct {
+	core.Filter
+	User string // id
+}
+
+// SessionList returns the sessions of the people in the call's organization that match the
+// filter, newest first.
+func (s *Service) SessionList(call *model.Call, filter SessionFilter, page core.Page) (core.List[PersonSession], error) {
+	selection := core.Select(filter, func(it PersonSession) bool {
+		return core.Equals(filter.User, it.User) && filter.Admits("", "", it.CreatedAt)
+	})
+	w, err := selection.Walk(s.core, call, model.ActionSessionList, page)
 	if err != nil {
 		return core.List[PersonSession]{}, err
 	}
 	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]PersonSession, error) {
 		return s.sessionsIn(tx, call.Organization, func(it PersonSession) bool {
-			return core.Equals(user, it.User) && (w.After == "" || it.position() < w.After)
+			return selection.Matches(it) && (w.After == "" || it.position() < w.After)
 		})
 	})
 	slices.SortFunc(all, func(a, b PersonSession) int { return strings.Compare(b.position(), a.position()) })

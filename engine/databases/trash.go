@@ -10,13 +10,16 @@ import (
 )
 
 // TrashList returns the deleted databases of the call's organization that are still
-// in the trash, newest first.
-func (s *Service) TrashList(call *model.Call, page core.Page) (core.List[model.Database], error) {
-	w, err := s.core.Walk(call, model.ActionTrashList, page)
+// in the trash and match the filter, by when they were deleted, newest first.
+func (s *Service) TrashList(call *model.Call, filter core.Filter, page core.Page) (core.List[model.Database], error) {
+	selection := core.Select(filter, func(db model.Database) bool {
+		return db.Trash != nil && filter.Admits(db.Project, db.Name, db.Trash.At)
+	})
+	w, err := selection.Walk(s.core, call, model.ActionTrashList, page)
 	if err != nil {
 		return core.List[model.Database]{}, err
 	}
-	return core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Databases, meta.InTrash, call.Organization, core.Selection[model.Database]{})
+	return core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Databases, meta.InTrash, call.Organization, selection)
 }
 
 // TrashPurge permanently removes a deleted database with its backups.

@@ -11,10 +11,11 @@ import (
 )
 
 // TrashBucketList returns the deleted buckets of the call's organization that
-// can still be restored, newest first.
-func (s *Service) TrashBucketList(call *model.Call, page core.Page) (core.List[model.TrashedBucket], error) {
+// can still be restored and match the filter, by when they were deleted, newest
+// first.
+func (s *Service) TrashBucketList(call *model.Call, filter core.Filter, page core.Page) (core.List[model.TrashedBucket], error) {
 	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionTrashBucketList, (*meta.Tx).TrashedBuckets, page,
-		core.Selection[model.TrashedBucket]{})
+		core.Select(filter, func(b model.TrashedBucket) bool { return filter.Admits(b.Project, b.Name, b.DeletedAt) }))
 }
 
 // TrashBucketRestore restores a deleted bucket with its objects.

@@ -36,11 +36,11 @@ func (s *store) restoreBucket(bucket string) error {
 // trashed returns the content of the trash.
 func (s *store) trashed(t testing.TB) (buckets []model.TrashedBucket, objects []model.TrashedObject) {
 	t.Helper()
-	inTrash, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
+	inTrash, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	alone, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

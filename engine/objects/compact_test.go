@@ -49,7 +49,7 @@ func TestCompaction(t *testing.T) {
 			}
 		}
 	}
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{Limit: 1})
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{Limit: 1})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("trash: %v, %v", list, err)
 	}
@@ -110,7 +110,7 @@ func TestCompactionUnderTrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	buckets, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), core.Page{})
+	buckets, err := s.TrashBucketList(s.call(model.ActionTrashBucketList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestDropLostTrash(t *testing.T) {
 			t.Errorf("%d were dropped, not %d, %v", n, want, err)
 		}
 	}
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].Key != "there" {
 		t.Errorf("the trash has %+v, %v", list.Items, err)
 	}

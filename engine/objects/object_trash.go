@@ -4,17 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
+// TrashFilter selects deleted objects, by when they were deleted. An empty field
+// selects all.
+type TrashFilter struct {
+	core.Filter
+	Bucket string // id
+	Prefix string // of the key
+}
+
+func (f TrashFilter) admits(o model.TrashedObject) bool {
+	return f.Admits("", "", o.DeletedAt) && core.Equals(f.Bucket, o.Bucket) && strings.HasPrefix(o.Key, f.Prefix)
+}
+
 // TrashObjectList returns the deleted objects of the call's organization that
-// can still be restored, newest versions first.
-func (s *Service) TrashObjectList(call *model.Call, page core.Page) (core.List[model.TrashedObject], error) {
+// can still be restored and match the filter, newest versions first.
+func (s *Service) TrashObjectList(call *model.Call, filter TrashFilter, page core.Page) (core.List[model.TrashedObject], error) {
 	return core.ListRecords(s.core, s.core.Meta.ViewFlushed, call, model.ActionTrashObjectList, (*meta.Tx).TrashedObjects, page,
-		core.Selection[model.TrashedObject]{})
+		core.Select(filter, filter.admits))
 }
 
 // TrashObjectRestore restores the deleted object with that version.

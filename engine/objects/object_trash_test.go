@@ -29,7 +29,7 @@ func TestRestoreOfWhatHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.now.Add(int64(25 * time.Hour))
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -64,7 +64,7 @@ func TestObjectTrash(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{})
 	s.mustPut(t, bucket, "small", "another")
-	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{})
+	list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{})
 	if err != nil || len(list.Items) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -84,7 +84,7 @@ func TestObjectTrash(t *testing.T) {
 	if err := s.PurgeObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), core.Page{}); err != nil || len(list.Items) != 0 {
+	if list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("after its time: %+v, %v", list, err)
 	}
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})

@@ -9,9 +9,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// Deliveries returns the deliveries of a webhook with a status, "" for every one, whose events the call may see.
-func (s *Service) Deliveries(call *model.Call, id string, status model.DeliveryStatus, page core.Page) (core.List[model.Delivery], error) {
-	selection := core.Select(status, func(d model.Delivery) bool { return core.Equals(status, d.Status) && call.Holds(d.Event.Type.Scope()) })
+// DeliveryFilter selects deliveries. An empty field selects all.
+type DeliveryFilter struct {
+	core.Filter
+	Status model.DeliveryStatus
+	Events core.EventFilter
+}
+
+func (f DeliveryFilter) admits(d model.Delivery) bool {
+	return f.Admits("", "", d.CreatedAt) && core.Equals(f.Status, d.Status) && f.Events.Admits(d.Event)
+}
+
+// Deliveries returns the deliveries of a webhook that match the filter, and whose events the call may see.
+func (s *Service) Deliveries(call *model.Call, id string, filter DeliveryFilter, page core.Page) (core.List[model.Delivery], error) {
+	selection := core.Select(filter, func(d model.Delivery) bool { return filter.admits(d) && call.Holds(d.Event.Type.Scope()) })
 	w, err := selection.Walk(s.core, call, model.ActionWebhookDeliveries, page, id)
 	if err == nil {
 		_, err = s.Get(call, id)

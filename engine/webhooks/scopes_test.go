@@ -57,7 +57,7 @@ func TestScopes(t *testing.T) {
 	}
 	for n, call := range []*model.Call{by(), backups()} {
 		call.Operation.Action = model.ActionWebhookDeliveries
-		list, err := r.Deliveries(call, w.ID, "", core.Page{Limit: core.MaxLimit})
+		list, err := r.Deliveries(call, w.ID, DeliveryFilter{}, core.Page{Limit: core.MaxLimit})
 		if err != nil || len(list.Items) != n {
 			t.Errorf("%d: %d deliveries, %v", n, len(list.Items), err)
 		}

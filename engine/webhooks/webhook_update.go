@@ -19,9 +19,10 @@ type Change struct {
 	Enabled *bool
 }
 
-// List returns the webhooks of the call's organization.
-func (s *Service) List(call *model.Call, page core.Page) (core.List[model.Webhook], error) {
-	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionWebhookList, (*meta.Tx).Webhooks, page, core.Selection[model.Webhook]{})
+// List returns the webhooks of the call's organization that match the filter.
+func (s *Service) List(call *model.Call, filter core.Filter, page core.Page) (core.List[model.Webhook], error) {
+	return core.ListRecords(s.core, s.core.Meta.View, call, model.ActionWebhookList, (*meta.Tx).Webhooks, page,
+		core.Select(filter, func(w model.Webhook) bool { return filter.Admits("", w.Name, w.CreatedAt) }))
 }
 
 // Get returns a webhook.

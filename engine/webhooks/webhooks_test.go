@@ -105,7 +105,7 @@ func (r *room) happen(organization string, t model.EventType) {
 
 func (r *room) deliveries(w model.Webhook) []model.Delivery {
 	r.t.Helper()
-	list, err := r.Deliveries(r.callOf(model.ActionWebhookDeliveries, w.Organization), w.ID, "", core.Page{Limit: core.MaxLimit})
+	list, err := r.Deliveries(r.callOf(model.ActionWebhookDeliveries, w.Organization), w.ID, DeliveryFilter{}, core.Page{Limit: core.MaxLimit})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/engine/access"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
@@ -129,6 +130,48 @@ func TestCursorsOfFilters(t *testing.T) {
 			if own := slices.Index(queries, query) == i; own != (got.status == 200) {
 				t.Errorf("%q with a cursor of %q: %d", query, queries[i], got.status)
 			}
+		}
+	}
+}
+
+// TestFiltersOfTheTrash selects what was deleted, webhooks and their deliveries.
+func TestFiltersOfTheTrash(t *testing.T) {
+	w := open(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	ask := func(method, path, body string) reply {
+		in := request{method: method, path: path, key: w.org.full, body: body}
+		if strings.HasPrefix(body, "{") {
+			in.contentType = "application/json"
+		}
+		return w.do(t, in)
+	}
+	files, other := w.bucket(t, "files"), w.bucket(t, "other")
+	for _, key := range []string{"a%2F1", "a%2F2", "b%2F1"} {
+		get[wire.Object](t, ask("POST", "/buckets/"+files.ID+"/objects?key="+key, "bytes"))
+		get[wire.DeletedObject](t, ask("DELETE", "/buckets/"+files.ID+"/objects?key="+key, ""))
+	}
+	get[wire.DeletedResource](t, ask("DELETE", "/buckets/"+other.ID, ""))
+	hook := get[wire.WebhookSecret](t, ask("POST", "/webhooks", `{"name":"pager","url":"https://hook.invalid/","events":["key.*"]}`))
+	get[wire.WebhookSecret](t, ask("POST", "/webhooks", `{"name":"log","url":"https://hook.invalid/","events":["key.*"]}`))
+	get[wire.Delivery](t, ask("POST", "/webhooks/"+hook.ID+"/ping", ""))
+	for path, want := range map[string]int{
+		"/trash/objects": 3, "/trash/objects?prefix=a%2F": 2, "/trash/objects?prefix=a%2F&bucket_id=" + files.ID: 2,
+		"/trash/objects?bucket_id=" + other.ID: 0, "/trash/objects?deleted_before=2020-01-31T12:00:00Z": 0, "/trash/objects?deleted_after=2020-01-31T12:00:00Z": 3,
+		"/trash/buckets?name=other": 1, "/trash/buckets?name=files": 0, "/trash/buckets?project=" + w.org.project: 1, "/trash/buckets?project=none": 0,
+		"/trash/buckets?deleted_after=2999-01-31T12:00:00Z": 0, "/trash/databases?name=other": 0,
+		"/webhooks": 2, "/webhooks?name=log": 1, "/webhooks?created_before=2020-01-31T12:00:00Z": 0,
+		"/webhooks/" + hook.ID + "/deliveries?type=*": 1, "/webhooks/" + hook.ID + "/deliveries?type=key.*": 0,
+		"/webhooks/" + hook.ID + "/deliveries?created_after=2999-01-31T12:00:00Z": 0, "/sessions?created_after=2020-01-31T12:00:00Z": 0,
+	} {
+		if got := get[[]any](t, ask("GET", path, "")); len(got) != want {
+			t.Errorf("%s: %d, want %d", path, len(got), want)
+		}
+	}
+	for path, says := range map[string]string{
+		"/trash/objects?deleted_after=2021-01-31T12:00:00Z&deleted_before=2020-01-31T12:00:00Z": "deleted_before", "/trash/buckets?name=": "name",
+		"/webhooks/" + hook.ID + "/deliveries?type=nothing": "type",
+	} {
+		if got := ask("GET", path, ""); got.status != 422 || !strings.Contains(got.msg, says) {
+			t.Errorf("%s: %s", path, got.text)
 		}
 	}
 }

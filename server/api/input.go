@@ -33,6 +33,10 @@ func (in *CreatedInput) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
+func (in CreatedInput) created() core.Filter {
+	return core.Filter{CreatedAfter: in.CreatedAfter, CreatedBefore: in.CreatedBefore}
+}
+
 // FilterInput selects records of a list by what most of them have.
 type FilterInput struct {
 	Project string `query:"project" minLength:"1" maxLength:"64" doc:"Only those of the project with this id."`
@@ -46,7 +50,9 @@ type NameInput struct {
 }
 
 func (in NameInput) filter() core.Filter {
-	return core.Filter{Name: in.Name, CreatedAfter: in.CreatedAfter, CreatedBefore: in.CreatedBefore}
+	f := in.created()
+	f.Name = in.Name
+	return f
 }
 
 func (in FilterInput) filter() core.Filter {

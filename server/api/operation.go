@@ -35,7 +35,7 @@ type operationListInput struct {
 
 func (h *handlers) operationList(_ context.Context, call *model.Call, in *operationListInput) (core.List[wire.Operation], error) {
 	page, err := h.engine.Databases.OperationList(call, databases.OperationFilter{
-		Filter:   core.Filter{CreatedAfter: in.CreatedAfter, CreatedBefore: in.CreatedBefore},
+		Filter:   in.created(),
 		Database: in.DatabaseID, Type: model.OperationType(in.Type), Status: model.OperationStatus(in.Status),
 	}, in.page())
 	return convertList(page, NewOperation), err

@@ -120,10 +120,6 @@ type eventsInput struct {
 }
 
 func (h *handlers) events(ctx context.Context, call *model.Call, in *eventsInput, s *stream) error {
-	var filter core.EventFilter
-	if in.Type != "" {
-		filter.Types = []string{string(in.Type)}
-	}
 	f := core.Follower{
 		Valid: func() error { return h.engine.Access.StillValid(call) },
 		Event: func(e model.Event) error { return s.send(e.ID, "", NewEvent(e)) },
@@ -132,7 +128,15 @@ func (h *handlers) events(ctx context.Context, call *model.Call, in *eventsInput
 		},
 		Beat: s.beat,
 	}
-	return h.engine.Core.FollowEvents(ctx, call, in.LastEventID, filter, f)
+	return h.engine.Core.FollowEvents(ctx, call, in.LastEventID, eventFilter(in.Type), f)
+}
+
+// eventFilter returns the filter for a selector, which may be "".
+func eventFilter(selector wire.EventSelector) core.EventFilter {
+	if selector == "" {
+		return core.EventFilter{}
+	}
+	return core.EventFilter{Types: []string{string(selector)}}
 }
 
 func (h *handlers) operationEvents(ctx context.Context, call *model.Call, in *OperationInput, s *stream) error {

@@ -2,9 +2,13 @@ package api
 
 import (
 	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
 )
 
@@ -29,7 +33,38 @@ func NewTrashedObject(o model.TrashedObject) wire.TrashedObject {
 	return wire.TrashedObject{ID: o.Version, BucketID: o.Bucket, Key: o.Key, SizeBytes: o.SizeBytes, DeletedAt: utc(o.DeletedAt)}
 }
 
-type trashListInput struct{ PageInput }
+// DeletedInput selects what is in the trash by when it was deleted.
+type DeletedInput struct {
+	DeletedAfter  time.Time `query:"deleted_after" doc:"Only what was deleted after this time."`
+	DeletedBefore time.Time `query:"deleted_before" doc:"Only what was deleted before this time."`
+}
+
+// Resolve implements huma.Resolver. It rejects an end that is not after the beginning, so a given end is never the
+// zero time, which means no end.
+func (in *DeletedInput) Resolve(ctx huma.Context) []error {
+	if ctx.Query("deleted_before") != "" && !in.DeletedBefore.After(in.DeletedAfter) {
+		return []error{model.Invalid("deleted_before", "must be after deleted_after")}
+	}
+	return nil
+}
+
+type trashListInput struct {
+	PageInput
+	DeletedInput
+	Project string `query:"project" minLength:"1" maxLength:"64" doc:"Only those of the project with this id."`
+	Name    string `query:"name" minLength:"1" maxLength:"256" doc:"Only those with exactly this name."`
+}
+
+func (in *trashListInput) filter() core.Filter {
+	return core.Filter{Project: in.Project, Name: in.Name, CreatedAfter: in.DeletedAfter, CreatedBefore: in.DeletedBefore}
+}
+
+type trashObjectListInput struct {
+	PageInput
+	DeletedInput
+	BucketID string `query:"bucket_id" minLength:"1" maxLength:"64" doc:"Only those of the bucket with this id."`
+	Prefix   string `query:"prefix" maxLength:"1024" doc:"Only those whose keys begin with this."`
+}
 
 // TrashInput names something in the trash.
 type TrashInput struct {
@@ -42,7 +77,7 @@ type trashActInput struct {
 }
 
 func (h *handlers) trashList(_ context.Context, call *model.Call, in *trashListInput) (core.List[wire.TrashedDatabase], error) {
-	page, err := h.engine.Databases.TrashList(call, in.page())
+	page, err := h.engine.Databases.TrashList(call, in.filter(), in.page())
 	return convertList(page, NewTrashedDatabase), err
 }
 
@@ -61,7 +96,7 @@ func purged(id string, err error) (wire.DeletedRecord, error) {
 }
 
 func (h *handlers) trashBucketList(_ context.Context, call *model.Call, in *trashListInput) (core.List[wire.TrashedBucket], error) {
-	page, err := h.engine.Objects.TrashBucketList(call, in.page())
+	page, err := h.engine.Objects.TrashBucketList(call, in.filter(), in.page())
 	return convertList(page, NewTrashedBucket), err
 }
 
@@ -74,8 +109,10 @@ func (h *handlers) trashBucketPurge(_ context.Context, call *model.Call, in *Tra
 	return purged(in.TrashID, h.engine.Objects.TrashBucketPurge(call, in.TrashID))
 }
 
-func (h *handlers) trashObjectList(_ context.Context, call *model.Call, in *trashListInput) (core.List[wire.TrashedObject], error) {
-	page, err := h.engine.Objects.TrashObjectList(call, in.page())
+func (h *handlers) trashObjectList(_ context.Context, call *model.Call, in *trashObjectListInput) (core.List[wire.TrashedObject], error) {
+	page, err := h.engine.Objects.TrashObjectList(call, objects.TrashFilter{
+		Filter: core.Filter{CreatedAfter: in.DeletedAfter, CreatedBefore: in.DeletedBefore}, Bucket: in.BucketID, Prefix: in.Prefix,
+	}, in.page())
 	return convertList(page, NewTrashedObject), err
 }
 

@@ -100,11 +100,12 @@ func NewUserSession(s access.PersonSession) wire.UserSession {
 
 type sessionListInput struct {
 	PageInput
+	CreatedInput
 	UserID string `query:"user_id" minLength:"1" maxLength:"64" doc:"Only those of the person with this id."`
 }
 
 func (h *handlers) sessionList(_ context.Context, call *model.Call, in *sessionListInput) (core.List[wire.UserSession], error) {
-	page, err := h.engine.Access.SessionList(call, in.UserID, in.page())
+	page, err := h.engine.Access.SessionList(call, access.SessionFilter{Filter: in.created(), User: in.UserID}, in.page())
 	return convertList(page, NewUserSession), err
 }
 

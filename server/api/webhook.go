@@ -63,10 +63,11 @@ type webhookActInput struct {
 
 type webhookListInput struct {
 	PageInput
+	NameInput
 }
 
 func (h *handlers) webhookList(_ context.Context, call *model.Call, in *webhookListInput) (core.List[wire.Webhook], error) {
-	page, err := h.engine.Webhooks.List(call, in.page())
+	page, err := h.engine.Webhooks.List(call, in.filter(), in.page())
 	return convertList(page, NewWebhook), err
 }
 
@@ -117,11 +118,15 @@ func (h *handlers) webhookPing(_ context.Context, call *model.Call, in *webhookA
 type deliveryListInput struct {
 	WebhookInput
 	PageInput
+	CreatedInput
 	Status wire.DeliveryStatus `query:"status" doc:"Only those with this status."`
+	Type   wire.EventSelector  `query:"type" doc:"Only those of events that this selects."`
 }
 
 func (h *handlers) webhookDeliveries(_ context.Context, call *model.Call, in *deliveryListInput) (core.List[wire.Delivery], error) {
-	page, err := h.engine.Webhooks.Deliveries(call, in.WebhookID, model.DeliveryStatus(in.Status), in.page())
+	page, err := h.engine.Webhooks.Deliveries(call, in.WebhookID, webhooks.DeliveryFilter{
+		Filter: in.created(), Status: model.DeliveryStatus(in.Status), Events: eventFilter(in.Type),
+	}, in.page())
 	return convertList(page, NewDelivery), err
 }
 

@@ -90,9 +90,7 @@ func keyCreate(_ context.Context, a Appliance, call *model.Call, in NewKey) (any
 }
 
 func keyList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, func(call *model.Call, page core.Page) (core.List[model.Key], error) {
-		return a.Access.KeyList(call, access.KeyFilter{}, page)
-	}, api.NewKey)
+	return everything(call, a.Access.KeyList, api.NewKey)
 }
 
 func keyDangerous(_ context.Context, a Appliance, call *model.Call, in KeyDangerous) (any, error) {
@@ -120,9 +118,7 @@ func projectCreate(_ context.Context, a Appliance, call *model.Call, in Named) (
 }
 
 func projectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, func(call *model.Call, page core.Page) (core.List[model.Project], error) {
-		return a.Access.ProjectList(call, core.Filter{}, page)
-	}, func(p model.Project) model.Project { return p })
+	return everything(call, a.Access.ProjectList, func(p model.Project) model.Project { return p })
 }
 
 // NewUser are the arguments of user.create.
@@ -140,9 +136,7 @@ func userCreate(_ context.Context, a Appliance, call *model.Call, in NewUser) (a
 }
 
 func userList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
-	return everything(call, func(call *model.Call, page core.Page) (core.List[model.User], error) {
-		return a.Access.UserList(call, access.UserFilter{}, page)
-	}, viewUser)
+	return everything(call, a.Access.UserList, viewUser)
 }
 
 // NewRole are the arguments of user.role.
@@ -242,12 +236,13 @@ func databaseSettings(ctx context.Context, a Appliance, call *model.Call, in Set
 	return Settings{Database: db.ID, Settings: db.Settings}, err
 }
 
-// everything returns all pages of a list.
-func everything[T, V any](call *model.Call, list func(*model.Call, core.Page) (core.List[T], error), view func(T) V) (any, error) {
+// everything returns all pages of a list, without a filter.
+func everything[F, T, V any](call *model.Call, list func(*model.Call, F, core.Page) (core.List[T], error), view func(T) V) (any, error) {
+	var none F
 	all := []V{}
 	page := core.Page{Limit: core.MaxLimit}
 	for {
-		part, err := list(call, page)
+		part, err := list(call, none, page)
 		if err != nil {
 			return nil, err
 		}
