@@ -32,6 +32,9 @@ func TestChangeWhileAnotherIsPending(t *testing.T) {
 	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("allow-list: %v", err)
 	}
+	if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"work_mem": "9MB"}); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("settings: %v", err)
+	}
 	if now, err := a.Databases.Record(db.ID); err != nil || now.PendingChange == nil || !now.PendingChange.Terminate || now.BackupRetention != 0 {
 		t.Errorf("%+v, %v", now, err)
 	}
@@ -60,6 +63,30 @@ func TestPendingRename(t *testing.T) {
 	a.checkEnded(t, db.ID, model.ActionDatabaseUpdate, model.OutcomeSuccess)
 	refused(t, c)
 	connect(t, connectionDetails(t, a, db.ID))
+}
+
+// The sweep applies pending settings before it ends their change, and reverts those with which the server does not start.
+func TestPendingSettings(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	for _, try := range []struct {
+		settings map[string]string
+		outcome  model.Outcome
+	}{
+		{map[string]string{"work_mem": "9MB"}, model.OutcomeSuccess},
+		{map[string]string{"work_mem": "10MB", "shared_buffers": "100000GB"}, model.OutcomeError},
+	} {
+		a.beginChange(t, model.ActionDatabaseSettings, db.ID, func(d *model.Database) { d.Settings = try.settings })
+		if err := a.sweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.checkEnded(t, db.ID, model.ActionDatabaseSettings, try.outcome)
+		var workMem string
+		if err := connect(t, c).QueryRow(t.Context(), "show work_mem").Scan(&workMem); err != nil || workMem != "9MB" {
+			t.Errorf("work_mem is %s, %v", workMem, err)
+		}
+	}
 }
 
 // A rename that could not be made in time locks nobody out: the rules have the old name again, and the database is not

@@ -26,6 +26,9 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 		return model.Database{}, model.Errorf(model.CodeConflict, "settings are tried by a start of PostgreSQL, and the appliance does not run: start it first")
 	}
 	db, release, err := s.ClaimExclusively(call, id, "a change of settings")
+	if err == nil {
+		release, err = refusePending(db, release)
+	}
 	if err != nil {
 		return db, err
 	}
@@ -41,7 +44,9 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 	ctx = context.WithoutCancel(ctx)
 	if err := s.applySettings(ctx, next); err != nil {
 		db, undoErr := s.revertChange(id, func(d *model.Database) { d.Settings = before })
-		undoErr = errors.Join(undoErr, s.applySettings(ctx, db))
+		if undoErr == nil {
+			undoErr = s.applySettings(ctx, db)
+		}
 		return db, errors.Join(badSettings(err), undoErr)
 	}
 	return s.endChange(call, id)

@@ -47,11 +47,19 @@ func (s *Service) claimUnchanging(
 	call *model.Call, id, what string, status func(model.Database) (model.DatabaseStatus, string),
 ) (model.Database, func(), error) {
 	db, release, err := s.claim(call, id, what, status)
-	if err == nil && db.PendingChange != nil {
-		release()
-		return db, nil, model.Errorf(model.CodeConflict, "an earlier change of the database is not in force yet; try again when it is")
+	if err == nil {
+		release, err = refusePending(db, release)
 	}
 	return db, release, err
+}
+
+// refusePending releases a claimed database and refuses it if it has a pending change.
+func refusePending(db model.Database, release func()) (func(), error) {
+	if db.PendingChange == nil {
+		return release, nil
+	}
+	release()
+	return nil, model.Errorf(model.CodeConflict, "an earlier change of the database is not in force yet; try again when it is")
 }
 
 // ClaimExclusively claims a database and its backups. The instance may be down.

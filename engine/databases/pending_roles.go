@@ -61,10 +61,10 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 	}
 }
 
-// ApplyPending makes an instance that is running follow its record, if its roles or a
-// change are pending.
+// ApplyPending makes an instance follow its record, if its roles or a change are
+// pending. Unless the change is one of settings, the instance must be running.
 func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
-	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || state != postgres.StateRunning {
+	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || state != postgres.StateRunning && !changesSettings(db) {
 		return nil
 	}
 	release, err := s.core.Claims.Take(db.ID, "what is pending")
@@ -74,6 +74,9 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 	defer release()
 	if db, err = s.Record(db.ID); err != nil || !s.pending(db) {
 		return err
+	}
+	if changesSettings(db) {
+		return s.recoverChange(ctx, db, s.applySettings(ctx, db))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
@@ -85,6 +88,11 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 		return s.recoverChange(ctx, db, nil) // a failure makes the roles pending again
 	}
 	return nil
+}
+
+// changesSettings reports whether settings are pending, which only a start applies.
+func changesSettings(db model.Database) bool {
+	return db.PendingChange != nil && db.PendingChange.Entry.Action == model.ActionDatabaseSettings
 }
 
 // pending reports whether the instance may differ from its record. An operation that

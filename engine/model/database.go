@@ -84,7 +84,7 @@ type Database struct {
 	Rebuild bool `json:"rebuild,omitempty"`
 	// PendingChange is a change to this record that the instance may not have applied
 	// yet, nil if there is none.
-	PendingChange *PendingChange `json:"unfinished,omitempty"`
+	PendingChange *PendingChange `json:"pending_change,omitempty"`
 	// Operation is the id of the running operation, "" when there is none.
 	Operation string `json:"operation"`
 	// LastRestore is the id of the last operation that started to replace the data,
