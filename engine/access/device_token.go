@@ -102,7 +102,7 @@ func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthor
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	call.Note("device_authorization", d.ID)
 	call.Note("preset", string(key.Preset))
-	if err := tx.Keys().Insert(key); err != nil {
+	if err := s.insertKey(tx, key); err != nil {
 		return DeviceToken{}, err
 	}
 	if err := tx.Devices().Change(d.ID, func(d *model.DeviceAuthorization) { d.Status = model.DeviceDelivered }); err != nil {

@@ -81,6 +81,13 @@ func TestKeysAreLimited(t *testing.T) {
 	if _, _, err := c.KeyCreate(operator, another); model.CodeOf(err) != model.CodeForbidden {
 		t.Errorf("beyond the limit: %v", err)
 	}
+	codes := c.ask(model.PresetReadOnly)
+	if err := c.approve(c.person("ada@example.com", model.RoleOwner), codes.User, DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.poll(codes.Device); model.CodeOf(err) != model.CodeForbidden {
+		t.Errorf("beyond the limit, by a device login: %v", err)
+	}
 	if _, err := c.KeyRevoke(c.operator(model.ActionKeyRevoke), first.ID); err != nil {
 		t.Fatal(err)
 	}

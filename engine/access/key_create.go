@@ -39,7 +39,7 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 		if err := s.mayMake(tx, call, &key); err != nil {
 			return err
 		}
-		return tx.Keys().Insert(key)
+		return s.insertKey(tx, key)
 	})
 	if err != nil {
 		return model.Secret{}, model.Key{}, err
@@ -59,7 +59,12 @@ func (s *Service) mayMake(tx *meta.Tx, call *model.Call, key *model.Key) error {
 			return err
 		}
 	}
-	all, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(call.Organization))
+	return nil
+}
+
+// insertKey stores a key, unless its organization has as many as it can have.
+func (s *Service) insertKey(tx *meta.Tx, key model.Key) error {
+	all, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(key.Organization))
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,7 @@ func (s *Service) mayMake(tx *meta.Tx, call *model.Call, key *model.Key) error {
 	if usable >= model.MaxKeys {
 		return model.Errorf(model.CodeForbidden, "an organization can have %d API keys; revoke one first", model.MaxKeys)
 	}
-	return nil
+	return tx.Keys().Insert(key)
 }
 
 // mintKey makes a key's text and its record, and stores neither of them.
