@@ -18,13 +18,13 @@ const (
 	rateDeviceToken     model.RateClass = "device_token"
 	RateUserCode        model.RateClass = "codes of tools"
 	rateDownload        model.RateClass = "downloads without a key"
-	rateUploadLink      model.RateClass = "uploads by links"
+	ratePageUpload      model.RateClass = "uploads by links and forms"
 )
 
 // VisitorRates returns the limits on requests without a key. A client polls for its key
 // twelve times a minute, and an office behind one address has several clients. Downloads
-// of public buckets and by links, the preflights before them, and uploads by links are the
-// requests of pages.
+// of public buckets and by links, the preflights before them, and uploads by links and HTML forms
+// are the requests of pages.
 func VisitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		RateSignInAddress:   {30, time.Minute},
@@ -36,7 +36,7 @@ func VisitorRates() map[model.RateClass]Rate {
 		rateDeviceToken:     {300, time.Minute},
 		RateUserCode:        {60, model.DeviceLife},
 		rateDownload:        {6000, time.Minute},
-		rateUploadLink:      {6000, time.Minute},
+		ratePageUpload:      {6000, time.Minute},
 	}
 }
 
@@ -60,9 +60,10 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 	}
 }
 
-// ThrottleUploadLink draws on the budget of the call's address for an upload by a link, before the link is read.
-func (c *Core) ThrottleUploadLink(call *model.Call) error {
-	return c.throttlePage(call.IP, rateUploadLink)
+// ThrottlePageUpload draws on the budget of the call's address for an upload by a link or an HTML form, before either is
+// read.
+func (c *Core) ThrottlePageUpload(call *model.Call) error {
+	return c.throttlePage(call.IP, ratePageUpload)
 }
 
 // throttlePage limits the requests that an address's pages make. The loopback address is exempt, because all clients of

@@ -46,7 +46,7 @@ func IsUploadLink(r *http.Request) bool {
 
 // authenticate makes the maker of the link the caller.
 func (l *links) authenticate(x *gate.Exchange) error {
-	if err := l.engine.Core.ThrottleUploadLink(x.Call); err != nil {
+	if err := l.engine.Core.ThrottlePageUpload(x.Call); err != nil {
 		return err
 	}
 	link, err := l.linkOf(x.Request)

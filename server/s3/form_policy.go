@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// formPolicy is the policy of an HTML form: what its maker allows whoever has the form to upload.
+// formPolicy is the policy of an HTML form: what its maker allows those who have the form to upload.
 //
 // Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTConstructPolicy.html
 type formPolicy struct {

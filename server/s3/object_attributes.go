@@ -118,7 +118,7 @@ func (q *request) objectParts(o model.Object) (*objectParts, error) {
 	page := &objectParts{PartsCount: len(sizes), PartNumberMarker: after, MaxParts: min(most, maxKeys)}
 	for i := after; i < len(sizes); i++ {
 		if len(page.Parts) == page.MaxParts {
-			page.IsTruncated = true
+			page.IsTruncated = most > 0 // a page of none would be followed by another
 			break
 		}
 		page.Parts = append(page.Parts, objectPart{i + 1, sizes[i]})

@@ -26,6 +26,9 @@ type postResult struct {
 
 // authenticateForm makes the key that signed the policy of a form the caller.
 func (s *Server) authenticateForm(x *gate.Exchange, q *request) (err error) {
+	if err := s.engine.Core.ThrottlePageUpload(x.Call); err != nil {
+		return err
+	}
 	if q.form, err = readForm(x); err != nil {
 		return err
 	}
@@ -61,7 +64,6 @@ func (q *request) postObject() error {
 	if err != nil {
 		return refused(err)
 	}
-	in.Least = max(q.Request.ContentLength-maxFormFields, 0)
 	stored, err := q.store(in, attributes, &payload{body})
 	if err != nil {
 		return err
