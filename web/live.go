@@ -87,7 +87,7 @@ func (req *request) pause(a answer) (changed bool) {
 	return true
 }
 
-// ended reports whether nobody follows a page any more, or the appliance stops.
+// ended reports whether no browser follows a page any more, or the appliance stops.
 func (req *request) ended() bool {
 	select {
 	case <-req.engine.Core.Watchers.Ended():

@@ -17,7 +17,7 @@ type lockFlags struct {
 
 func (l *lockFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&l.until, "retain-until", "", "until when the version cannot be removed, such as 2036-12-31T00:00:00Z; an empty text removes the retention")
-	flags.StringVar((*string)(&l.mode), "lock-mode", string(wire.LockGovernance), "who may weaken the retention: with governance, keys that may delete, with --bypass-governance; with compliance, nobody")
+	flags.StringVar((*string)(&l.mode), "lock-mode", string(wire.LockGovernance), "mode of the retention: governance, which keys that may delete can shorten with --bypass-governance, or compliance, which cannot be shortened")
 	flags.BoolVar(&l.hold, "legal-hold", false, "keep the version from being removed; --legal-hold=false takes the hold away")
 	flags.BoolVar(&l.bypass, "bypass-governance", false, "weaken a retention in the mode governance, for which the key must be one that may delete objects")
 }

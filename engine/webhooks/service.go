@@ -54,7 +54,7 @@ func New(c *core.Core) (*Service, error) {
 // Run sends deliveries until ctx ends, and waits for the attempts that are under way.
 func (s *Service) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		changed := s.core.Meta.DeliveriesChanged() // before the look
+		changed := s.core.Meta.DeliveriesChanged() // before they are read
 		next := s.sendDue(ctx)
 		timer := time.NewTimer(next)
 		select {

@@ -123,7 +123,7 @@ type UpdateObject struct {
 	CacheControl *string           `json:"cache_control,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
 	Disposition  *string           `json:"content_disposition,omitzero" required:"false" maxLength:"1024" doc:"At most 1024 bytes; empty for the default, unchanged when left out."`
 
-	Retention        Resettable[Retention] `json:"retention,omitzero" required:"false" doc:"Until when the version cannot be removed, in the future; null for no retention; unchanged when left out. It can be made longer; in the mode compliance by nobody weaker."`
+	Retention        Resettable[Retention] `json:"retention,omitzero" required:"false" doc:"Until when the version cannot be removed, in the future; null for no retention; unchanged when left out. It can be made longer; in the mode compliance it cannot be made shorter or removed."`
 	LegalHold        *bool                 `json:"legal_hold,omitzero" required:"false" doc:"Whether the version cannot be removed until the hold is taken away; unchanged when left out."`
 	BypassGovernance *bool                 `json:"bypass_governance,omitzero" required:"false" doc:"Whether retention may be weakened in the mode governance: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 }
