@@ -53,7 +53,7 @@ type AuditFilterInput struct {
 // Resolve implements huma.Resolver. It rejects an end that is not after the beginning, so a given end is never the
 // zero time, which means no end.
 func (in *AuditFilterInput) Resolve(ctx huma.Context) []error {
-	if ctx.Query("until") != "" && !in.Until.After(in.Since) {
+	if _, err := time.Parse(time.RFC3339Nano, ctx.Query("until")); err == nil && !in.Until.After(in.Since) { // else huma says what a time is
 		return []error{model.Invalid("until", "must be after since")}
 	}
 	return nil
