@@ -24,12 +24,12 @@ type budgetKey struct {
 	class model.RateClass
 }
 
-// budgetParts is into how many parts the window of a budget is divided. The requests of a part count as
-// made at the time of the last one, so memory does not grow with the limit, and no window ever has more
-// requests than the limit.
-const budgetParts = 10
+// A budget keeps the time of each request as long as there are at most exactRequests. Beyond that it divides
+// its window into budgetParts parts, and the requests of a part count as made at the time of the last one: so
+// memory does not grow with the limit, and no window ever has more requests than the limit.
+const exactRequests, budgetParts = 64, 10
 
-// budget holds the requests that were admitted, oldest first, in at most budgetParts+2 parts.
+// budget holds the requests that were admitted, oldest first, in at most exactRequests+budgetParts+2 parts.
 type budget []budgetPart
 
 // budgetPart is a number of requests, made from first to last.
@@ -53,9 +53,9 @@ func (b budget) requests() (n int) {
 	return n
 }
 
-// add adds a request to the last part, or to a new one if that began long ago.
+// add adds a request in a part of its own, or to the last one if there are many and that began not long ago.
 func (b budget) add(now time.Time, window time.Duration) budget {
-	if last := len(b) - 1; last >= 0 && now.Sub(b[last].first) < window/budgetParts {
+	if last := len(b) - 1; last >= exactRequests-1 && now.Sub(b[last].first) < window/budgetParts {
 		b[last].last = now
 		b[last].requests++
 		return b

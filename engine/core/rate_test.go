@@ -54,7 +54,7 @@ func TestBudgetsAreSmall(t *testing.T) {
 		if err := l.take("one", class, now); err != nil {
 			t.Fatalf("request %d: %v", n, err)
 		}
-		if b := l.budgets[budgetKey{"one", class}]; len(b) > budgetParts+2 || cap(b) > 4*budgetParts {
+		if b := l.budgets[budgetKey{"one", class}]; len(b) > exactRequests+budgetParts+2 || cap(b) > 4*exactRequests {
 			t.Fatalf("after %d requests the budget has %d parts, and space for %d", n, len(b), cap(b))
 		}
 		now = now.Add(12 * time.Millisecond)
@@ -86,5 +86,20 @@ func TestBudgetsAreForgotten(t *testing.T) {
 	}
 	if len(l.budgets) > 2*maxBudgets {
 		t.Errorf("%d budgets are kept of visitors that are gone", len(l.budgets))
+	}
+}
+
+// TestRateAtItsLimit: a client that keeps exactly to a limit is never refused.
+func TestRateAtItsLimit(t *testing.T) {
+	t.Parallel()
+	l := newRateLimiter(map[model.RateClass]Rate{"few": {12, time.Hour}})
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for n := range 100 {
+		if err := l.take("one", "few", now.Add(time.Duration(n)*5*time.Minute)); err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+	}
+	if err := l.take("one", "few", now.Add(99*5*time.Minute)); err == nil {
+		t.Error("a 13th request within the hour was admitted")
 	}
 }

@@ -42,6 +42,20 @@ func (db *DB) Damaged() []DamagedRecord {
 	return fresh
 }
 
+// Redamaged has the next call of Damaged return a record again, whose removal failed.
+func (db *DB) Redamaged(r DamagedRecord) {
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	db.damage.fresh = append(db.damage.fresh, r)
+}
+
+// Undamaged forgets a record that was removed, so that others can be remembered.
+func (db *DB) Undamaged(r DamagedRecord) {
+	db.damage.mu.Lock()
+	defer db.damage.mu.Unlock()
+	delete(db.damage.known, r)
+}
+
 // DropDamaged removes a record that cannot be read, if nothing else needs it: an event, a
 // delivery or a webhook. It reports whether it did.
 func (tx *Tx) DropDamaged(r DamagedRecord) (dropped bool, err error) {

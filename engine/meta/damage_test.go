@@ -82,6 +82,10 @@ func TestDamageIsSkipped(t *testing.T) {
 	if again := db.Damaged(); len(again) > 0 {
 		t.Errorf("%v is reported again", again)
 	}
+	db.Redamaged(damaged[0])
+	if again := db.Damaged(); len(again) != 1 || again[0] != damaged[0] {
+		t.Errorf("after a failed removal of %v, %v is reported", damaged[0], again)
+	}
 	for _, r := range damaged {
 		dropped, err := Value(db.Update, func(tx *Tx) (bool, error) { return tx.DropDamaged(r) })
 		if want := r.Table != "databases" && r.Table != "backups"; err != nil || dropped != want {
