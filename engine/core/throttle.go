@@ -66,6 +66,11 @@ func (c *Core) ThrottlePageUpload(call *model.Call) error {
 	return c.throttlePage(call.IP, ratePageUpload)
 }
 
+// ThrottlePreflight draws on the budget of the call's address for downloads.
+func (c *Core) ThrottlePreflight(call *model.Call) error {
+	return c.throttlePage(call.IP, rateDownload)
+}
+
 // throttlePage limits the requests that an address's pages make. The loopback address is exempt, because all clients of
 // a proxy on this machine share it.
 func (c *Core) throttlePage(ip string, class model.RateClass) error {

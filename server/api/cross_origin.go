@@ -38,11 +38,6 @@ func allowOrigin(e *engine.Engine, w http.ResponseWriter, r *http.Request, bucke
 	}
 }
 
-// preflightOperation has preflights draw on an address's budget of downloads.
-func preflightOperation() model.Operation {
-	return model.Operation{Action: model.ActionObjectDownload}
-}
-
 // exposedHeaders are the headers of the API's responses that pages of other origins may read.
 var exposedHeaders = []string{"ETag", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"}
 
@@ -59,7 +54,7 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (r *router) preflight(bucket string) http.Handler {
-	return r.gate.Handler(preflightOperation(), func(x *gate.Exchange) error {
+	return r.gate.Preflight(func(x *gate.Exchange) error {
 		if !content.Preflight(x.Header(), rulesOf(r.gate.Engine, bucket), x.Request) {
 			return model.Errorf(model.CodeNotFound, "no rule of the bucket (cors) allows this request to pages of that origin, or there is no such bucket")
 		}

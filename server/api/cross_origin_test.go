@@ -3,9 +3,15 @@ package api
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/model"
 )
 
 const pageOrigin = "https://app.example.com"
@@ -101,6 +107,42 @@ func TestPreflights(t *testing.T) {
 		if answers[0] != answers[1] || answers[0] != answers[2] || strings.Contains(answers[0], "Access-Control") {
 			t.Errorf("%s: strangers can tell buckets without rules from missing ones: %q", url, answers)
 		}
+	}
+}
+
+// TestPreflightsAreNotAudited: a preflight has no key and changes nothing, so it leaves neither an entry, which would use up
+// those of requests without a key, nor a download in the metrics.
+func TestPreflightsAreNotAudited(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	shared, uploads := w.bucket(t, "shared"), w.tusServer(t)
+	w.share(t, shared.ID)
+	sent := map[string]bool{}
+	for _, url := range []string{w.server.URL + Prefix + "/buckets/" + shared.ID + "/objects/a", uploads.URL + UploadsPath + shared.ID} {
+		for _, origin := range []string{pageOrigin, "https://evil.example.com"} {
+			answer, _ := preflightFor(t, origin, url, "POST")
+			sent[answer.Header.Get("X-Request-Id")] = true
+		}
+	}
+	last, _ := fromPage(t, pageOrigin, http.MethodGet, w.server.URL+Prefix+"/buckets/"+shared.ID+"/objects/a")
+	w.entry(t, "", last.Header.Get("X-Request-Id")) // entries are written in their order
+	entries, _, err := w.engine.Core.AuditList(&model.Call{}, core.AuditFilter{}, 1, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if sent[e.RequestID] {
+			t.Errorf("a preflight is audited: %s, %s", e.Action, e.Outcome)
+		}
+	}
+	var answered model.Action
+	g := newGate(w.engine, Options{Log: slog.New(slog.DiscardHandler), Answered: func(a model.Action, _ int, _ time.Duration) { answered = a }})
+	r := httptest.NewRequest(http.MethodOptions, Prefix+"/buckets/"+shared.ID+"/objects/a", http.NoBody)
+	r.Header.Set("Origin", pageOrigin)
+	r.Header.Set("Access-Control-Request-Method", "GET")
+	newRouter(g).ServeHTTP(httptest.NewRecorder(), r)
+	if answered != model.ActionUnknown {
+		t.Errorf("a preflight counts as %q", answered)
 	}
 }
 

@@ -54,7 +54,7 @@ func (t *tus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	bucket, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, UploadsPath), "/")
 	if method == http.MethodOptions {
-		t.gate.Handler(preflightOperation(), func(x *gate.Exchange) error { return t.options(x, bucket) }).ServeHTTP(w, r)
+		t.gate.Preflight(func(x *gate.Exchange) error { return t.options(x, bucket) }).ServeHTTP(w, r)
 		return
 	}
 	allowOrigin(t.engine, w, r, bucket, tusHeaders...)

@@ -3,7 +3,8 @@
 // A request gets an id and the headers of every response. The gate authenticates its key (401), checks the key's
 // scopes and its dangerous-operations toggle (403), and draws on its budget (429). Then the protocol's function gets
 // the request, as an Exchange with the request's one model.Call. Exchange.Once and Keep serve requests that clients
-// may repeat. Whatever the outcome, including a panic, the request is audited once.
+// may repeat. Whatever the outcome, including a panic, the request is audited once;
+// only preflights are not.
 //
 // The gate reads only the head of a request, unless the body determines what the request needs. It writes no body
 // itself: the protocol's WriteError writes the response to an error that the function returns.
@@ -54,6 +55,15 @@ func (g *Gate) Open(op model.Operation, next func(*Exchange) error) http.Handler
 	return g.handler(op, func(x *Exchange) error {
 		_ = x.authenticate()
 		return nil
+	}, next)
+}
+
+// Preflight has next answer what a browser asks before a request of a page of another origin. It has no key and changes
+// nothing: it draws on its address's budget, and only the request that follows is audited.
+func (g *Gate) Preflight(next func(*Exchange) error) http.Handler {
+	return g.handler(model.Operation{Action: model.ActionUnknown}, func(x *Exchange) error {
+		x.Call.Audited = true
+		return x.gate.Engine.Core.ThrottlePreflight(x.Call)
 	}, next)
 }
 
