@@ -72,19 +72,18 @@ func (req *request) follow(h handler, a answer) {
 	}
 }
 
-// pause waits a while, or until a page has changed, and reports whether it may have.
+// pause waits for liveInterval and reports whether a page may have changed in it.
 func (req *request) pause(a answer) (changed bool) {
-	if a.wait != nil {
-		return a.wait(liveInterval)
-	}
-	timer := time.NewTimer(liveInterval)
+	began := time.Now()
+	changed = a.wait == nil || a.wait(liveInterval)
+	timer := time.NewTimer(liveInterval - time.Since(began))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-req.r.Context().Done():
 	case <-req.engine.Core.Watchers.Ended():
 	}
-	return true
+	return changed
 }
 
 // ended reports whether no browser follows a page any more, or the appliance stops.

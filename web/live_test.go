@@ -2,9 +2,12 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -60,5 +63,23 @@ func TestLivePagesAreFollowed(t *testing.T) {
 	}
 	if err := lines.Err(); err != nil || changes < 2 {
 		t.Errorf("%d changes, %v", changes, err)
+	}
+}
+
+// TestFollowedPagesKeepTheirInterval: a page that has always changed already is rendered anew no more often than others,
+// and is not waited for once the browser is gone.
+func TestFollowedPagesKeepTheirInterval(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	req := &request{pages: &pages{engine: c.engine}, r: httptest.NewRequest(http.MethodGet, "/", http.NoBody).WithContext(ctx)}
+	a := answer{wait: func(time.Duration) bool { return true }}
+	began := time.Now()
+	if !req.pause(a) || time.Since(began) < liveInterval {
+		t.Errorf("waited %s", time.Since(began))
+	}
+	cancel()
+	if began = time.Now(); !req.pause(a) || time.Since(began) >= liveInterval {
+		t.Errorf("waited %s after the browser was gone", time.Since(began))
 	}
 }
