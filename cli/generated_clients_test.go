@@ -55,7 +55,10 @@ func generators() []generator {
 			commands: func(root string) [][]string {
 				python := filepath.Join(root, installed, "python/bin/python")
 				generate := func(document, output string) []string {
-					return []string{python, "-m", "openapi_python_client", "generate", "--fail-on-warning", "--meta", "none", "--path", document, "--output-path", output}
+					return []string{
+						python, "-m", "openapi_python_client", "generate", "--fail-on-warning", "--config", filepath.Join(root, "cli/testdata/generators/python.json"),
+						"--meta", "none", "--path", document, "--output-path", output,
+					}
 				}
 				return [][]string{
 					{python, "-m", "openapi_spec_validator", "openapi.json", "openapi-3.0.json"},
