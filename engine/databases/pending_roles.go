@@ -19,8 +19,8 @@ import (
 
 func (s *instanceStates) setRolesPending(id string) { s.pendingRoles.LoadOrStore(id, false) }
 
-// setAccessPending makes the roles pending and with them the access rules, which only
-// the sweep applies.
+// setAccessPending makes the roles pending and with them the access rules, which a start
+// or the sweep applies.
 func (s *instanceStates) setAccessPending(id string) { s.pendingRoles.Store(id, true) }
 
 func (s *instanceStates) accessPending(id string) bool {
@@ -56,7 +56,9 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 		s.core.Log.Error("set the pending roles of a database that has come up", "database", id, "error", err)
 		return
 	}
-	if u := db.PendingChange; !s.States.accessPending(id) && (u == nil || u.Entry.Action == model.ActionDatabaseSettings) {
+	rules, err := s.Instances.Rules(id)
+	inForce := !s.States.accessPending(id) || err == nil && rules.Equal(Access(db)) // by the start
+	if inForce && (db.PendingChange == nil || changesSettings(db)) {
 		s.States.clearRolesPending(id) // any other change still has sessions to end
 	}
 }

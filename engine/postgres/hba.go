@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,11 @@ type HBA struct {
 	Database string         // the tenant's database
 	Users    []string       // its login roles
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
+}
+
+// Equal reports whether both let the same connect.
+func (h HBA) Equal(o HBA) bool {
+	return h.Local == o.Local && h.Database == o.Database && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
 }
 
 // WriteHBA writes h to pg_hba.conf and pg_ident.conf in the data directory dir;

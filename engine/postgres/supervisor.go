@@ -172,6 +172,16 @@ func (s *Supervisor) ConnectLocal(ctx context.Context, id string) (*pgx.Conn, er
 	return connectAs(ctx, spec, i.lockout, spec.HBA.Database, spec.HBA.Local)
 }
 
+// Rules returns who may connect to an instance by its specification. A start brings them
+// into force.
+func (s *Supervisor) Rules(id string) (HBA, error) {
+	i, err := s.instance(id)
+	if err != nil {
+		return HBA{}, err
+	}
+	return i.specification().HBA, nil
+}
+
 // Status returns the state of an instance, its reason and the postmaster's
 // process number (0 = none); StateStopped if the id is unknown.
 func (s *Supervisor) Status(id string) (state State, reason string, pid int) {

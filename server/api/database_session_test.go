@@ -32,9 +32,9 @@ func TestDatabaseSessions(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 		s = all[0]
-		return *s.State == "active"
+		return *s.State == "active" && s.Wait != nil && *s.Wait == "PgSleep"
 	})
-	if s.User != "app" || *s.ClientAddress != "127.0.0.1" || *s.Query != "select 'a secret', pg_sleep(600)" || *s.Wait != "PgSleep" || s.TransactionSince == nil {
+	if s.User != "app" || *s.ClientAddress != "127.0.0.1" || *s.Query != "select 'a secret', pg_sleep(600)" || s.TransactionSince == nil {
 		t.Errorf("%+v", s)
 	}
 	if s := list(w.org.read)[0]; s.Query != nil || s.User != "app" {
