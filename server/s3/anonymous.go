@@ -15,10 +15,8 @@ func isPublicRead(r *http.Request, q *request) bool {
 	if q.key == "" || r.Method != http.MethodGet && r.Method != http.MethodHead || sigv4.IsSigned(r) {
 		return false
 	}
-	for _, name := range subresources() {
-		if q.query.Has(name) {
-			return false
-		}
+	if q.subresource() != "" {
+		return false
 	}
 	for name := range overrides() {
 		if q.query.Has(name) { // as in S3, only with a signature

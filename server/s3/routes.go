@@ -2,7 +2,6 @@ package s3
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"holdfast/engine/model"
@@ -31,7 +30,26 @@ type route struct {
 	serve     handler
 }
 
-// routes returns the table of the protocol's operations.
+// routeKey is what distinguishes a request from those of other routes.
+type routeKey struct {
+	method string
+	level  level
+	query  string
+	copies bool
+}
+
+// routeTable is the table of the protocol's operations by what distinguishes their requests.
+type routeTable map[routeKey]route
+
+func newRouteTable() routeTable {
+	table := routeTable{}
+	for _, r := range routes() {
+		table[routeKey{r.method, r.level, r.query, r.copies}] = r
+	}
+	return table
+}
+
+// routes returns the protocol's operations.
 func routes() []route {
 	read := func(a model.Action) model.Operation { return model.OperationFor(a) }
 	upload := func(a model.Action) model.Operation {
@@ -109,19 +127,32 @@ func routes() []route {
 	}
 }
 
-// subresources are the parameters that make a request another operation.
-func subresources() []string {
-	return []string{
-		"accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
+// isSubresource reports whether a parameter makes a request another operation.
+func isSubresource(name string) bool {
+	switch name {
+	case "accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
 		"legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataTable", "metrics", "notification",
 		"object-lock", "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "renameObject", "replication",
 		"requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId", "uploads",
-		"versioning", "versions", "website",
+		"versioning", "versions", "website":
+		return true
 	}
+	return false
 }
 
-// routeOf returns the route of a request.
-func routeOf(r *http.Request, q *request) route {
+// subresource returns the parameter that makes the request another operation, the last in the alphabet if there are
+// several, "" for none.
+func (q *request) subresource() (found string) {
+	for name := range q.query.Names() {
+		if name > found && isSubresource(name) {
+			found = name
+		}
+	}
+	return found
+}
+
+// of returns the route of a request.
+func (t routeTable) of(r *http.Request, q *request) route {
 	at := service
 	if q.bucket != "" {
 		at = bucket
@@ -129,19 +160,10 @@ func routeOf(r *http.Request, q *request) route {
 	if q.key != "" {
 		at = object
 	}
-	subresource := ""
-	for _, name := range subresources() {
-		if q.query.Has(name) {
-			subresource = name
-		}
-	}
+	subresource := q.subresource()
 	_, copies := r.Header["X-Amz-Copy-Source"]
-	all := routes()
-	i := slices.IndexFunc(all, func(o route) bool {
-		return o.method == r.Method && o.level == at && o.query == subresource && o.copies == copies
-	})
-	if i >= 0 {
-		return all[i]
+	if found, ok := t[routeKey{r.Method, at, subresource, copies}]; ok {
+		return found
 	}
 	return route{operation: model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}, serve: func(q *request) error {
 		if subresource == "" {

@@ -45,12 +45,13 @@ type Options struct {
 type Server struct {
 	engine *engine.Engine
 	gate   *gate.Gate
+	routes routeTable
 	host   string // in lower case, without a port; "" if buckets have no hosts
 }
 
 // New returns the handler of the endpoint.
 func New(e *engine.Engine, opts Options) *Server {
-	s := &Server{engine: e, host: virtualHost(opts.URL)}
+	s := &Server{engine: e, routes: newRouteTable(), host: virtualHost(opts.URL)}
 	s.gate = &gate.Gate{
 		Engine: e, Log: opts.Log, Header: http.Header{"Server": {"holdfast"}, "X-Content-Type-Options": {"nosniff"}},
 		Authenticate: s.authenticate, WriteError: writeError, Answered: opts.Answered, Known: opts.Known,
@@ -104,7 +105,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{engine: s.engine, method: r.Method}
 	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
 	q.bucket, q.key = s.target(r)
-	route := routeOf(r, q)
+	route := s.routes.of(r, q)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
 	if r.Method == http.MethodOptions && q.bucket != "" {
 		s.preflight(q).ServeHTTP(w, r)

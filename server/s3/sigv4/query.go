@@ -1,6 +1,7 @@
 package sigv4
 
 import (
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,4 +46,15 @@ func (q Query) Get(name string) string {
 		return q[i].value
 	}
 	return ""
+}
+
+// Names returns the names of the parameters.
+func (q Query) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, p := range q {
+			if !yield(p.name) {
+				return
+			}
+		}
+	}
 }
