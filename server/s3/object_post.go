@@ -60,7 +60,7 @@ func (q *request) postObject() error {
 	if err != nil {
 		return err
 	}
-	body, err := q.signature.Body(&bounded{source: q.form.file, least: policy.least, most: policy.most}, true, sigv4.OfPayload)
+	body, err := q.signature.Body(&bounded{source: q.form.file, least: policy.least, most: policy.most}, q.digest(q.Request.ContentLength), sigv4.OfPayload)
 	if err != nil {
 		return refused(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"hash"
 	"io"
 	"log/slog"
 	"net"
@@ -47,6 +48,8 @@ type Server struct {
 	gate   *gate.Gate
 	routes routeTable
 	host   string // in lower case, without a port; "" if buckets have no hosts
+
+	digests digests
 }
 
 // New returns the handler of the endpoint.
@@ -93,6 +96,8 @@ type request struct {
 	signature   *sigv4.Request // once authenticated
 	form        *form          // of an upload by a browser, once read
 	begun       bool           // the response's document has begun
+	digests     *digests
+	release     func() // of the digest, nil while there is none
 }
 
 type requestKey struct{}
@@ -102,7 +107,8 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{engine: s.engine, method: r.Method}
+	q := &request{engine: s.engine, method: r.Method, digests: &s.digests}
+	defer q.end()
 	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
 	q.bucket, q.key = s.target(r)
 	route := s.routes.of(r, q)
@@ -235,7 +241,11 @@ func (q *request) payload(withMD5 bool, of sigv4.Of) (*payload, error) {
 	if q.Request.Body != nil && q.Request.Body != http.NoBody {
 		body = q.StreamBody()
 	}
-	b, err := q.signature.Body(body, withMD5, of)
+	var digest hash.Hash
+	if withMD5 {
+		digest = q.digest(q.Request.ContentLength)
+	}
+	b, err := q.signature.Body(body, digest, of)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -243,6 +253,19 @@ func (q *request) payload(withMD5 bool, of sigv4.Of) (*payload, error) {
 		return nil, fail("MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
 	return &payload{b}, nil
+}
+
+// digest returns the hash for the MD5 of the request's body, of that many bytes. It is the request's until its end.
+func (q *request) digest(size int64) (h hash.Hash) {
+	h, q.release = q.digests.get(size)
+	return h
+}
+
+// end gives back what the request has used.
+func (q *request) end() {
+	if q.release != nil {
+		q.release()
+	}
 }
 
 // payload is a sigv4.Body whose refusals are failures.

@@ -40,9 +40,9 @@ const (
 	OfObject
 )
 
-// Body returns the payload of the verified request, whose body is source. It computes the MD5 only if asked for it,
-// or if the client has sent one.
-func (q *Request) Body(source io.Reader, withMD5 bool, of Of) (*Body, error) {
+// Body returns the payload of the verified request, whose body is source. It computes the MD5 with digest, which may be
+// nil; then it does so only if the client has sent one.
+func (q *Request) Body(source io.Reader, digest hash.Hash, of Of) (*Body, error) {
 	want := expected{}
 	if of == OfPayload {
 		var err error
@@ -70,7 +70,7 @@ func (q *Request) Body(source io.Reader, withMD5 bool, of Of) (*Body, error) {
 	if trailer && q.payload != signedTrailer && q.payload != unsignedTrailer {
 		return nil, refuse("InvalidRequest", "x-amz-trailer needs a payload with a trailer")
 	}
-	if withMD5 || want.md5 != "" {
+	if b.md5 = digest; digest == nil && want.md5 != "" {
 		b.md5 = md5.New()
 	}
 	if want.algorithm != "" {

@@ -3,6 +3,7 @@ package sigv4
 import (
 	"bufio"
 	"bytes"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -103,7 +104,7 @@ Host: examplebucket.s3.amazonaws.com`,
 			if q.Presigned {
 				return
 			}
-			body, err := q.Body(q.http.Body, true, OfPayload)
+			body, err := q.Body(q.http.Body, md5.New(), OfPayload)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +166,7 @@ func read(t testing.TB, r *http.Request) ([]byte, error) {
 	if err := q.Verify(exampleSecret, exampleRegion, exampleTime()); err != nil {
 		return nil, err
 	}
-	body, err := q.Body(r.Body, false, OfPayload)
+	body, err := q.Body(r.Body, nil, OfPayload)
 	if err != nil {
 		return nil, err
 	}
