@@ -16,7 +16,7 @@ check: ## what must pass before a change lands
 
 SCALE ?= 100
 
-bench: ## one table of ratios to the peers that are installed, kept in testdata/bench; 25 GB of disk, 25 minutes
+bench: ## one table of ratios to the peers that are installed, kept in testdata/bench; 25 GB of disk, 40 minutes
 	testdata/bench/run $(SCALE)
 
 bench-instant: ## the ways to an empty database, in milliseconds with ranges; alone on the machine, 2 minutes

@@ -3,14 +3,13 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +26,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// The benchmarks put the same load on holdfast, in a separate process, and on VersityGW, nginx and Caddy if they are
-// on the PATH, in rounds. Compare only the ratios of one run:
+// The benchmarks put the same load on holdfast, in a separate process, and on VersityGW and MinIO if .ci/run has
+// installed them, and nginx and Caddy if they are on the PATH, in rounds. Compare only the ratios of one run:
 //
 //	go test -run '^$' -bench . ./server
 
@@ -55,63 +54,6 @@ func (h *holdfast) put(key string, body []byte) net.Buffers {
 
 func (h *holdfast) get(key string) net.Buffers {
 	return net.Buffers{fmt.Appendf(nil, "GET %s%s/%s HTTP/1.1\r\nHost: %s\r\n\r\n", objects.ObjectPath, h.bucket, key, h.host)}
-}
-
-// versity is VersityGW over files.
-type versity struct{ called, host string }
-
-// startVersities returns VersityGW with its defaults, which close the connection after each response, and with
-// keep-alive.
-func startVersities(b *testing.B) []store {
-	b.Helper()
-	path, err := exec.LookPath("versitygw")
-	if err != nil {
-		return nil
-	}
-	logVersion(b, path, "--version")
-	return []store{startVersity(b, path, "versitygw"), startVersity(b, path, "versitygw-keep-alive", "--keep-alive")}
-}
-
-func startVersity(b *testing.B, path, name string, args ...string) store {
-	b.Helper()
-	v := &versity{name, freeAddress(b)}
-	args = append([]string{"--access", "bench", "--secret", "benchsecret", "--port", v.host, "--quiet"}, args...)
-	run(b, exec.Command(path, append(args, "posix", b.TempDir())...))
-	awaitListener(b, v.host)
-	mustAnswer(b, v.host, v.sign("PUT", "/bench", nil))
-	return v
-}
-
-func (v *versity) name() string    { return v.called }
-func (v *versity) address() string { return v.host }
-
-func (v *versity) put(key string, body []byte) net.Buffers {
-	return v.sign("PUT", "/bench/"+key, body)
-}
-
-func (v *versity) get(key string) net.Buffers { return v.sign("GET", "/bench/"+key, nil) }
-
-// sign signs a request by AWS Signature Version 4, with an unsigned body.
-func (v *versity) sign(method, path string, body []byte) net.Buffers {
-	now := time.Now().UTC()
-	stamp, day := now.Format("20060102T150405Z"), now.Format("20060102")
-	scope := day + "/us-east-1/s3/aws4_request"
-	const names = "host;x-amz-content-sha256;x-amz-date"
-	canonical := method + "\n" + path + "\n\nhost:" + v.host + "\nx-amz-content-sha256:UNSIGNED-PAYLOAD\nx-amz-date:" + stamp + "\n\n" + names + "\nUNSIGNED-PAYLOAD"
-	sum := sha256.Sum256([]byte(canonical))
-	key := []byte("AWS4benchsecret")
-	for _, part := range []string{day, "us-east-1", "s3", "aws4_request"} {
-		key = hmacOf(key, part)
-	}
-	signature := hex.EncodeToString(hmacOf(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
-	return net.Buffers{fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\nX-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=bench/%s, SignedHeaders=%s, Signature=%s\r\nContent-Length: %d\r\n\r\n",
-		method, path, v.host, stamp, scope, names, signature, len(body)), body}
-}
-
-func hmacOf(key []byte, text string) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
 }
 
 // files is nginx or Caddy over a directory.
@@ -214,10 +156,12 @@ type client struct {
 	address string
 	conn    net.Conn // nil before the first request, and after the server has closed it
 	in      *bufio.Reader
+	etag    string // of the last response
+	body    []byte // of the last response, if it was short and had a length
 }
 
 func newClient(address string) *client {
-	return &client{address: address, in: bufio.NewReaderSize(nil, 64<<10)}
+	return &client{address: address, in: bufio.NewReaderSize(nil, 64<<10), body: make([]byte, 0, 4<<10)}
 }
 
 func (c *client) do(request net.Buffers) error {
@@ -242,7 +186,7 @@ func (c *client) answer() error {
 		return err
 	}
 	status := string(bytes.TrimSpace(line))
-	length, ends := -1, false
+	length, ends, chunked := -1, false, false
 	for {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil {
@@ -259,12 +203,16 @@ func (c *client) answer() error {
 			}
 		case bytes.EqualFold(name, []byte("Connection")):
 			ends = bytes.EqualFold(value, []byte("close"))
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		case bytes.EqualFold(name, []byte("Etag")):
+			c.etag = string(value)
 		}
 	}
-	if length < 0 {
+	if length < 0 && !chunked {
 		return fmt.Errorf("%s, and no length", status)
 	}
-	if _, err := c.in.Discard(length); err != nil {
+	if err := c.readBody(length, chunked); err != nil {
 		return err
 	}
 	if ends {
@@ -274,6 +222,26 @@ func (c *client) answer() error {
 		return errors.New(status)
 	}
 	return nil
+}
+
+// readBody reads a body to its end. It keeps bodies of at most a few kilobytes.
+func (c *client) readBody(length int, chunked bool) error {
+	c.body = c.body[:0]
+	if chunked {
+		_, err := io.Copy(io.Discard, httputil.NewChunkedReader(c.in))
+		if err != nil {
+			return err
+		}
+		_, err = c.in.ReadSlice('\n') // the end of the trailer, which is empty
+		return err
+	}
+	if length <= cap(c.body) {
+		c.body = c.body[:length]
+		_, err := io.ReadFull(c.in, c.body)
+		return err
+	}
+	_, err := c.in.Discard(length)
+	return err
 }
 
 func (c *client) close() {
@@ -292,13 +260,15 @@ func mustAnswer(b *testing.B, address string, request net.Buffers) {
 	}
 }
 
+func sizeName(size, connections int) string { return fmt.Sprintf("%dKiB-x%d", size>>10, connections) }
+
 // turn is the duration of an arm's load in one round.
 const turn = 300 * time.Millisecond
 
 // compare puts the same load on all targets, on the first of them twice, in rounds.
 func compare[T target](b *testing.B, size, connections int, all []T, request func(p T, turn string, i int64) net.Buffers) {
 	b.Helper()
-	what := fmt.Sprintf("%dKiB-x%d", size>>10, connections)
+	what := sizeName(size, connections)
 	names, targets := []string{all[0].name(), rounds.Itself}, append([]T{all[0]}, all...)
 	for _, p := range all[1:] {
 		names = append(names, p.name())
@@ -354,7 +324,10 @@ func load(b *testing.B, address string, connections int, request func(i int64) n
 
 func BenchmarkPut(b *testing.B) {
 	h := startHoldfast(b, b.TempDir(), nil)
-	stores := append([]store{h}, startVersities(b)...)
+	stores := []store{h}
+	for _, v := range startVersities(b) {
+		stores = append(stores, v)
+	}
 	for _, c := range []struct{ size, connections int }{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 8}, {8 << 20, 8}} {
 		body := make([]byte, c.size)
 		rand.Read(body)
@@ -367,7 +340,10 @@ func BenchmarkPut(b *testing.B) {
 
 func BenchmarkGet(b *testing.B) {
 	h := startHoldfast(b, b.TempDir(), nil)
-	stores := append([]store{h}, startVersities(b)...)
+	stores := []store{h}
+	for _, v := range startVersities(b) {
+		stores = append(stores, v)
+	}
 	servers := startFiles(b, "nginx", "caddy")
 	var all []target
 	for _, p := range stores {

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/engine"
 	"holdfast/engine/core"
+	"holdfast/server/s3"
 )
 
 // serveDir, when set, makes this test binary a server of that directory that can be killed, and that is measured
@@ -63,7 +64,14 @@ func serveObjects(dir string) error {
 	}
 	srv := newHTTPServer(handler, Timeouts{}.orDefaults(), log)
 	go srv.Serve(listener)
-	fmt.Println(base, key)
+	s3Listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s3Server := newHTTPServer(s3.New(e, s3.Options{URL: "http://" + s3Listener.Addr().String(), Log: log}), Timeouts{}.orDefaults(), log)
+	go s3Server.Serve(s3Listener)
+	defer s3Server.Close()
+	fmt.Println(base, s3Listener.Addr(), key)
 	io.Copy(io.Discard, os.Stdin)
 	return srv.Close()
 }
@@ -71,6 +79,7 @@ func serveObjects(dir string) error {
 // holdfast is this program in a separate process.
 type holdfast struct {
 	host, key, bucket string
+	s3                string // the host of the S3 endpoint
 	cmd               *exec.Cmd
 	stdin             io.Closer
 }
@@ -96,7 +105,7 @@ func startHoldfast(tb testing.TB, dir string, before *holdfast) *holdfast {
 	h := &holdfast{cmd: cmd, stdin: stdin}
 	tb.Cleanup(h.stop)
 	var base, key string
-	if _, err := fmt.Fscan(stdout, &base, &key); err != nil {
+	if _, err := fmt.Fscan(stdout, &base, &h.s3, &key); err != nil {
 		tb.Fatalf("start: %v", err)
 	}
 	h.host = strings.TrimPrefix(base, "http://")
