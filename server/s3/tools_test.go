@@ -2,45 +2,100 @@ package s3
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // toolsVariable lists the tools that .ci/run has got, whose tests must then run.
 const toolsVariable = "HOLDFAST_S3_TOOLS"
 
+// installed is the directory in which .ci/run installs programs.
+const installed = "testdata/installed"
+
+// tool is a program that people use with S3.
+type tool struct {
+	name string
+	// program is a path, or a name on the PATH. Its script is testdata/NAME.sh, unless it has args.
+	program string
+	args    []string
+	needs   string // a path beside the program, "" for none
+}
+
+func tools() []tool {
+	return []tool{
+		{name: "aws-cli", program: installed + "/python/bin/aws"},
+		{name: "aws-sdk-go", program: installed + "/bin/aws-sdk-go", args: []string{}},
+		{name: "aws-sdk-js", program: "node", args: []string{"testdata/aws-sdk-js/client.mjs"}, needs: "testdata/aws-sdk-js/node_modules/@aws-sdk/client-s3"},
+		{name: "boto3", program: installed + "/python/bin/python", args: []string{"testdata/boto3_client.py"}},
+		{name: "litestream", program: installed + "/bin/litestream", needs: installed + "/python/bin/aws"},
+		{name: "rclone", program: "rclone"},
+		{name: "restic", program: "restic"},
+		{name: "s3cmd", program: installed + "/python/bin/s3cmd"},
+	}
+}
+
 // TestTools uses the endpoint with what people use, by the scripts in testdata.
 func TestTools(t *testing.T) {
 	t.Parallel()
-	bin, err := filepath.Abs("testdata/installed/python/bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for tool, program := range map[string]string{"aws-cli": "aws", "boto3": "python", "s3cmd": "s3cmd", "rclone": "rclone", "restic": "restic"} {
-		t.Run(tool, func(t *testing.T) {
+	for _, tool := range tools() {
+		t.Run(tool.name, func(t *testing.T) {
 			t.Parallel()
-			expected := strings.Contains(" "+os.Getenv(toolsVariable)+" ", " "+tool+" ")
-			at := filepath.Join(bin, program)
-			if _, err := os.Stat(at); err != nil {
-				if at, err = exec.LookPath(program); tool == "boto3" || err != nil {
-					if expected {
-						t.Fatalf("%s is missing", program)
-					}
-					t.Skipf("%s is not installed; .ci/run installs it", program)
+			program := tool.find(t)
+			w := open(t)
+			dir := t.TempDir()
+			writeFiles(t, dir)
+			var cmd *exec.Cmd
+			if tool.args == nil {
+				cmd = exec.Command("bash", "-euo", "pipefail", absolute(t, "testdata/"+tool.name+".sh"))
+			} else {
+				cmd = exec.Command(program)
+				for _, arg := range tool.args {
+					cmd.Args = append(cmd.Args, absolute(t, arg))
 				}
 			}
-			w := open(t)
-			w.runTool(t, tool, at, bin)
+			cmd.Env = w.environment(t, dir)
+			runIn(t, cmd, dir)
 		})
 	}
 }
 
-// runTool runs the script of a tool in a directory with files to store: small, big, and 50 in tree.
-func (w *world) runTool(t *testing.T, tool, program, bin string) {
-	dir := t.TempDir()
+// find returns the path of the program. It skips the test if the tool is not installed, unless .ci/run has got it.
+func (tool tool) find(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath(tool.program)
+	if err == nil && tool.needs != "" {
+		_, err = os.Stat(tool.needs)
+	}
+	if err != nil && slices.Contains(strings.Fields(os.Getenv(toolsVariable)), tool.name) {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("%v; .ci/run installs it", err)
+	}
+	return absolute(t, program)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeFiles writes files to store: small, big, and 50 in tree.
+func writeFiles(t *testing.T, dir string) {
+	t.Helper()
 	files := map[string]int{"small": 10, "big": 12_345_678}
 	for i := range 50 {
 		files[fmt.Sprintf("tree/%d", i)] = i * i * 100
@@ -54,24 +109,74 @@ func (w *world) runTool(t *testing.T, tool, program, bin string) {
 			t.Fatal(err)
 		}
 	}
-	script, err := filepath.Abs("testdata/" + tool + ".sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("bash", "-euo", "pipefail", script)
-	if tool == "boto3" {
-		cmd = exec.Command(program, strings.TrimSuffix(script, ".sh")+"_client.py")
-	}
-	cmd.Dir = dir
+}
+
+// environment returns the environment of a tool, with the endpoint and a key of the organization.
+func (w *world) environment(t *testing.T, home string) (env []string) {
+	t.Helper()
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "AWS_") && !strings.HasPrefix(variable, "PATH=") {
-			cmd.Env = append(cmd.Env, variable)
+			env = append(env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "HOME="+dir, "PATH="+bin+":"+os.Getenv("PATH"), "HOST="+strings.TrimPrefix(w.server.URL, "http://"),
+	path := strings.Join([]string{absolute(t, installed+"/python/bin"), absolute(t, installed+"/bin"), os.Getenv("PATH")}, string(os.PathListSeparator))
+	return append(env, "HOME="+home, "PATH="+path, "HOST="+strings.TrimPrefix(w.server.URL, "http://"),
 		"AWS_ACCESS_KEY_ID="+w.org.full.id, "AWS_SECRET_ACCESS_KEY="+w.org.full.secret, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ENDPOINT_URL_S3="+w.server.URL)
+}
+
+// runIn runs a command, which must succeed.
+func runIn(t *testing.T, cmd *exec.Cmd, dir string) {
+	t.Helper()
+	cmd.Dir = dir
+	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// TestBackrest keeps the backups of a PostgreSQL server here: pgBackRest creates its repository, archives the WAL, backs
+// up, restores and expires. It accepts only TLS, and neither it nor PostgreSQL runs as root.
+func TestBackrest(t *testing.T) {
+	t.Parallel()
+	tool{name: "pgbackrest", program: "pgbackrest"}.find(t)
+	script, err := os.ReadFile("testdata/pgbackrest.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := open(t)
+	secure := httptest.NewTLSServer(w.server.Config.Handler)
+	defer secure.Close()
+	if status, code, _ := w.ask(t, w.org.full, "PUT", "/backrest", "", nil); status != 200 {
+		t.Fatal(status, code)
+	}
+	dir, err := os.MkdirTemp("", "s3") // short, for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", string(script))
+	cmd.Env = append(w.environment(t, dir), "BUCKET=backrest", "TLS_HOST="+secure.Listener.Addr().String())
+	if os.Geteuid() == 0 {
+		become(t, cmd, "postgres", dir)
+	}
+	runIn(t, cmd, dir)
+}
+
+// become has a user run a command, and own its directory.
+func become(t *testing.T, cmd *exec.Cmd, name, dir string) {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, errUID := strconv.Atoi(u.Uid)
+	gid, errGID := strconv.Atoi(u.Gid)
+	if errUID != nil || errGID != nil {
+		t.Fatal(errUID, errGID)
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
