@@ -16,6 +16,7 @@ func allowed() map[string][]string {
 		"holdfast/cli":                                          {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "engine", "engine/access", "engine/advice", "engine/core", "engine/meta", "engine/model", "engine/move", "engine/offsite", "engine/postgres", "internal/durable", "internal/objectstore", "internal/sealed", "server", "server/api/wire", "server/metrics", "server/operator", "web"},
 		"holdfast/cli/internal/manual":                          {"cli"},
 		"holdfast/cli/client":                                   {"server/api/wire"},
+		"holdfast/cli/client/sandbox":                           {"server/api/wire"},
 		"holdfast/cli/remote":                                   {"cli/client", "internal/durable", "server/api/wire"},
 		"holdfast/cli/doctor":                                   {"engine/postgres", "engine/postgres/binaries"},
 		"holdfast/cli/sandbox":                                  {"engine/model", "server/operator"},
@@ -76,7 +77,7 @@ func owners() map[string]string {
 
 // bare returns the packages that may import no other module.
 func bare() []string {
-	return []string{"holdfast/engine/model", "holdfast/server/api/wire", "holdfast/cli/client"}
+	return []string{"holdfast/engine/model", "holdfast/server/api/wire", "holdfast/cli/client", "holdfast/cli/client/sandbox"}
 }
 
 func TestArrows(t *testing.T) {

@@ -77,7 +77,7 @@ func NewRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newServe(), newAdmin(), newDoctor(), newRun(), newOffsite(), newRecover(), newPrivateAppliance())
+	root.AddCommand(newServe(), newAdmin(), newDoctor(), newRun(), newSandbox(), newOffsite(), newRecover(), newPrivateAppliance())
 	root.AddCommand(remote.Commands(version())...)
 	addOffline(root)
 	root.InitDefaultCompletionCmd()

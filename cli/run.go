@@ -17,6 +17,7 @@ import (
 	"holdfast/cli/sandbox"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/server"
 	"holdfast/server/api/wire"
 	"holdfast/server/operator"
 )
@@ -60,6 +61,9 @@ this program was killed. It is made for tests and experiments: it has no backups
 
 Where an appliance runs in the data directory, the database is one of its own. Else a private one is started, which others
 of your ` + "`run`" + `s share. It ends by itself after --private-idle without a database; its files are in ` + privateDirText + `.
+
+A test suite gets a database for each test in the same server, in about 10 ms, by HOLDFAST_SANDBOX_SOCKET and
+HOLDFAST_SANDBOX_TOKEN; see ` + "`holdfast sandbox --help`" + `.
 
 --import loads a file of SQL with psql, up to the first error, or copies another database. Its password is taken from
 PGPASSWORD, because others can see arguments; or the whole URL from HOLDFAST_IMPORT.
@@ -106,7 +110,7 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 	if err != nil {
 		return notRun(err)
 	}
-	environment := remote.Environ(os.Environ(), wire.Environment(lease.Environment))
+	environment := lease.Environ(remote.Environ(os.Environ(), wire.Environment(lease.Environment)))
 	if script != "" {
 		err = notRun(lease.Load(ctx, script, environment))
 	}
@@ -161,10 +165,15 @@ func (r *sandboxRun) take(ctx context.Context, in operator.NewSandbox, stderr io
 			return lease, err
 		}
 		if r.named {
-			return nil, fmt.Errorf("no appliance runs in %s; start it with `holdfast serve`, or leave --data-dir and HOLDFAST_DATA_DIR out for a private one", r.DataDir)
+			return nil, r.errNamed()
 		}
 	}
 	return r.takePrivate(ctx, in, importing)
+}
+
+// errNamed says that no appliance runs in the data directory that was given.
+func (r *sandboxRun) errNamed() error {
+	return fmt.Errorf("no appliance runs in %s; start it with `holdfast serve`, or leave --data-dir and HOLDFAST_DATA_DIR out for a private one", r.DataDir)
 }
 
 // takeFrom requests a sandbox from the appliance in a data directory;
@@ -184,6 +193,7 @@ func takeFrom(ctx context.Context, dataDir string, in operator.NewSandbox, impor
 	case err != nil:
 		return nil, explainAccess(dataDir, err)
 	}
+	lease.Socket = server.OperatorSocket(dir)
 	return lease, nil
 }
 

@@ -19,11 +19,24 @@ import (
 // releases it or exits.
 type Lease struct {
 	operator.Sandbox
+	// Socket is the path of the appliance's socket.
+	Socket string
 	hold   *io.PipeWriter // the request's body: the sandbox lives until it ends
 	answer *http.Response
 	lost   chan struct{} // closed when the sandbox ends while it is held
 	why    error         // set before lost is closed
 	ended  chan error    // the appliance's last report
+}
+
+// The variables that lead test suites to the databases of a lease, see package cli/client/sandbox.
+const (
+	SocketVariable = "HOLDFAST_SANDBOX_SOCKET"
+	TokenVariable  = "HOLDFAST_SANDBOX_TOKEN"
+)
+
+// Environ returns base with the variables that lead to the lease.
+func (l *Lease) Environ(base []string) []string {
+	return append(base, SocketVariable+"="+l.Socket, TokenVariable+"="+l.Token)
 }
 
 // ErrClosing means that the appliance is stopping.

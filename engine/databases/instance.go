@@ -65,7 +65,7 @@ func Access(db model.Database) postgres.HBA {
 	if db.Status == model.DatabaseImporting { // only the import, as the owner
 		return postgres.HBA{Database: db.Name, Local: db.Owner}
 	}
-	return postgres.HBA{Database: db.Name, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
+	return postgres.HBA{Database: db.Name, Beside: db.Sandbox, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
 }
 
 // tenant returns the database's roles with their passwords decrypted.

@@ -22,13 +22,14 @@ const identMap = "holdfast"
 type HBA struct {
 	Local    string         // a role the appliance may use in Database; "" = none
 	Database string         // the tenant's database
+	Beside   bool           // Users may also log in to the databases beside it; PostgreSQL's own admit none of them
 	Users    []string       // its login roles
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
 // Equal reports whether both let the same connect.
 func (h HBA) Equal(o HBA) bool {
-	return h.Local == o.Local && h.Database == o.Database && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
+	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
 }
 
 // WriteHBA writes h to pg_hba.conf and pg_ident.conf in the data directory dir;
@@ -130,6 +131,9 @@ func (h HBA) names() (string, error) {
 	database, err := quoteHBA(h.Database)
 	if err != nil {
 		return "", fmt.Errorf("database: %w", err)
+	}
+	if h.Beside {
+		database = "all"
 	}
 	users := make([]string, len(h.Users))
 	for i, name := range h.Users {

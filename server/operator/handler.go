@@ -58,6 +58,9 @@ func (a Appliance) Handler() http.Handler {
 		answer(w, a.Run(r.Context(), request))
 	})
 	mux.HandleFunc("POST "+SandboxPath, a.serveSandbox)
+	mux.HandleFunc("POST "+TestDatabasePath, a.serveTestDatabase)
+	mux.HandleFunc("POST "+TestTemplatePath, a.serveTestTemplate)
+	mux.HandleFunc("POST "+TestTemplatePath+"/{id}/finish", a.serveTestTemplateFinish)
 	mux.HandleFunc("POST "+ExportPath, a.serveExport)
 	return mux
 }

@@ -12,15 +12,17 @@ type Leases struct {
 	closing context.Context
 	cancel  context.CancelFunc
 
-	mu   sync.Mutex
-	held int
+	mu     sync.Mutex
+	held   int
+	suites map[tokenHash]*suite // of held sandboxes
+	shared *shared              // nil if no client without a lease needs it
 }
 
 var errClosing = model.Errorf(model.CodeConflict, "the appliance is being stopped, and the database with it")
 
 // NewLeases returns the leases of one appliance.
 func NewLeases() *Leases {
-	l := &Leases{}
+	l := &Leases{suites: map[tokenHash]*suite{}}
 	l.closing, l.cancel = context.WithCancel(context.Background())
 	return l
 }

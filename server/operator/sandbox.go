@@ -10,7 +10,6 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/server/api"
 	"holdfast/server/api/wire"
 )
 
@@ -52,6 +51,8 @@ type Sandbox struct {
 	// Psql is the path of a psql on this machine, or "", and PsqlEnv the variables it needs.
 	Psql    string   `json:"psql"`
 	PsqlEnv []string `json:"psql_env"`
+	// Token is for requests to TestDatabasePath and TestTemplatePath while the sandbox is held.
+	Token string `json:"token"`
 }
 
 // lease is one request for a sandbox.
@@ -113,10 +114,7 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 		return
 	}
 	held, release := l.Databases.SandboxHold(ctx, made.ID)
-	if held.Err() == nil {
-		l.ready(made)
-	}
-	<-held.Done()
+	l.hold(held, made)
 	if why, ok := errors.AsType[*model.Error](context.Cause(held)); ok {
 		l.tell(SandboxEvent{Ending: why.Message})
 	}
@@ -128,11 +126,19 @@ func (l lease) serve(ctx context.Context, in NewSandbox) {
 	l.tell(SandboxEvent{Removed: true})
 }
 
-func (l lease) ready(made databases.Sandbox) {
+// hold tells the holder that the sandbox is ready, and returns when it is to be removed.
+func (l lease) hold(held context.Context, made databases.Sandbox) {
+	tests, err := l.Databases.NewSuite(made)
+	if err != nil || held.Err() != nil {
+		return // it was deleted meanwhile
+	}
+	token, end := l.Leases.openSuite(tests)
+	defer end()
 	l.tell(SandboxEvent{Ready: &Sandbox{
-		Name: made.Connection.Database, Environment: api.NewConnection(made.Connection, databases.DefaultCAFile).Environment,
-		Psql: made.Psql, PsqlEnv: made.PsqlEnv,
+		Name: made.Connection.Database, Environment: environment(made.Connection),
+		Psql: made.Psql, PsqlEnv: made.PsqlEnv, Token: token,
 	}})
+	<-held.Done()
 }
 
 func (l lease) remove(ctx context.Context, id string) error {
