@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -75,9 +76,44 @@ func copyFiles(ctx context.Context, template, dest, wal string) error {
 			return os.Mkdir(filepath.Join(dest, name), 0o700)
 		case name == manifestFile || filepath.Dir(name) == filepath.Dir(wal) && name != wal:
 			return nil
+		case name == wal:
+			return copyWAL(path, filepath.Join(dest, name))
 		}
 		return copyFile(path, filepath.Join(dest, name))
 	})
+}
+
+// copyWAL copies a WAL file and leaves out the zeros after its last record, a third of
+// the bytes of a whole copy. Their space is allocated, as PostgreSQL needs it to be; on
+// file systems that cannot allocate, such as those that never overwrite, it makes no
+// difference.
+func copyWAL(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	dest, err := durable.OS{}.Create(to)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeAllocated(dest, source), dest.Close())
+}
+
+// writeAllocated writes what is not zero in the source.
+func writeAllocated(dest durable.File, source *os.File) error {
+	info, err := source.Stat()
+	if err == nil {
+		err = dest.Allocate(info.Size())
+	}
+	block, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); err == nil && at < info.Size(); at += int64(len(block)) {
+		part := block[:min(int64(len(block)), info.Size()-at)]
+		if _, err = source.ReadAt(part, at); err == nil && !bytes.Equal(part, zeros[:len(part)]) {
+			_, err = dest.WriteAt(part, at)
+		}
+	}
+	return err
 }
 
 // copyFile copies a file. Where the file system can share blocks, the copy shares
