@@ -90,6 +90,7 @@ func TestImportFromTheOldestMajor(t *testing.T) {
 func TestImportFromANewerMajor(t *testing.T) {
 	t.Parallel()
 	older, newer := anotherMajor(t)
+	newer.Dir = serverOnly(t, newer)
 	cfg := testConfig(t, newDataDir(t))
 	cfg.Search = binaries.Search{Explicit: newer.Dir, Installed: func() []string { return []string{older.Dir} }}
 	there := startEngineOn(t, cfg)
@@ -107,4 +108,16 @@ func TestImportFromANewerMajor(t *testing.T) {
 	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), want) {
 		t.Errorf("with an older pg_dump: %v", err)
 	}
+}
+
+// serverOnly returns a directory with the server of bin and without its client programs.
+func serverOnly(t *testing.T, bin binaries.Set) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"initdb", "pg_ctl", "postgres"} {
+		if err := os.Symlink(bin.Tool(name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

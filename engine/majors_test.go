@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,30 +13,15 @@ import (
 	"holdfast/engine/postgres/postgrestest"
 )
 
-// anotherMajor returns PostgreSQL binaries of another major version than the one the tests run on: those of
-// embedded-postgres, downloaded once for all runs.
+// anotherMajor returns the tests' own PostgreSQL and another major version, the older one first.
 func anotherMajor(t *testing.T) (older, newer binaries.Set) {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	own := postgrestest.Binaries(t)
-	major := 18 // the one that other tests download, too
+	major := binaries.NewestRelease
 	if own.Major == major {
 		major = 17
 	}
-	search := binaries.Search{
-		CacheDir:  filepath.Join(cache, "holdfast-test", "real"),
-		Installed: func() []string { return nil },
-	}
-	other, err := search.FindMajor(t.Context(), major)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("find PostgreSQL %d: %v", major, err)
-		}
-		t.Skipf("PostgreSQL %d is neither kept from an earlier run nor to be had now: %v", major, err)
-	}
+	other := postgrestest.Major(t, major)
 	if own.Major < other.Major {
 		return own, other
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // testTimeout bounds every wait in a test: longer than a busy machine needs, shorter than a hang.
@@ -22,39 +24,22 @@ const testTimeout = 60 * time.Second
 // smallSegment is the segment size in bytes in most tests: little work fills many segments.
 const smallSegment = 1 << 20
 
-// anotherMajor returns PostgreSQL of another major version than the tests' default, downloaded like the product
-// does; it is kept for all runs.
-func anotherMajor(t testing.TB) binaries.Set {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	major := 18
-	if postgrestest.Binaries(t).Major == major {
-		major = 17
-	}
-	search := binaries.Search{CacheDir: filepath.Join(cache, "holdfast-test", "real"), Installed: func() []string { return nil }}
-	bin, err := search.FindMajor(t.Context(), major)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("find PostgreSQL %d: %v", major, err)
-		}
-		t.Skipf("PostgreSQL %d is not to be had: %v", major, err)
-	}
-	return bin
-}
-
-// eachMajor runs test on PostgreSQL of two major versions.
+// eachMajor runs test on the installed PostgreSQL and on the newest major version; on those between, only in long
+// runs.
 func eachMajor(t *testing.T, test func(t *testing.T, bin binaries.Set)) {
-	t.Run("first", func(t *testing.T) {
+	t.Run("installed", func(t *testing.T) {
 		t.Parallel()
 		test(t, postgrestest.Binaries(t))
 	})
-	t.Run("second", func(t *testing.T) {
-		t.Parallel()
-		test(t, anotherMajor(t))
-	})
+	for _, major := range []int{16, 17, 18} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			if major != binaries.NewestRelease {
+				testenv.Long(t)
+			}
+			t.Parallel()
+			test(t, postgrestest.Major(t, major))
+		})
+	}
 }
 
 // cluster is a PostgreSQL server whose WAL is archived.

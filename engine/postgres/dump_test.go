@@ -22,7 +22,7 @@ func TestOwnersDumpIsPlain(t *testing.T) {
 	d := postgrestest.Instance(t)
 	allowed(t, d.Owner(t), "create table kept (n int)")
 	dump := func(options ...string) []byte {
-		cmd := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), append(options, "--dbname", d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword))...)
+		cmd := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), append(options, "--dbname", ofPrograms(d.URL(d.Tenant.Owner, d.Tenant.OwnerPassword)))...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)

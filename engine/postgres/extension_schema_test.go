@@ -43,7 +43,7 @@ func TestExtensionSchema(t *testing.T) {
 			t.Errorf("%s: search path %s, usage %v, create %v", name, path, use, create)
 		}
 	}
-	dump := postgrestest.Run(t, postgrestest.Tool(d.Spec.Bin, "pg_dump", "--dbname="+d.URL("app", d.Tenant.OwnerPassword)))
+	dump := postgrestest.Run(t, postgrestest.Tool(d.Spec.Bin, "pg_dump", "--dbname="+ofPrograms(d.URL("app", d.Tenant.OwnerPassword))))
 	if strings.Contains(dump, "extensions") {
 		t.Errorf("a dump contains the schema:\n%s", dump)
 	}

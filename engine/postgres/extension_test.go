@@ -93,8 +93,8 @@ func TestExtensions(t *testing.T) {
 // restoresFrom restores the owner's dump of one database into another as its owner.
 func restoresFrom(t *testing.T, d, other *postgrestest.Database) {
 	t.Helper()
-	dump := postgrestest.Run(t, postgrestest.Tool(d.Spec.Bin, "pg_dump", "--dbname="+d.URL("app", d.Tenant.OwnerPassword)))
-	restore := postgrestest.Tool(d.Spec.Bin, "psql", "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", "--dbname="+other.URL("app", other.Tenant.OwnerPassword))
+	dump := postgrestest.Run(t, postgrestest.Tool(d.Spec.Bin, "pg_dump", "--dbname="+ofPrograms(d.URL("app", d.Tenant.OwnerPassword))))
+	restore := postgrestest.Tool(d.Spec.Bin, "psql", "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1", "--dbname="+ofPrograms(other.URL("app", other.Tenant.OwnerPassword)))
 	restore.Stdin = strings.NewReader(dump)
 	postgrestest.Run(t, restore)
 	var name string

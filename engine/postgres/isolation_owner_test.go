@@ -128,7 +128,7 @@ func ownersGrants() []attack {
 		row("reader's role to itself", "42501", "grant app_readonly to app"),
 		// PostgreSQL 14 and older let a role grant itself.
 		row("its role to the reader", "42501", "grant app to app_readonly"),
-		row("pg_database_owner", "42501 0LP01", "grant pg_database_owner to app_readonly"),
+		row("pg_database_owner", "42501 0LP01 0A000", "grant pg_database_owner to app_readonly"),
 		row("into the owner of databases", "42501 0LP01", "grant app_readonly to pg_database_owner"),
 		row("a parameter", "42501", "grant set on parameter log_statement to app"),
 		row("ALTER SYSTEM of a parameter", "42501", "grant alter system on parameter work_mem to app"),

@@ -87,7 +87,7 @@ var powers = map[string]string{
 		from pg_roles where rolname !~ '^pg_' and rolname not in ('holdfast', 'holdfast_dump')
 		and (rolname not in ('app', 'app_readonly') or rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)`,
 	"membership": `select member::regrole || ' in ' || roleid::regrole from pg_auth_members where grantor <> 10 or member::regrole::text !~ '^pg_'
-		and (roleid <> 'pg_read_all_data'::regrole or member <> 'holdfast_dump'::regrole)`,
+		and (roleid::regrole::text not in ('pg_read_all_data', 'pg_use_reserved_connections') or member <> 'holdfast_dump'::regrole)`,
 	"predefined role": `select role::regrole || ' has ' || power from (values ('app'), ('app_readonly')) r(role),
 		(values ('pg_execute_server_program'), ('pg_read_server_files'), ('pg_write_server_files'), ('pg_read_all_data'), ('pg_write_all_data'), ('pg_monitor'),
 			('pg_read_all_settings'), ('pg_signal_backend'), ('pg_checkpoint'), ('holdfast'), ('holdfast_dump')) p(power)
@@ -105,7 +105,7 @@ var powers = map[string]string{
 		or lanname = 'sql') and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype in ('e', 'i'))`,
 	"untrusted extension": `select extname::text from pg_extension e where extname <> 'plpgsql' and not exists
 		(select from pg_available_extension_versions v where v.name = e.extname and trusted)`,
-	"language":      `select lanname::text from pg_language where oid >= 16384`,
+	"language":      `select lanname::text from pg_language where oid >= 16384 and not lanpltrusted`,
 	"event trigger": `select evtname::text from pg_event_trigger`,
 	"foreign data":  `select fdwname::text from pg_foreign_data_wrapper union all select srvname::text from pg_foreign_server`,
 	"subscription":  `select subname::text from pg_subscription`,
@@ -206,4 +206,10 @@ func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// ofPrograms is the URL of a role for PostgreSQL's own programs, some of which are
+// built without TLS.
+func ofPrograms(url string) string {
+	return strings.Replace(url, "sslmode=require", "sslmode=prefer", 1)
 }

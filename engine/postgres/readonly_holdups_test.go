@@ -57,7 +57,7 @@ func TestReadOnlyTakesNoAdvisoryLock(t *testing.T) {
 		takesNone(t)
 	})
 	t.Run("dump", func(t *testing.T) {
-		out, err := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), "--dbname", d.URL("app", d.Tenant.OwnerPassword)).Output()
+		out, err := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), "--dbname", ofPrograms(d.URL("app", d.Tenant.OwnerPassword))).Output()
 		if err != nil || strings.Contains(string(out), "advisory") || strings.Contains(string(out), "pg_catalog.txid") {
 			t.Errorf("the owner's dump names PostgreSQL's own functions: %v\n%s", err, out)
 		}

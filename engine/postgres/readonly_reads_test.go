@@ -100,7 +100,7 @@ func TestReadOnlyReadsWhatTheOwnerMakes(t *testing.T) {
 		reads(t, d, "fourth")
 	})
 	t.Run("pg_dump", func(t *testing.T) {
-		out, err := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), "--dbname", d.URL("app_readonly", d.Tenant.ReadOnlyPassword)).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), "--dbname", ofPrograms(d.URL("app_readonly", d.Tenant.ReadOnlyPassword))).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "CREATE TABLE fourth.t") {
 			t.Errorf("%v\n%s", err, out)
 		}

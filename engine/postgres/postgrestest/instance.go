@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ const cacheName = "holdfast-test"
 const startTimeout = 60 * time.Second
 
 // Binaries finds PostgreSQL as the product does; if none is installed it
-// downloads one, once for all runs. It fails the test if there is none.
+// downloads one, once for all runs. It fails the test if there is none. With
+// HOLDFAST_TEST_MAJOR=18 it is that of [Major], for all tests of the process.
 func Binaries(tb testing.TB) binaries.Set {
 	tb.Helper()
 	bin, err := found()
@@ -42,6 +44,9 @@ func Binaries(tb testing.TB) binaries.Set {
 var found = sync.OnceValues(find)
 
 func find() (binaries.Set, error) {
+	if major, err := strconv.Atoi(os.Getenv("HOLDFAST_TEST_MAJOR")); err == nil {
+		return findMajor(major)
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return binaries.Set{}, err
@@ -69,7 +74,13 @@ func Instance(tb testing.TB) *Database {
 // InstanceWith is Instance with another specification.
 func InstanceWith(tb testing.TB, change func(*postgres.Spec)) *Database {
 	tb.Helper()
-	d := Prepare(tb)
+	return InstanceOf(tb, Binaries(tb), change)
+}
+
+// InstanceOf is InstanceWith for another version of PostgreSQL (see [Major]).
+func InstanceOf(tb testing.TB, bin binaries.Set, change func(*postgres.Spec)) *Database {
+	tb.Helper()
+	d := prepareOf(tb, bin)
 	change(&d.Spec)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -92,8 +103,13 @@ func InstanceWith(tb testing.TB, change func(*postgres.Spec)) *Database {
 // its instance. It starts nothing.
 func Prepare(tb testing.TB) *Database {
 	tb.Helper()
+	return prepareOf(tb, Binaries(tb))
+}
+
+func prepareOf(tb testing.TB, bin binaries.Set) *Database {
+	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
-	copyPrepared(tb, dir)
+	copyPrepared(tb, bin, dir)
 	ca, err := certificates.LoadOrCreateCA(tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
@@ -110,7 +126,7 @@ func Prepare(tb testing.TB) *Database {
 		ReadOnly: "app_readonly", ReadOnlyPassword: model.NewSecret(rand.Text()),
 	}
 	return &Database{CA: ca, Tenant: tenant, Spec: postgres.Spec{
-		ID: "db_" + filepath.Base(filepath.Dir(dir)), Bin: Binaries(tb), Dir: dir,
+		ID: "db_" + filepath.Base(filepath.Dir(dir)), Bin: bin, Dir: dir,
 		Config: postgres.Config{Port: port, Listen: []string{"127.0.0.1"}},
 		HBA: postgres.HBA{
 			Database: tenant.Database, Users: []string{tenant.Owner, tenant.ReadOnly},

@@ -13,16 +13,21 @@ import (
 	"time"
 
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
-// prepared creates a data directory as the product does, once for the process,
-// below the run's temporary directory.
-var prepared = sync.OnceValues(func() (string, error) {
-	bin, err := found()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(os.TempDir(), "prepared")
+// preparedDirs has the prepared data directory of each version.
+var preparedDirs sync.Map // version → func() (string, error)
+
+// prepared creates a data directory as the product does, once for the process and
+// version, below the run's temporary directory.
+func prepared(bin binaries.Set) (string, error) {
+	prepare, _ := preparedDirs.LoadOrStore(bin.Version, sync.OnceValues(func() (string, error) { return prepare(bin) }))
+	return prepare.(func() (string, error))()
+}
+
+func prepare(bin binaries.Set) (string, error) {
+	dir := filepath.Join(os.TempDir(), "prepared-"+bin.Version)
 	pool, err := postgres.NewWarmPool(postgres.WarmPoolOptions{Dir: dir, Want: 1, Bin: bin, Log: slog.Default()})
 	if err != nil {
 		return "", err
@@ -39,13 +44,13 @@ var prepared = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("%d data directories were prepared, %w", len(found), err)
 	}
 	return found[0], nil
-})
+}
 
 // copyPrepared copies the prepared data directory to dest, which must not
 // exist. All copies have the same system identifier.
-func copyPrepared(tb testing.TB, dest string) {
+func copyPrepared(tb testing.TB, bin binaries.Set, dest string) {
 	tb.Helper()
-	from, err := prepared()
+	from, err := prepared(bin)
 	if err != nil {
 		tb.Fatalf("prepare data directory: %v", err)
 	}
@@ -66,12 +71,13 @@ func FillPool(tb testing.TB, dir string, count int) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	bin := Binaries(tb)
 	for n := len(ready); n < count; n++ {
-		from, err := prepared()
+		from, err := prepared(bin)
 		if err != nil {
 			tb.Fatalf("prepare data directory: %v", err)
 		}
-		copyPrepared(tb, filepath.Join(dir, filepath.Base(from)+strings.ToLower(rand.Text())))
+		copyPrepared(tb, bin, filepath.Join(dir, filepath.Base(from)+strings.ToLower(rand.Text())))
 	}
 }
 
