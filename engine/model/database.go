@@ -54,6 +54,14 @@ type Database struct {
 	// no backups, and does not wait for the disk.
 	Sandbox bool `json:"sandbox,omitempty"`
 
+	// Parent is the database of which this one is a branch, "" if it is none; it may
+	// have been removed since. BranchedAt is the moment of the parent whose data the
+	// branch began with, at its creation or its last reset. ExpiresAt is when the
+	// branch is deleted, nil for never.
+	Parent     string     `json:"parent,omitempty"`
+	BranchedAt *time.Time `json:"branched_at,omitempty"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+
 	// BackupEvery is the time between scheduled backups and BackupRetention how long
 	// backups are kept; 0 means the appliance's.
 	BackupEvery     time.Duration `json:"backup_every,omitempty"`

@@ -19,6 +19,7 @@ func NewDatabase(db databases.View) wire.Database {
 	if db.LatestBackup != nil {
 		d.LatestBackupAt = utcOrAbsent(db.LatestBackup.CompletedAt)
 	}
+	d.Parent, d.BranchedAt, d.ExpiresAt = orAbsent(db.Parent), utcOrAbsent(db.BranchedAt), utcOrAbsent(db.ExpiresAt)
 	d.BackupEverySeconds = orAbsent(int64(db.BackupEvery.Seconds()))
 	d.BackupRetentionDays = orAbsent(db.BackupRetention.Hours() / 24)
 	d.ConnectionLimit = orAbsent(db.ConnectionLimit)

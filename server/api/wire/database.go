@@ -22,6 +22,10 @@ type Database struct {
 	LatestBackupAt    *time.Time     `json:"latest_backup_at" doc:"When the newest backup was completed."`
 	Operation         *Operation     `json:"operation" doc:"What is being done to it now."`
 
+	Parent     *string    `json:"parent" doc:"Id of the database of which it is a branch; null if it is none."`
+	BranchedAt *time.Time `json:"branched_at" doc:"Of a branch: the moment of its parent whose data it began with."`
+	ExpiresAt  *time.Time `json:"expires_at" doc:"Of a branch: when it is deleted; null for never."`
+
 	BackupEverySeconds  *int64             `json:"backup_every_seconds" doc:"The time between its scheduled backups; null for the appliance's."`
 	BackupRetentionDays *float64           `json:"backup_retention_days" doc:"How long its backups are kept; null for as long as the appliance keeps them."`
 	ConnectionLimit     *int               `json:"connection_limit" doc:"How many sessions its owner may have at a time; null for as many as the server has."`
