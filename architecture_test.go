@@ -31,7 +31,7 @@ func allowed() map[string][]string {
 		"holdfast/engine":                                       {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "internal/durable"},
 		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable"},
 		"holdfast/engine/access":                                {"engine/core", "engine/meta", "engine/model", "engine/password"},
-		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio"},
+		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio", "internal/parallel"},
 		"holdfast/engine/databases":                             {"backup/wal", "backup/wal/xlog", "engine/certificates", "engine/connstring", "engine/core", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries", "engine/postgres/extensions", "internal/durable"},
 		"holdfast/engine/recovery":                              {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/postgres", "internal/durable"},
 		"holdfast/engine/imports":                               {"engine/core", "engine/databases", "engine/importer", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries"},

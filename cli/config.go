@@ -127,7 +127,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Warm, "warm", 1, "running servers kept ready for new databases, 25 MB of memory each; 0 prepares nothing")
 	flags.Int64Var(&c.MaxObjectBytes, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
-	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted objects and buckets can be brought back; 0 deletes at once")
+	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted and overwritten objects, and deleted buckets, can be brought back; 0 removes at once")
 	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
 	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
 	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")

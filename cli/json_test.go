@@ -110,6 +110,12 @@ func jsonCommands() []jsonCommand {
 		{name: "object delete", args: "files/b --yes"},
 		{name: "object delete", args: "files/a/note.txt --yes"},
 		{name: "bucket delete", args: "files --yes"},
+		{name: "bucket create", args: "versions", keep: "BUCKET"},
+		{name: "bucket update", args: "versions --versioning enabled"},
+		{name: "bucket history", args: "versions", api: "/buckets/$BUCKET/restore"},
+		{name: "bucket restore", args: "versions --to 0s --dry-run"},
+		{name: "bucket restore", args: "versions --to 0s --wait --yes"},
+		{name: "bucket delete", args: "versions --yes"},
 
 		{name: "account usage", api: "/account/usage"},
 		{name: "account limits", api: "/account/limits"},

@@ -151,6 +151,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.Core.Background(e.Insight.Advise)
 	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, started, older) })
+	if err := e.Objects.ResumeRestores(); err != nil {
+		return fmt.Errorf("resume the restores of buckets: %w", err)
+	}
 	e.Core.Background(e.Objects.Compact)
 	e.Core.Background(e.Objects.Scrub)
 	e.Core.Background(e.Webhooks.Run)

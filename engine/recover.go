@@ -36,6 +36,9 @@ func (e *Engine) recover() error {
 	if err := e.Objects.RecoverUploads(); err != nil {
 		return fmt.Errorf("recover uploads: %w", err)
 	}
+	if err := e.Objects.BeginHistory(); err != nil {
+		return fmt.Errorf("begin the history of buckets: %w", err)
+	}
 	if err := e.Recovery.RecoverExports(); err != nil {
 		return err
 	}

@@ -59,6 +59,7 @@ type bucketData struct {
 	PublicURL string
 	Link      *bucketLink   // that was just made, nil for none
 	Kept      time.Duration // how long deleted files are kept; 0 means not at all
+	History   bucketHistory
 }
 
 // crumb is an ancestor of the folder that is shown.
@@ -85,10 +86,14 @@ func (req *request) bucketPage(prefix string, cause error) (answer, error) {
 	if data.Folder, err = req.engine.Objects.ObjectFolder(req.call, data.Bucket.ID, prefix, "/", req.page()); err != nil {
 		return answer{}, err
 	}
+	if data.History.BucketHistory, err = req.engine.Objects.BucketHistory(req.call, data.Bucket.ID); err != nil {
+		return answer{}, err
+	}
+	data.History.Latest = req.engine.Now()
 	if data.Bucket.Public {
 		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + objects.ObjectPath + data.Bucket.ID + "/"
 	}
-	return answer{page: "bucket.html", title: data.Bucket.Name, data: data}, cause
+	return answer{page: "bucket.html", title: data.Bucket.Name, data: data, live: data.History.Running()}, cause
 }
 
 func crumbs(prefix string) []crumb {

@@ -251,7 +251,7 @@ func TestUsedUpBudgets(t *testing.T) {
 		if model.OperationFor(r.action).Rate == model.RateNone {
 			continue
 		}
-		path := strings.NewReplacer("POST ", "", "{id}", "db_00", "{backup}", "bkp_00").Replace(r.pattern)
+		path := strings.NewReplacer("POST ", "", "/buckets/{id}", "/buckets/bucket_1", "{id}", "db_00", "{backup}", "bkp_00").Replace(r.pattern)
 		got := c.post(t, path, typed)
 		for n := 0; got.status != http.StatusTooManyRequests && n < 50; n++ {
 			got = c.post(t, path, typed)

@@ -128,6 +128,7 @@ func doneText(what string) string {
 		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
 		"bucket_updated":        "The bucket is changed.",
+		"bucket_restoring":      "The restore has begun. The bucket can be used meanwhile.",
 		"bucket_deleted":        "The bucket is deleted.",
 		"uploaded":              "The file is stored.",
 		"object_deleted":        "The object is deleted.",

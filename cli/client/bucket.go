@@ -55,3 +55,33 @@ func (c *Client) DeleteBucket(ctx context.Context, id string, force bool) (wire.
 	deleted, _, err := call[wire.DeletedResource](ctx, c, "DELETE", path("buckets", id), query, nil)
 	return deleted, err
 }
+
+// GetBucketRestore returns to which moments a bucket can be brought back, and its newest
+// restore.
+func (c *Client) GetBucketRestore(ctx context.Context, id string) (wire.BucketHistory, error) {
+	return one[wire.BucketHistory](ctx, c, "GET", path("buckets", id, "restore"), nil)
+}
+
+// RestoreBucket starts bringing a bucket back to a moment, or returns the plan of that
+// with in.DryRun.
+func (c *Client) RestoreBucket(ctx context.Context, id string, in wire.RestoreBucket) (wire.BucketRestore, error) {
+	return one[wire.BucketRestore](ctx, c, "POST", path("buckets", id, "restore"), in)
+}
+
+// AwaitBucketRestore returns the newest restore of a bucket once it has ended. Until then it passes its states to
+// seen.
+func (c *Client) AwaitBucketRestore(ctx context.Context, id string, seen func(wire.BucketRestore)) (wire.BucketRestore, error) {
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
+		history, err := patiently(ctx, func(ctx context.Context) (wire.BucketHistory, error) { return c.GetBucketRestore(ctx, id) })
+		if err != nil || history.Restore == nil {
+			return wire.BucketRestore{}, err
+		}
+		if history.Restore.Status != wire.BucketRestoreRunning {
+			return *history.Restore, nil
+		}
+		seen(*history.Restore)
+		if err := sleep(ctx, pause); err != nil {
+			return *history.Restore, err
+		}
+	}
+}

@@ -313,6 +313,10 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				Public: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
 			}))
 		},
+		"getBucketRestore": func() error { return err(c.GetBucketRestore(ctx, "bucket_1")) },
+		"restoreBucket": func() error {
+			return err(c.RestoreBucket(ctx, "bucket_1", wire.RestoreBucket{TargetTime: now, DryRun: &yes}))
+		},
 		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
 		"listObjects": func() error {
 			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/"}))

@@ -25,7 +25,8 @@ func newBatch() *batch {
 // bucketTally is the pending change to a bucket's counters.
 type bucketTally struct {
 	objects, size, noncurrent, noncurrentSize int64
-	at                                        time.Time
+	at                                        time.Time // zero if the counters are unchanged
+	lost                                      time.Time // see Tx.LoseHistory
 }
 
 func (t *bucketTally) add(o bucketTally) {
@@ -33,7 +34,12 @@ func (t *bucketTally) add(o bucketTally) {
 	t.size += o.size
 	t.noncurrent += o.noncurrent
 	t.noncurrentSize += o.noncurrentSize
-	t.at = o.at
+	if !o.at.IsZero() {
+		t.at = o.at
+	}
+	if o.lost.After(t.lost) {
+		t.lost = o.lost
+	}
 }
 
 func (tx *Tx) tallyBucket(bucket string, change bucketTally) error {

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 )
 
@@ -31,6 +32,9 @@ func (tx *Tx) DropBucket(bucket string) error {
 }
 
 func (tx *Tx) dropObjects(bucket string) error {
+	if err := tx.BucketRestores().Delete(bucket); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
 	location := tx.locate(bucket)
 	if location.keys == nil {
 		return nil

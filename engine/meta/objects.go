@@ -194,7 +194,12 @@ func (tx *Tx) addToBucket(bucket string, change bucketTally) error {
 		b.SizeBytes += change.size
 		b.NoncurrentCount += change.noncurrent
 		b.NoncurrentBytes += change.noncurrentSize
-		b.UpdatedAt = change.at
+		if !change.at.IsZero() {
+			b.UpdatedAt = change.at
+		}
+		if change.lost.After(b.HistorySince) {
+			b.HistorySince = change.lost
+		}
 		return nil
 	})
 	return err

@@ -114,6 +114,9 @@ func (m *objectModel) trash(t *rapid.T) {
 		_, err := tx.UntrashObject(o.Version, time.Unix(1, 0))
 		return err
 	})
+	o.Absences = append(slices.Clone(o.Absences), model.Absence{From: time.Unix(1, 0), Until: time.Unix(1, 0)})
+	o.Absences = o.Absences[max(0, len(o.Absences)-model.MaxAbsences):]
+	objects[key] = o
 }
 
 // trashBucket deletes a bucket, and then restores or purges it. Meanwhile its contents

@@ -3,6 +3,7 @@ package meta
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -13,10 +14,10 @@ func DeletionKey(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
-// KeepDeleted moves an object that this transaction has removed to the trash, with its
-// bytes. It ignores what has none.
+// KeepDeleted moves a version that this transaction has removed to the trash, with its
+// bytes. It ignores one whose record was damaged.
 func (tx *Tx) KeepDeleted(old model.Object, at time.Time) error {
-	if old.Blob == "" {
+	if old.Blob == "" && !old.DeleteMarker {
 		return nil
 	}
 	b, err := tx.Buckets().Get(old.Bucket)
@@ -30,7 +31,8 @@ func (tx *Tx) KeepDeleted(old model.Object, at time.Time) error {
 	return tx.TrashedObjects().Insert(model.TrashedObject{Object: old, Organization: b.Organization, DeletedAt: at})
 }
 
-// PurgeObject removes a trashed object permanently.
+// PurgeObject removes a trashed object permanently. Moments before it was deleted can
+// then not be restored any more.
 func (tx *Tx) PurgeObject(version string) error {
 	old, err := tx.TrashedObjects().Get(version)
 	if err != nil {
@@ -39,7 +41,7 @@ func (tx *Tx) PurgeObject(version string) error {
 	if err := tx.releaseBytes(old.Object); err != nil {
 		return err
 	}
-	return tx.TrashedObjects().Delete(version)
+	return errors.Join(tx.TrashedObjects().Delete(version), tx.LoseHistory(old.Bucket, old.DeletedAt))
 }
 
 // UntrashObject restores a trashed object, to its place among the versions of its key.
@@ -50,10 +52,24 @@ func (tx *Tx) UntrashObject(version string, at time.Time) (model.Object, error) 
 	if err != nil {
 		return model.Object{}, err
 	}
+	if err := tx.noteAbsence(&old.Object, model.Absence{From: old.DeletedAt, Until: at}); err != nil {
+		return old.Object, err
+	}
 	if err := tx.place(old.Object, at); err != nil {
 		return old.Object, err
 	}
 	return old.Object, tx.TrashedObjects().Delete(version)
+}
+
+// noteAbsence adds an absence to those of a version, of which only the newest are kept.
+func (tx *Tx) noteAbsence(o *model.Object, a model.Absence) error {
+	o.Absences = append(slices.Clone(o.Absences), a)
+	if len(o.Absences) <= model.MaxAbsences {
+		return nil
+	}
+	forgotten := o.Absences[0]
+	o.Absences = o.Absences[1:]
+	return tx.LoseHistory(o.Bucket, forgotten.Until)
 }
 
 // KeptVersion returns the version of a key in a bucket that is not in the trash, or

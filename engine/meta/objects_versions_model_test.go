@@ -204,6 +204,8 @@ func (m *versionModel) trash(t *rapid.T) {
 	}
 	i, _ := slices.BinarySearchFunc(m.keys[key], o, func(a, b model.Object) int { return cmp.Compare(b.Version, a.Version) })
 	o.NoncurrentAt = time.Time{}
+	o.Absences = append(slices.Clone(o.Absences), model.Absence{From: time.Unix(1, 0).UTC(), Until: time.Unix(2, 0).UTC()})
+	o.Absences = o.Absences[max(0, len(o.Absences)-model.MaxAbsences):]
 	if i > 0 {
 		o.NoncurrentAt = time.Unix(2, 0).UTC()
 	} else if left := m.keys[key]; len(left) > 0 && left[0].NoncurrentAt.IsZero() {

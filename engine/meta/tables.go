@@ -21,6 +21,7 @@ const (
 	ByDeletion     = "deletion"     // trashed buckets and objects in the order of DeletionKey
 	ByUser         = "user"         // newest first within a person's records
 	ByBucket       = "bucket"       // newest first within a bucket
+	ByKey          = "key"          // trashed objects by bucket, key and version
 	ByUpload       = "upload"       // the parts of a multipart upload, highest number first
 	ByWebhook      = "webhook"      // newest first within a webhook
 	ByDue          = "due"          // pending deliveries by organization, webhook and the time of the next attempt
@@ -177,12 +178,18 @@ func (tx *Tx) TrashedBuckets() Table[model.TrashedBucket] {
 		by(ByDeletion, func(b *model.TrashedBucket) []byte { return DeletionKey(b.DeletedAt) }))
 }
 
-// TrashedObjects are stored under the object's version and indexed ByOrganization
-// and ByDeletion.
+// TrashedObjects are stored under the object's version and indexed ByOrganization,
+// ByDeletion and ByKey. A delete marker among them only tells the history of its key.
 func (tx *Tx) TrashedObjects() Table[model.TrashedObject] {
 	return table(tx, "objects.trash", func(o *model.TrashedObject) string { return o.Version },
 		by(ByOrganization, func(o *model.TrashedObject) []byte { return Key(o.Organization) }),
-		by(ByDeletion, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }))
+		by(ByDeletion, func(o *model.TrashedObject) []byte { return DeletionKey(o.DeletedAt) }),
+		by(ByKey, func(o *model.TrashedObject) []byte { return Key(o.Bucket, o.Key) }))
+}
+
+// BucketRestores are stored under the id of their bucket.
+func (tx *Tx) BucketRestores() Table[model.BucketRestore] {
+	return table(tx, "bucket_restores", func(r *model.BucketRestore) string { return r.Bucket })
 }
 
 // Uploads are the resumable uploads, including complete ones for a while.
@@ -267,7 +274,7 @@ func bucketNames() []string {
 	for _, table := range []interface{ bucketNames() []string }{
 		tx.Organizations(), tx.Projects(), tx.Users(), tx.Keys(), tx.SetupLinks(), tx.Sessions(), tx.Devices(),
 		tx.Databases(), tx.Operations(), tx.Backups(), tx.Exports(), tx.Imports(),
-		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.Uploads(), tx.Multiparts(), tx.MultipartParts(), tx.IdempotentRequests(),
+		tx.Buckets(), tx.TrashedBuckets(), tx.TrashedObjects(), tx.BucketRestores(), tx.Uploads(), tx.Multiparts(), tx.MultipartParts(), tx.IdempotentRequests(),
 		tx.Events(), tx.Webhooks(), tx.Deliveries(),
 	} {
 		names = append(names, table.bucketNames()...)

@@ -34,13 +34,16 @@ type Bucket struct {
 	CORS              []CORSRule         `json:"cors,omitempty"`
 	Policy            string             `json:"policy,omitempty"`
 	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`
-	CreatedAt         time.Time          `json:"created_at"`
-	UpdatedAt         time.Time          `json:"updated_at"`
+	// HistorySince is the moment since when no version was removed for good, except by its age (ExpireAfterDays): the
+	// objects of any later moment are all there, in the bucket or in the trash.
+	HistorySince time.Time `json:"history_since,omitzero"`
+	CreatedAt    time.Time `json:"created_at"`
+	UpdatedAt    time.Time `json:"updated_at"`
 }
 
 // Tag identifies the settings of the bucket. Its objects do not count.
 func (b Bucket) Tag() string {
-	b.ObjectCount, b.SizeBytes, b.UpdatedAt = 0, 0, time.Time{}
+	b.ObjectCount, b.SizeBytes, b.UpdatedAt, b.HistorySince = 0, 0, time.Time{}, time.Time{}
 	return Tag(b)
 }
 
@@ -84,6 +87,10 @@ type Object struct {
 	// Lock is nil if the version was never locked.
 	Lock *ObjectLock       `json:"lock,omitempty"`
 	Tags map[string]string `json:"tags,omitempty"`
+	// CopyOf is the version of the key that a restore of the bucket copied to this one; see Origin.
+	CopyOf string `json:"copy_of,omitempty"`
+	// Absences are the times in which it was in the trash, oldest first.
+	Absences []Absence `json:"absences,omitempty"`
 	// Replaced is the object before this one, while the off-site copy may not have the bytes of this one: a
 	// recovery then brings that one back.
 	Replaced *Object `json:"replaced,omitempty"`

@@ -135,6 +135,9 @@ const (
 	ActionUploadLink   Action = "object.upload_link"
 	ActionDownloadLink Action = "object.download_link"
 
+	ActionBucketHistory Action = "bucket.history"
+	ActionBucketRestore Action = "bucket.restore"
+
 	ActionProjectList   Action = "project.list"
 	ActionProjectCreate Action = "project.create"
 	ActionProjectGet    Action = "project.get"
@@ -203,6 +206,8 @@ const (
 	ActionUploadDelete       Action = "upload.delete"
 	ActionUploadExpire       Action = "upload.expire"
 	ActionObjectExpire       Action = "object.expire"
+	ActionObjectsRestore     Action = "object.restore"
+	ActionBucketRestoreEnd   Action = "bucket.restore_end"
 	ActionObjectPurge        Action = "object.purge"
 	ActionBucketPurge        Action = "bucket.purge"
 	ActionApplianceStart     Action = "appliance.start"
@@ -308,6 +313,9 @@ func Operations() []Operation {
 		operation(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate).conditional().
 			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
 		operation(ActionBucketDelete, "deleteBucket", ScopeStorageDelete).destructive().conditional(),
+		operation(ActionBucketHistory, "getBucketRestore", ScopeStorageRead),
+		operation(ActionBucketRestore, "restoreBucket", ScopeStorageUpdate).within(RateRestore).
+			alsoWhen("Unless `dry_run` is true", ActionObjectDelete),
 		operation(ActionObjectList, "listObjects", ScopeStorageRead),
 		operation(ActionObjectUpload, "uploadObject", ScopeStorageCreate),
 		operation(ActionObjectGet, "getObject", ScopeStorageRead),

@@ -28,7 +28,7 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 	now := s.core.Clock()
 	b := model.Bucket{
 		ID: s.core.NewID(model.ResourceBucket), Organization: call.Organization, Project: in.Project,
-		Name: in.Name, Public: in.Public, Tags: in.Tags, CreatedAt: now, UpdatedAt: now,
+		Name: in.Name, Public: in.Public, Tags: in.Tags, HistorySince: now, CreatedAt: now, UpdatedAt: now,
 	}
 	if in.Lock {
 		b.Versioning, b.Lock = model.VersioningEnabled, &model.BucketLock{}

@@ -45,9 +45,12 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 	return until, err
 }
 
+// keepsRemoved reports whether versions that are deleted or replaced move to the trash.
+func (s *Service) keepsRemoved() bool { return s.core.Config.ObjectTrashRetention > 0 }
+
 // objectTrashUntil returns until when objects deleted at that time can be restored, the zero time if they cannot be.
 func (s *Service) objectTrashUntil(at time.Time) (until time.Time) {
-	if s.core.Config.ObjectTrashRetention > 0 {
+	if s.keepsRemoved() {
 		until = at.Add(s.core.Config.ObjectTrashRetention)
 	}
 	return until

@@ -75,6 +75,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 				}
 			}
 			if change.ExpireAfterDays != nil {
+				if change.expiresLater(*b) { // what has expired is gone for good
+					b.HistorySince = s.core.Clock()
+				}
 				b.ExpireAfterDays = *change.ExpireAfterDays
 			}
 			if change.Lock != nil {
@@ -101,6 +104,11 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 func (c BucketChange) expiresSooner(b model.Bucket) bool {
 	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
 		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
+}
+
+// expiresLater reports whether the change keeps objects of b that would have expired.
+func (c BucketChange) expiresLater(b model.Bucket) bool {
+	return b.ExpireAfterDays > 0 && (*c.ExpireAfterDays == 0 || *c.ExpireAfterDays > b.ExpireAfterDays)
 }
 
 // checkVersioning refuses to turn versioning off once it was on: there may be versions.

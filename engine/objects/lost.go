@@ -108,8 +108,17 @@ func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 			return nil
 		}
 		if err == nil && hasReplaced {
-			err = tx.PutBack(*o.Replaced, now)
+			err = putBack(tx, *o.Replaced, now)
 		}
 		return err
 	})
+}
+
+// putBack stores what a lost object replaced. It may be in the trash.
+func putBack(tx *meta.Tx, replaced model.Object, at time.Time) error {
+	_, err := tx.UntrashObject(replaced.Version, at)
+	if errors.Is(err, meta.ErrNotFound) {
+		return tx.PutBack(replaced, at)
+	}
+	return err
 }

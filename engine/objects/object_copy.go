@@ -39,13 +39,17 @@ func (s *Service) ObjectCopy(ctx context.Context, call *model.Call, in Copy) (Ob
 	call.Note("source_version", source.VersionID())
 	return s.store(ctx, call, Upload{
 		Bucket: in.Bucket, Key: in.Key, ContentType: source.ContentType, Body: source.Content, Length: source.SizeBytes,
-		MaxBytes: s.core.Config.MaxObjectBytes, IfAbsent: in.IfAbsent, Tags: maps.Clone(source.Tags), Describe: func(o *model.Object) {
-			o.Attributes = CopiedAttributes(source.Object)
-			if !strings.Contains(source.ETag, "-") { // an MD5, not that of parts
-				o.ETag = source.ETag
-			}
-		},
+		MaxBytes: s.core.Config.MaxObjectBytes, IfAbsent: in.IfAbsent, Tags: maps.Clone(source.Tags),
+		Describe: func(o *model.Object) { describeCopy(o, source.Object) },
 	}, false)
+}
+
+// describeCopy gives a copy what is stored with the original, apart from its lock.
+func describeCopy(o *model.Object, original model.Object) {
+	o.Attributes = CopiedAttributes(original)
+	if !strings.Contains(original.ETag, "-") { // an MD5, not that of parts
+		o.ETag = original.ETag
+	}
 }
 
 // CopiedAttributes returns the attributes that a copy of an object has: not those of its parts.

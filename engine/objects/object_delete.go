@@ -62,7 +62,7 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletio
 	if note.counted, err = s.reserveMarker(b, note); err != nil {
 		return Deleted{}, err
 	}
-	note.Keep = s.core.Config.ObjectTrashRetention > 0 && (note.Act == actDelete || !note.Object.Versioned)
+	note.Keep = s.keepsRemoved()
 	done := Deleted{}
 	if note.removes(old) {
 		done.Until = s.objectTrashUntil(note.Object.LastModified)

@@ -26,7 +26,7 @@ type objectNote struct {
 	Upload string `json:"upload,omitempty"`
 	// Idempotent is the IdempotentRequest that made the upload, if any.
 	Idempotent string `json:"once,omitempty"`
-	// Keep moves what a deletion removes to the trash.
+	// Keep moves what the change removes to the trash.
 	Keep  bool              `json:"keep,omitempty"`
 	Audit *model.AuditEntry `json:"audit,omitempty"`
 	// counted is called once the totals include the object; nil in a replay.
@@ -121,7 +121,8 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 	return tx.AppendAudit(s.core.Chain(), &entry)
 }
 
-// applyAct applies the change and returns the object whose bytes become garbage.
+// applyAct applies the change and returns the object whose bytes become garbage. What is not kept
+// ends the history of the bucket.
 func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
 	o := note.Object
 	switch {
@@ -134,10 +135,13 @@ func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err
 	default:
 		old, err = tx.PutObject(o)
 	}
-	if err == nil && note.Keep {
+	switch {
+	case err != nil || old.Version == "":
+		return old, err
+	case note.Keep:
 		return model.Object{}, tx.KeepDeleted(old, o.LastModified)
 	}
-	return old, err
+	return old, tx.LoseHistory(old.Bucket, o.LastModified)
 }
 
 // recentObjects holds the latest versions that are in the journal but not yet in the metadata.

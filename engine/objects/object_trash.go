@@ -20,7 +20,7 @@ type TrashFilter struct {
 }
 
 func (f TrashFilter) admits(o model.TrashedObject) bool {
-	return f.Admits("", "", o.DeletedAt) && core.Equals(f.Bucket, o.Bucket) && strings.HasPrefix(o.Key, f.Prefix)
+	return !o.DeleteMarker && f.Admits("", "", o.DeletedAt) && core.Equals(f.Bucket, o.Bucket) && strings.HasPrefix(o.Key, f.Prefix)
 }
 
 // TrashObjectList returns the deleted objects of the call's organization that
@@ -77,7 +77,7 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 // resource.
 func (s *Service) trashedObject(call *model.Call, version string) (model.TrashedObject, error) {
 	trashed, err := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.TrashedObject, error) { return tx.TrashedObjects().Get(version) })
-	if errors.Is(err, meta.ErrNotFound) || err == nil && trashed.Organization != call.Organization {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (trashed.Organization != call.Organization || trashed.DeleteMarker) {
 		return trashed, noTrashedObject(version)
 	}
 	call.Resource = objectResource(trashed.Bucket, trashed.Key)

@@ -39,6 +39,8 @@ type Upload struct {
 	SHA256, CRC32C string
 	// MaxBytes is the maximum length of Body, 0 for the operator's.
 	MaxBytes int64
+	// over is the version that must still be the latest of the key, "" for none; nil for no condition.
+	over *string
 	// linked means that the caller is the holder of an upload link, who may read nothing.
 	linked bool
 	// resumed is the resumable or multipart upload that this completes, "" for none.
@@ -192,6 +194,9 @@ func (s *Service) refuseUpload(call *model.Call, b model.Bucket, in Upload) erro
 }
 
 func (s *Service) refuseReplacing(in Upload) error {
+	if in.over != nil {
+		return s.refuseWritten(in)
+	}
 	if !in.IfAbsent && in.IfMatch == "" {
 		return nil
 	}
@@ -208,6 +213,20 @@ func (s *Service) refuseReplacing(in Upload) error {
 		err = model.Errorf(model.CodeConflict, "an object with this key exists, and If-None-Match: * forbids replacing it")
 	}
 	return err
+}
+
+// errWritten means that a client has written an object that was to be replaced.
+var errWritten = errors.New("the object was written meanwhile")
+
+func (s *Service) refuseWritten(in Upload) error {
+	latest, err := s.latest(in.Bucket, in.Key)
+	if err != nil && model.CodeOf(err) != model.CodeNotFound {
+		return err
+	}
+	if latest.Version != *in.over {
+		return errWritten
+	}
+	return nil
 }
 
 // copyTo streams the body into a blob and verifies its length and checksums.
@@ -285,7 +304,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 		in.Describe(&object)
 	}
 	object.Replaced = s.replaced(b, object)
-	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, counted: used}
+	note := &objectNote{Act: actPut, Object: object, Upload: in.resumed, Idempotent: call.Idempotent, Keep: s.keepsRemoved(), counted: used}
 	err = s.logObject(call, note, func(text []byte, note *objectNote) error {
 		_, err := w.Publish(text, note)
 		return err

@@ -32,7 +32,11 @@ func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) m
 	if s.core.KeepsAll() {
 		return nil
 	}
-	bound := meta.DeletionKey(s.core.Clock().Add(-s.core.Config.ObjectTrashRetention))
+	until, err := s.purgeBound(s.core.Clock().Add(-s.core.Config.ObjectTrashRetention))
+	if err != nil {
+		return err
+	}
+	bound := meta.DeletionKey(until)
 	for ctx.Err() == nil {
 		due, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]T, error) { return table(tx).Before(meta.ByDeletion, bound, ExpireBatch) })
 		if len(due) == 0 { // except for unreadable records

@@ -79,6 +79,10 @@ func doors() []door {
 		},
 		{name: "deleteObjectByQuery", method: "DELETE", path: bucket + "/objects?key=k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 		{name: "updateBucket", method: "PATCH", path: bucket, body: `{"public":true}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
+		{
+			name: "restoreBucket, dry", method: "POST", path: bucket + "/restore", body: `{"target_time":"2026-01-31T12:00:00Z","dry_run":true}`,
+			scopes: []model.Scope{model.ScopeStorageUpdate}, budgets: []model.RateClass{model.RateRestore},
+		},
 		{name: "createUploadLink", method: "POST", path: bucket + "/upload-links", body: `{"key":"k"}`, scopes: []model.Scope{model.ScopeStorageCreate}},
 		{name: "createDownloadLink", method: "POST", path: bucket + "/download-links", body: `{"key":"k"}`, scopes: []model.Scope{model.ScopeStorageRead}},
 		{name: "updateObject", method: "PATCH", path: bucket + "/objects/k", body: `{"tags":{}}`, scopes: []model.Scope{model.ScopeStorageUpdate}},
@@ -122,7 +126,7 @@ func doors() []door {
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},
 		model.ScopeBackupDownload: {db + "/export"},
-		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", bucket + "/versions", "/account/storage-credentials"},
+		model.ScopeStorageRead:    {"/buckets", bucket, bucket + "/objects", bucket + "/objects/k", bucket + "/versions", bucket + "/restore", "/account/storage-credentials"},
 		model.ScopeAccountRead: {
 			"/account/usage", "/account/limits", "/account/offsite", "/account/api-keys", "/account/audit-logs", "/account/audit-logs/export", "/agent/status", "/agent/recommendations",
 			"/projects", "/projects/proj_x", "/account/api-keys/key_x",

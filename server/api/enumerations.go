@@ -41,6 +41,8 @@ func enumerations() []enumeration {
 		listed("How far the backup is; completed and failed are final.", wire.BackupPending, wire.BackupRunning, wire.BackupCompleted, wire.BackupFailed),
 		listed("Why the backup was made.", wire.BackupManual, wire.BackupScheduled),
 		listed("How the organization pays.", wire.BillingActive, wire.BillingTrial, wire.BillingTrialEnded),
+		listed("How far the restore is: planned with dry_run; completed and failed are final.",
+			wire.BucketRestorePlanned, wire.BucketRestoreRunning, wire.BucketRestoreCompleted, wire.BucketRestoreFailed),
 		listed("Where the database is in its life.",
 			wire.DatabaseCreating, wire.DatabaseAvailable, wire.DatabaseRestarting, wire.DatabaseRestoring, wire.DatabaseImporting,
 			wire.DatabaseUnavailable, wire.DatabaseFailed, wire.DatabaseDeleting),

@@ -253,6 +253,8 @@ func validBody(r route, project string) string {
 		return `{"name":"hstore"}`
 	case r.action == model.ActionRLSSet:
 		return `{"table":"t","enabled":true}`
+	case r.action == model.ActionBucketRestore:
+		return `{"target_time":"2026-01-31T12:00:00Z"}`
 	case r.action == model.ActionRecoveryCreate:
 		return `{"target_time":"2030-01-31T12:00:00Z"}`
 	case r.action == model.ActionDeviceToken:

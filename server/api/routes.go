@@ -83,6 +83,8 @@ func (h *handlers) routes() []route {
 		{"GET", "/buckets/{id}", model.ActionBucketGet, one(h.bucketGet), ""},
 		{"PATCH", "/buckets/{id}", model.ActionBucketUpdate, one(h.bucketUpdate), ""},
 		{"DELETE", "/buckets/{id}", model.ActionBucketDelete, one(h.bucketDelete), ""},
+		{"GET", "/buckets/{id}/restore", model.ActionBucketHistory, one(h.bucketHistory), ""},
+		{"POST", "/buckets/{id}/restore", model.ActionBucketRestore, one(h.bucketRestore), ""},
 		{"GET", "/buckets/{id}/objects", model.ActionObjectList, folder(h.objectList), ""},
 		{"POST", "/buckets/{id}/objects", model.ActionObjectUpload, streamed(one(h.objectUpload), uploadBody), ""},
 		{"GET", "/buckets/{id}/objects/{key}", model.ActionObjectGet, one(h.objectGet), ""},

@@ -112,6 +112,8 @@ POST /buckets/{id}/copy-object storage:create
 POST /buckets/{id}/upload-links storage:create
 POST /buckets/{id}/download-links storage:read
 GET /buckets/{id}/versions storage:read
+GET /buckets/{id}/restore storage:read
+POST /buckets/{id}/restore storage:update
 GET /account/offsite account:read
 GET /account/audit-logs/export account:read
 GET /projects account:read

@@ -45,6 +45,8 @@ func TestTrash(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 	ask("GET", object+"/a/b", w.org.read, 200)
+	ask("DELETE", object+"/a/b", w.org.full, 200)
+	ask("DELETE", at, w.org.full, 200)
 	at = trashed()
 	ask("DELETE", at, w.org.full, 200)
 	ask("POST", at+"/restore", manage, 404)

@@ -54,6 +54,17 @@ const (
 	BillingTrialEnded BillingStatus = "trial_ended"
 )
 
+// BucketRestoreStatus is how far the restore of a bucket is. BucketRestoreCompleted and
+// BucketRestoreFailed are final.
+type BucketRestoreStatus string
+
+const (
+	BucketRestorePlanned   BucketRestoreStatus = "planned"
+	BucketRestoreRunning   BucketRestoreStatus = "running"
+	BucketRestoreCompleted BucketRestoreStatus = "completed"
+	BucketRestoreFailed    BucketRestoreStatus = "failed"
+)
+
 // DatabaseStatus is the state of a database.
 type DatabaseStatus string
 
