@@ -269,3 +269,40 @@ func TestStreams(t *testing.T) {
 		}
 	})
 }
+
+// slowToRead is a source whose frames take long to be read.
+type slowToRead struct {
+	*script
+	taken, release chan struct{}
+}
+
+// Next implements Source.
+func (s slowToRead) Next(ctx context.Context, limit int, until time.Time) ([]Frame, error) {
+	frames, err := s.script.Next(ctx, limit, until)
+	if len(frames) > 0 {
+		s.taken <- struct{}{}
+		<-s.release
+	}
+	return frames, err
+}
+
+// TestWhatIsBeingCutIsNotStored: between its source and the log object that is sent, a change is still missing in the store.
+func TestWhatIsBeingCutIsNotStored(t *testing.T) {
+	t.Parallel()
+	source := slowToRead{&script{owner: "slow"}, make(chan struct{}), make(chan struct{})}
+	w := open(t, claim(t, repository(t, directory(t), ring(t)), "machine", false), Options{}, source)
+	defer kill(w)
+	source.add(w, 10)
+	<-source.taken
+	for range 3 {
+		time.Sleep(time.Millisecond) // the lag is an age
+		if status := w.Status(); status.Lag == 0 {
+			t.Errorf("a change that is being read is not stored, and the status says %+v", status)
+		}
+	}
+	close(source.release)
+	flush(t, w)
+	if status := w.Status(); status.Lag != 0 {
+		t.Errorf("everything is stored, and the status says %+v", status)
+	}
+}

@@ -15,6 +15,7 @@ func (w *Writer) run() {
 			return
 		}
 		w.lastCut = time.Now()
+		w.beginCut()
 		w.gather()
 		w.send()
 	}
@@ -98,6 +99,20 @@ func (w *Writer) finishFlushes(oldest time.Time) bool {
 	return len(w.flushes) > 0
 }
 
+// beginCut notes that frames leave their sources: until they are in flight, nothing else knows that they are not stored.
+func (w *Writer) beginCut() {
+	oldest, _ := w.waiting()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cutting = earlier(oldest, time.Now())
+}
+
+func (w *Writer) endCut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cutting = time.Time{}
+}
+
 // acquire waits until another log object may be made.
 func (w *Writer) acquire() error {
 	select {
@@ -156,6 +171,7 @@ func (w *Writer) oldestInput(except map[*input]bool) (next *input, oldest, other
 // send makes a log object of what was gathered, and sends it in the background.
 func (w *Writer) send() {
 	if w.builder.header.frames == 0 {
+		w.endCut()
 		w.budget.give(maxLogPlain)
 		<-w.slots
 		return
@@ -167,7 +183,7 @@ func (w *Writer) send() {
 	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}
 	w.mu.Lock()
 	w.cut = Position{p.seq, hash}
-	w.flight = append(w.flight, p)
+	w.flight, w.cutting = append(w.flight, p), time.Time{}
 	w.mu.Unlock()
 	w.tasks.Go(func() {
 		defer w.budget.give(size)

@@ -66,6 +66,7 @@ func (w *Writer) Status() Status {
 		Epoch: w.claim.Epoch, Backlog: bytes, Stored: w.stored, Point: w.point,
 		Counts: w.counts, Problem: w.problem, Foreign: w.foreign, Ended: w.Err(),
 	}
+	oldest = earlier(oldest, w.cutting)
 	for _, p := range w.flight {
 		s.Backlog += p.bytes
 		oldest = earlier(oldest, p.oldest)

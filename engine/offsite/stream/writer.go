@@ -91,6 +91,7 @@ type Writer struct {
 	cut       Position      // the last log object that was made
 	stored    uint64        // the last one that is stored, with all before
 	flight    []*pending    // those between, in order
+	cutting   time.Time     // before the first frame of the one that is being made, zero if none is
 	lastFile  uint64
 	lastFlush uint64
 	point     Point
