@@ -30,7 +30,8 @@ func recoveryDetails(w io.Writer, r wire.Recovery) {
 		"status", string(r.Status), "from", exactly(r.EarliestRestorableTime), "until", exactly(r.LatestRestorableTime),
 		"could be lost", lost, "WAL archive", string(r.WALArchiving.Status), "last archived", formatTime(r.WALArchiving.LastArchivedAt),
 		"behind", size(r.WALArchiving.BacklogBytes), "last error", text(r.WALArchiving.LastError),
-		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", formatTime(r.Schedule.NextRunAt))
+		"gaps", fmt.Sprint(len(r.WALArchiving.Gaps)), "next backup", formatTime(r.Schedule.NextRunAt),
+		"off-site recovers to", formatTime(r.Offsite.Point), "off-site last verified", formatTime(r.Offsite.VerifiedAt))
 	printMore(w, []string{"AT", "WHAT", "BACKUP", "LSN"}, r.Timeline, func(event wire.RecoveryEvent) []string {
 		return []string{formatTime(&event.At), string(event.Type), text(event.BackupID), text(event.LSN)}
 	})
