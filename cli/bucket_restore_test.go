@@ -14,6 +14,7 @@ import (
 
 // TestBucketRestoreKilled brings a bucket back to a moment and back again, while the appliance is killed again and again.
 func TestBucketRestoreKilled(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const objects = 700 // more than one transaction changes
 	m := newMachine(t)
