@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,9 @@ import (
 )
 
 // BenchmarkInstant compares the ways to an empty database, each until its first query is answered, in milliseconds:
-// a database of a running appliance, a command under `run` with its private appliance running, initdb and a start by
-// hand, and CREATE DATABASE from a template in a running server, which is what pgtestdb and IntegreSQL do.
+// a database of a running appliance, a command under `run` with its private appliance running, a database for a test by
+// sandbox.New, initdb and a start by hand, CREATE DATABASE from a template in a running server, and pgtestdb, which does
+// that. It ends with bursts of creations and with what each costs in memory.
 func BenchmarkInstant(b *testing.B) {
 	m := newMachine(b)
 	m.warm = "1"
@@ -40,8 +42,8 @@ func BenchmarkInstant(b *testing.B) {
 	i := &instant{b: b, m: m}
 	sockets, stop := i.startPlain()
 	defer stop()
-	i.sockets = sockets
-	names := []string{"create", rounds.Itself, "five-in-a-row", "run", "initdb-and-start", "CREATE-DATABASE"}
+	i.sockets, i.templatePort, i.pgtestdb = sockets, i.port, buildPgtestdb(b)
+	names := []string{"create", rounds.Itself, "five-in-a-row", "run", "sandbox.New", "pgtestdb", "initdb-and-start", "CREATE-DATABASE"}
 	c := rounds.Compare(names...)
 	i.run() // starts the private appliance
 	for range b.N {
@@ -49,7 +51,8 @@ func BenchmarkInstant(b *testing.B) {
 			c.Round(
 				rounds.Arm{Name: names[0], Measure: i.create}, rounds.Arm{Name: names[1], Measure: i.create},
 				rounds.Arm{Name: names[2], Measure: i.burst}, rounds.Arm{Name: names[3], Measure: i.run},
-				rounds.Arm{Name: names[4], Measure: i.initdb}, rounds.Arm{Name: names[5], Measure: i.template},
+				rounds.Arm{Name: names[4], Measure: i.test}, rounds.Arm{Name: names[5], Measure: i.pgtestdbTest},
+				rounds.Arm{Name: names[6], Measure: i.initdb}, rounds.Arm{Name: names[7], Measure: i.template},
 			)
 		}
 	}
@@ -58,14 +61,19 @@ func BenchmarkInstant(b *testing.B) {
 		values := c.Values(name)
 		b.Logf("%-30s %6.0f ms, %.0f to %.0f", name, rounds.Median(values), slices.Min(values), slices.Max(values))
 	}
+	i.bursts()
+	i.memory(cache)
 	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }
 
 type instant struct {
-	b       *testing.B
-	m       *machine
-	sockets string // of a server that runs
-	made    int
+	b                  *testing.B
+	m                  *machine
+	sockets            string // of a server that runs
+	templatePort, port string // of that server, and of the last one started
+	made               int
+	// pgtestdb is the program of testdata/pgtestdb, "" if it cannot be built.
+	pgtestdb string
 }
 
 func since(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }
@@ -147,12 +155,13 @@ func (i *instant) startPlain() (sockets string, stop func()) {
 	if out, err := command("initdb", "-U", "postgres", "-A", "trust", "-D", data).CombinedOutput(); err != nil {
 		i.b.Fatalf("initdb: %v: %s", err, out)
 	}
-	server := command("postgres", "-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories="+dir)
+	_, i.port, _ = net.SplitHostPort(freeAddress(i.b))
+	server := command("postgres", "-D", data, "-c", "listen_addresses=127.0.0.1", "-p", i.port, "-c", "unix_socket_directories="+dir)
 	if err := server.Start(); err != nil {
 		i.b.Fatal(err)
 	}
 	testenv.Eventually(i.b, "a server", func() bool {
-		conn, err := pgx.Connect(i.b.Context(), "host="+dir+" user=postgres")
+		conn, err := pgx.Connect(i.b.Context(), "host="+dir+" user=postgres port="+i.port)
 		if err == nil {
 			conn.Close(i.b.Context())
 		}
@@ -175,7 +184,7 @@ func (i *instant) initdb() float64 {
 }
 
 func (i *instant) template() float64 {
-	conn, err := pgx.Connect(i.b.Context(), "host="+i.sockets+" user=postgres")
+	conn, err := pgx.Connect(i.b.Context(), "host="+i.sockets+" user=postgres port="+i.templatePort)
 	if err != nil {
 		i.b.Fatal(err)
 	}
@@ -186,7 +195,7 @@ func (i *instant) template() float64 {
 	if _, err := conn.Exec(i.b.Context(), "create database "+name+" template template0"); err != nil {
 		i.b.Fatal(err)
 	}
-	i.query("host=" + i.sockets + " user=postgres dbname=" + name)
+	i.query("host=" + i.sockets + " user=postgres dbname=" + name + " port=" + i.templatePort)
 	took := since(began)
 	if _, err := conn.Exec(i.b.Context(), "drop database "+name); err != nil {
 		i.b.Fatal(err)

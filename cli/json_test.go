@@ -60,6 +60,12 @@ func jsonCommands() []jsonCommand {
 		{name: "db log", args: "shop --level log"},
 		{name: "db metrics", args: "shop"},
 
+		{name: "db statement list", args: "shop"},
+		{name: "db statement explain", args: "shop --sql table/**/pg_class"},
+		{name: "db statement reset", args: "shop"},
+		{name: "db locks", args: "shop", api: "/databases/$ID/locks"},
+		{name: "db sizes", args: "shop"},
+
 		{name: "extension list", args: "shop", api: "/databases/$ID/extensions"},
 		{name: "extension create", args: "shop bloom"},
 		{name: "extension drop", args: "shop bloom"},

@@ -34,6 +34,7 @@ func routes() []route {
 	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
 	extensions := aboutDatabase("extensions", (*request).extensions)
 	sessions := aboutDatabase("sessions", (*request).databaseSessions)
+	statements, locks, sizes := aboutDatabase("statements", (*request).statements), aboutDatabase("sessions", (*request).locks), aboutDatabase("sizes", (*request).sizes)
 	settings := aboutDatabase("settings", (*request).databaseSettings)
 	return []route{
 		{"GET /{$}", model.ActionAgentStatus, (*request).overview, nil},
@@ -71,6 +72,11 @@ func routes() []route {
 		{"GET /databases/{id}/sessions", model.ActionDatabaseSessionList, show(sessions), nil},
 		{"POST /databases/{id}/sessions/cancel", model.ActionDatabaseSessionCancel, (*request).databaseSessionCancel, sessions},
 		{"POST /databases/{id}/sessions/terminate", model.ActionDatabaseSessionTerminate, (*request).databaseSessionTerminate, sessions},
+		{"GET /databases/{id}/locks", model.ActionLockList, show(locks), nil},
+		{"GET /databases/{id}/statements", model.ActionStatementList, show(statements), nil},
+		{"POST /databases/{id}/statements/reset", model.ActionStatementReset, (*request).statementsReset, statements},
+		{"POST /databases/{id}/statements/explain", model.ActionStatementPlan, (*request).statementExplain, statements},
+		{"GET /databases/{id}/sizes", model.ActionRelationList, show(sizes), nil},
 		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
 		{"POST /databases/{id}/settings", model.ActionDatabaseUpdate, (*request).databaseUpdate, settings},

@@ -120,6 +120,7 @@ func doneText(what string) string {
 		"extension":             "The extension is there.",
 		"extension_dropped":     "The extension is dropped.",
 		"database_updated":      "The database is changed.",
+		"statements_reset":      "The counters of its statements are forgotten.",
 		"session_cancelled":     "The session's statement is cancelled.",
 		"session_terminated":    "The session is ended.",
 		"restarted":             "The database was restarted.",

@@ -231,6 +231,14 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"setDatabaseRLS": func() error {
 			return err(c.SetDatabaseRLS(ctx, id, wire.SetRLS{Table: "t", Schema: new("s"), Enabled: true, Force: &yes}))
 		},
+		"listStatements":  func() error { return err(c.ListStatements(ctx, id, wire.ByMeanTime)) },
+		"resetStatements": func() error { return err(c.ResetStatements(ctx, id)) },
+		"explainStatement": func() error {
+			return err(c.ExplainStatement(ctx, id, wire.ExplainStatement{Statement: "select 1", StatementID: "1"}))
+		},
+		"listLocks":     func() error { return err(c.ListLocks(ctx, id)) },
+		"listRelations": func() error { return err(c.ListRelations(ctx, id)) },
+
 		"listExtensions":  func() error { return err(c.ListExtensions(ctx, id)) },
 		"setExtension":    func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
 		"deleteExtension": func() error { return err(c.DeleteExtension(ctx, id, "vector")) },

@@ -13,7 +13,7 @@ import (
 func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
-		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s),
+		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 

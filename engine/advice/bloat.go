@@ -7,25 +7,16 @@ import (
 	"holdfast/engine/model"
 )
 
-// bloat finds tables whose files are mostly empty. It estimates the space a table
-// needs from ANALYZE's column widths: 24 bytes of header and 4 of line pointer for
-// each row, in pages of 8192 bytes with a 24-byte header (PostgreSQL documentation,
-// 73.6 Database Page Layout).
+// bloat finds tables whose files are mostly empty, by the estimate of [neededBytes].
 func bloat(ctx context.Context, s *Session) ([]model.Recommendation, error) {
 	type row struct {
 		table
 		Bytes, Needed int64
 	}
 	rows, err := list[row](ctx, s, `
-		select * from (select n.nspname, t.relname, t.relpages::bigint * 8192 bytes,
-			ceil(t.reltuples * (28 + 8 * ceil(w.width / 8)) / ((8192 - 24) * coalesce((select option_value::float8
-				from pg_options_to_table(t.reloptions) where option_name = 'fillfactor'), 100) / 100))::bigint * 8192 needed
-		from pg_class t join pg_namespace n on n.oid = t.relnamespace,
-			lateral (select count(*) columns, count(s.starelid) known, sum(s.stawidth * (1 - s.stanullfrac)) width
-				from pg_attribute a left join pg_statistic s on s.starelid = a.attrelid and s.staattnum = a.attnum and not s.stainherit
-				where a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped) w
-		where %s and t.relkind in ('r', 'm') and t.reltuples >= 0 and t.relpages::bigint * 8192 >= $1
-			and (w.columns = w.known or t.reltuples = 0)) e
+		select * from (select n.nspname, t.relname, t.relpages::bigint * 8192 bytes, `+neededBytes+` needed
+		from pg_class t join pg_namespace n on n.oid = t.relnamespace, `+columnWidths+`
+		where %s and t.relkind in ('r', 'm') and t.relpages::bigint * 8192 >= $1 and `+widthsKnown+`) e
 		where bytes - coalesce(needed, 0) >= $2::float8 * bytes order by bytes desc`, s.Limits.BloatBytes, s.Limits.BloatShare)
 	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("table_bloat", model.SeverityInfo, r.String(), "A table is mostly empty space",

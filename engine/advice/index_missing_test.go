@@ -38,7 +38,7 @@ func BenchmarkMostWanted(b *testing.B) {
 		columns[i] = fmt.Sprint("c", i)
 	}
 	text := "select from t where " + strings.Repeat("c1 = $1 and ", 165)
-	statements := make([]Statement, maxStatements)
+	statements := make([]Statement, MaxStatements)
 	for i := range statements {
 		statements[i] = Statement{Text: text, TotalMS: 1}
 	}

@@ -28,12 +28,8 @@ func unusedIndexes(ctx context.Context, s *Session) ([]model.Recommendation, err
 		select n.nspname, t.relname, i.relname, i.relpages::bigint * 8192
 		from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
 			join pg_namespace n on n.oid = t.relnamespace join pg_database d on d.datname = current_database()
-		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and not i.relispartition
-			and not x.indisunique and not x.indisexclusion and not x.indisreplident and not x.indisclustered and x.indisvalid
-			and pg_stat_get_numscans(i.oid) = 0 and i.relpages::bigint * 8192 >= $1
+		where %s and t.relkind in ('r', 'm') and i.relkind = 'i' and `+withoutPurpose+` and i.relpages::bigint * 8192 >= $1
 			and greatest(pg_stat_get_db_stat_reset_time(d.oid), (select stats_reset from pg_stat_archiver)) <= $2
-			and not exists (select from pg_constraint c where c.contype = 'f' and c.conrelid = t.oid
-				and (x.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
 		order by i.relpages desc`, s.Limits.IndexBytes, since)
 	return each(rows, err, func(r row) model.Recommendation {
 		rec := s.about("unused_index", model.SeverityInfo, r.Schema+"."+r.Index, "An index is not used",

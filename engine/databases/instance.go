@@ -62,10 +62,10 @@ func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, e
 
 // Access returns the access rules of the database.
 func Access(db model.Database) postgres.HBA {
-	if db.Status == model.DatabaseImporting { // only the import, as the owner
+	if db.Status == model.DatabaseImporting || db.Name == "" { // only the import, as the owner; a warm server has neither
 		return postgres.HBA{Database: db.Name, Local: db.Owner}
 	}
-	return postgres.HBA{Database: db.Name, Beside: db.Sandbox, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
+	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
 }
 
 // tenant returns the database's roles with their passwords decrypted.

@@ -206,7 +206,7 @@ func (s *Service) statements(ctx context.Context, db model.Database) ([]advice.S
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return advice.Statements(ctx, conn, db.Name)
+	return advice.Statements(ctx, conn, db.Name, advice.ByTotalTime)
 }
 
 // runCheck runs one check in a read-only transaction with timeouts on the server:

@@ -1,6 +1,7 @@
 // Package insight reports on the appliance and its databases: samples over time,
-// usage, recommendations, features, the status for agents and a nearly full disk.
-// It changes no resource.
+// usage, recommendations, features, the status for agents, a nearly full disk, and
+// what a database's statements cost and its tables take. It changes no resource,
+// except that it forgets counters when asked to.
 package insight
 
 import (

@@ -84,6 +84,12 @@ const (
 	ActionDatabaseSessionCancel    Action = "database.session.cancel"
 	ActionDatabaseSessionTerminate Action = "database.session.terminate"
 
+	ActionStatementList  Action = "database.statement.list"
+	ActionStatementReset Action = "database.statement.reset"
+	ActionStatementPlan  Action = "database.statement.plan"
+	ActionLockList       Action = "database.lock.list"
+	ActionRelationList   Action = "database.relation.list"
+
 	ActionExtensionList   Action = "database.extension.list"
 	ActionExtensionSet    Action = "database.extension.set"
 	ActionExtensionDelete Action = "database.extension.delete"
@@ -265,6 +271,12 @@ func Operations() []Operation {
 		operation(ActionDatabaseSessionList, "listDatabaseSessions", ScopeDatabaseRead),
 		operation(ActionDatabaseSessionCancel, "cancelDatabaseSession", ScopeDatabaseUpdate),
 		operation(ActionDatabaseSessionTerminate, "terminateDatabaseSession", ScopeDatabaseUpdate),
+
+		operation(ActionStatementList, "listStatements", ScopeDatabaseRead),
+		operation(ActionStatementReset, "resetStatements", ScopeDatabaseUpdate),
+		operation(ActionStatementPlan, "explainStatement", ScopeDatabaseUpdate),
+		operation(ActionLockList, "listLocks", ScopeDatabaseRead),
+		operation(ActionRelationList, "listRelations", ScopeDatabaseRead),
 
 		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
 		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -67,10 +68,8 @@ func (h HBA) ident() (string, error) {
 		return "", err
 	}
 	lines := fmt.Sprintf("# Written by holdfast.\n%[1]s %[2]s %[3]s\n%[1]s %[2]s %[4]s\n", identMap, quoted, Superuser, dumper)
-	if h.Local == "" {
-		return lines, nil
-	}
-	local, err := quoteHBA(h.Local)
+	// The map by itself lets nobody in. With the default owner in it, it stays the same when a warm server is handed out.
+	local, err := quoteHBA(cmp.Or(h.Local, preparedOwner))
 	return lines + fmt.Sprintf("%s %s %s\n", identMap, quoted, local), err
 }
 

@@ -285,7 +285,7 @@ func withoutFields() []model.Action {
 	return []model.Action{
 		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
 		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
-		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate,
+		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate, model.ActionStatementReset,
 		model.ActionTrashRestore, model.ActionTrashBucketRestore, model.ActionTrashObjectRestore,
 	}
 }
@@ -399,6 +399,11 @@ func (c *contract) conflicts(r route) []fault {
 		}
 	case model.ActionRLSSet:
 		return []fault{{name: "no such table", in: post(`{"table":"none","enabled":true}`), status: 404, code: model.CodeNotFound}}
+	case model.ActionStatementPlan:
+		return []fault{
+			{name: "not counted", in: post(`{"statement_id":"1"}`), status: 404, code: model.CodeNotFound},
+			{name: "not SQL", in: post(`{"statement":"selec 1"}`), status: 422, code: model.CodeValidation, says: "syntax error"},
+		}
 	case model.ActionExtensionSet:
 		return []fault{
 			{name: "forbidden", in: post(`{"name":"dblink"}`), status: 403, code: model.CodeForbidden, says: "reach"},

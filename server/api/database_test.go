@@ -111,6 +111,7 @@ func TestDatabaseLife(t *testing.T) {
 			t.Errorf("unknown table: %d %s", none.status, none.text)
 		}
 	})
+	t.Run("insight", func(t *testing.T) { testInsight(t, w, path, db.Credentials.ConnectionURL) })
 	t.Run("extensions", func(t *testing.T) {
 		set := get[wire.Extension](t, w.do(t, request{method: "POST", path: path + "/extensions", key: w.org.full, body: `{"name":"earthdistance"}`}))
 		if set.InstalledVersion == nil || set.Schema != "extensions" || *set.Owner != "holdfast" || set.Unavailable != nil || set.NeedsRestart {

@@ -137,6 +137,8 @@ func tag(action model.Action) string {
 	switch {
 	case area == "database" && (strings.HasPrefix(rest, "ssl.") || strings.HasPrefix(rest, "allowlist.") || strings.HasPrefix(rest, "rls.")):
 		return "Network & security"
+	case area == "database" && (strings.HasPrefix(rest, "session.") || strings.HasPrefix(rest, "statement.") || strings.HasPrefix(rest, "lock.") || strings.HasPrefix(rest, "relation.")):
+		return "Insight"
 	case area == "bucket" || area == "object":
 		return "Storage"
 	case area == "key" || area == "audit":

@@ -71,6 +71,7 @@ func enumerations() []enumeration {
 			wire.EveryDay, wire.Monday, wire.Tuesday, wire.Wednesday, wire.Thursday, wire.Friday, wire.Saturday, wire.Sunday),
 		listed("The level of an entry of a server's log.", wire.LogLog, wire.LogWarning, wire.LogError, wire.LogFatal, wire.LogPanic, wire.LogStatement,
 			wire.LogDetail, wire.LogHint, wire.LogContext),
+		listed("What statements are sorted by, the largest first.", wire.ByTotalTime, wire.ByMeanTime, wire.ByCalls, wire.ByRows),
 		listed("How far back metrics go: a day in steps of five minutes, or thirty days in steps of an hour.", wire.MetricsDay, wire.MetricsMonth),
 		listed("How far the operation is; completed, failed and cancelled are final.",
 			wire.OperationPending, wire.OperationRunning, wire.OperationCompleted, wire.OperationFailed, wire.OperationCancelled),

@@ -249,6 +249,8 @@ func validBody(r route, project string) string {
 		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
 	case r.action == model.ActionAllowlistSet:
 		return `{"entries":["127.0.0.1"]}`
+	case r.action == model.ActionStatementPlan:
+		return `{"statement":"select 1"}`
 	case r.action == model.ActionExtensionSet:
 		return `{"name":"hstore"}`
 	case r.action == model.ActionRLSSet:

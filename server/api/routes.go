@@ -41,6 +41,12 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/sessions/{sessionId}/cancel", model.ActionDatabaseSessionCancel, one(h.databaseSessionCancel), ""},
 		{"POST", "/databases/{id}/sessions/{sessionId}/terminate", model.ActionDatabaseSessionTerminate, one(h.databaseSessionTerminate), ""},
 
+		{"GET", "/databases/{id}/statements", model.ActionStatementList, one(h.statementList), ""},
+		{"POST", "/databases/{id}/statements/reset", model.ActionStatementReset, one(h.statementReset), ""},
+		{"POST", "/databases/{id}/statements/explain", model.ActionStatementPlan, one(h.statementExplain), ""},
+		{"GET", "/databases/{id}/locks", model.ActionLockList, one(h.lockList), ""},
+		{"GET", "/databases/{id}/relations", model.ActionRelationList, one(h.relationList), ""},
+
 		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
 		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
 		{"DELETE", "/databases/{id}/extensions/{name}", model.ActionExtensionDelete, one(h.extensionDelete), ""},

@@ -57,6 +57,11 @@ POST /databases/{id}/rls database:update
 GET /databases/{id}/sessions database:read
 POST /databases/{id}/sessions/{sessionId}/cancel database:update
 POST /databases/{id}/sessions/{sessionId}/terminate database:update
+GET /databases/{id}/statements database:read
+POST /databases/{id}/statements/reset database:update
+POST /databases/{id}/statements/explain database:update
+GET /databases/{id}/locks database:read
+GET /databases/{id}/relations database:read
 GET /databases/{id}/extensions database:read
 POST /databases/{id}/extensions database:update
 DELETE /databases/{id}/extensions/{name} database:update

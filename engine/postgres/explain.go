@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The bounds of [Explain].
+const (
+	explainTimeout = 5 * time.Second // of the server
+	maxPlan        = 256 << 10       // bytes
+)
+
+// ErrPlanTooLong means that a plan is longer than [Explain] returns.
+var ErrPlanTooLong = errors.New("the plan is too long to show")
+
+// Explain returns the plan of a statement, as text. Nothing is executed but what the planner evaluates. conn is a
+// session of the owner's role ([Supervisor.ConnectLocal]). A statement may have parameters ($1): the plan is then the
+// generic one. The transaction is read-only and rolled back.
+func Explain(ctx context.Context, conn *pgx.Conn, major int, statement string) (plan string, err error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return "", fmt.Errorf("explain: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	for _, prepare := range []string{
+		fmt.Sprintf("SET LOCAL statement_timeout = %d", explainTimeout.Milliseconds()), "SET LOCAL lock_timeout = 1000",
+		ownSearchPath,
+	} {
+		if _, err := tx.Exec(ctx, prepare); err != nil {
+			return "", fmt.Errorf("explain: %w", err)
+		}
+	}
+	if major >= 16 {
+		return planOf(ctx, conn, "EXPLAIN (GENERIC_PLAN) "+statement)
+	}
+	return explainPrepared(ctx, conn, statement)
+}
+
+// ownSearchPath gives the session the search path that its role has in its database: the appliance's sessions have
+// another one.
+const ownSearchPath = `SELECT pg_catalog.set_config('search_path', coalesce((
+	SELECT substr(c, length('search_path=') + 1) FROM pg_catalog.pg_db_role_setting s, unnest(setconfig) c
+	WHERE c LIKE 'search_path=%' AND setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
+		AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))
+	ORDER BY setrole <> 0 DESC, setdatabase <> 0 DESC LIMIT 1), '"$user", public'), true)`
+
+// explainPrepared returns the generic plan where EXPLAIN accepts no parameters, before PostgreSQL 16.
+func explainPrepared(ctx context.Context, conn *pgx.Conn, statement string) (string, error) {
+	for _, prepare := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE explained AS " + statement} {
+		if _, err := planOf(ctx, conn, prepare); err != nil {
+			return "", err
+		}
+	}
+	var parameters int
+	if err := conn.QueryRow(ctx, "SELECT coalesce(cardinality(parameter_types), 0) FROM pg_catalog.pg_prepared_statements WHERE name = 'explained'").Scan(&parameters); err != nil {
+		return "", fmt.Errorf("explain: %w", err)
+	}
+	arguments := ""
+	if parameters > 0 {
+		arguments = "(" + strings.Repeat("NULL, ", parameters-1) + "NULL)"
+	}
+	return planOf(ctx, conn, "EXPLAIN EXECUTE explained"+arguments)
+}
+
+// planOf sends one statement by the extended protocol, which refuses a text of several, and returns its result's lines.
+// (pgx uses the simple protocol for Exec without arguments.)
+func planOf(ctx context.Context, conn *pgx.Conn, statement string) (string, error) {
+	result := conn.PgConn().ExecParams(ctx, statement, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return "", result.Err
+	}
+	var b strings.Builder
+	for _, row := range result.Rows {
+		if b.Len()+len(row[0]) > maxPlan {
+			return "", ErrPlanTooLong
+		}
+		b.Write(row[0])
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// StatementFault returns what PostgreSQL finds wrong with a client's statement, "" if err is something else, and
+// whether it took too long or waited for a lock.
+func StatementFault(err error) (fault string, busy bool) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return "", false
+	}
+	switch pg.Code {
+	case "57014", "55P03": // query_canceled, lock_not_available
+		return pg.Message, true
+	}
+	if pg.Code[:2] == "57" || pg.Code[:2] == "53" || pg.Code[:2] == "XX" { // the server's state
+		return "", false
+	}
+	return pg.Message, false
+}
