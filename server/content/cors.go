@@ -54,10 +54,11 @@ func RequestedHeaders(text string) (names []string, bad string) {
 		return nil, ""
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" && !model.IsHeaderName(name) || len(names) == maxRequestedHeaders {
+		trimmed := strings.TrimSpace(name)
+		if trimmed != "" && !model.IsHeaderName(trimmed) || len(names) == maxRequestedHeaders {
 			return nil, name
 		}
-		names = append(names, strings.ToLower(name))
+		names = append(names, strings.ToLower(trimmed))
 	}
 	return names, ""
 }

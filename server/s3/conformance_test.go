@@ -16,8 +16,13 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestFullFlow runs the conformance suite of VersityGW, several hundred cases. Those in testdata/full-flow.txt fail, for
-// the reason that stands above them, and all others pass.
+// leastConforming is the smallest share of the cases that must pass. Cases about ACLs, and those that run commands of
+// VersityGW itself to make its users, do not count.
+const leastConforming = 0.89
+
+// TestFullFlow runs the conformance suite of VersityGW, 765 cases. Those in testdata/full-flow.txt fail, for the reason
+// that stands above them, and all others pass. 90 % of the cases that count do. Of the rest, about half are about websites, and
+// about policies that let everybody write; without them it is 95 %.
 func TestFullFlow(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -44,8 +49,12 @@ func TestFullFlow(t *testing.T) {
 			failed[name] = why
 		}
 	}
+	uncounted := 0
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
-		if excused[name] {
+		if group, ok := excused[name]; ok {
+			if group <= uncountedGroups {
+				uncounted++
+			}
 			t.Logf("%s:%s", name, failed[name])
 		} else {
 			t.Errorf("%s:%s", name, failed[name])
@@ -56,10 +65,12 @@ func TestFullFlow(t *testing.T) {
 			t.Errorf("%s passes: take it off the list", name)
 		}
 	}
-	if passed < 500 {
-		t.Errorf("only %d cases passed", passed)
+	counted := passed + len(failed) - uncounted
+	share := float64(passed) / float64(counted)
+	t.Logf("%d of %d cases pass, %.1f %% of the %d that count", passed, passed+len(failed), share*100, counted)
+	if passed < 500 || share < leastConforming {
+		t.Errorf("only %d cases pass", passed)
 	}
-	t.Logf("%d of %d cases pass", passed, passed+len(failed))
 }
 
 // suite returns the program of the suite, which .ci/run installs.
@@ -80,17 +91,24 @@ func suite(t *testing.T) string {
 	return program
 }
 
-// excuses reads the list of cases that fail.
-func excuses(t *testing.T) map[string]bool {
+// uncountedGroups is the number of groups at the beginning of the list that are about VersityGW itself and ACLs.
+const uncountedGroups = 2
+
+// excuses reads the list of cases that fail. It returns the number of the group of each.
+func excuses(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile("testdata/full-flow.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]bool{}
+	all, group, heading := map[string]int{}, -1, false // the list begins with a heading of its own
 	for line := range strings.Lines(string(text)) {
-		if name := strings.TrimSpace(line); name != "" && !strings.HasPrefix(name, "#") {
-			all[name] = true
+		name := strings.TrimSpace(line)
+		if strings.HasPrefix(name, "#") && !heading {
+			group++
+		}
+		if heading = strings.HasPrefix(name, "#"); name != "" && !heading {
+			all[name] = group
 		}
 	}
 	return all

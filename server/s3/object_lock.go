@@ -87,7 +87,7 @@ func (q *request) bucketLock() error {
 		return err
 	}
 	if b.Lock == nil {
-		return fail("ObjectLockConfigurationNotFoundError", "Object Lock configuration does not exist for this bucket")
+		return fail("ObjectLockConfigurationNotFoundError", "Object Lock configuration does not exist for this bucket.")
 	}
 	answer := lockConfiguration{Xmlns: namespace, ObjectLockEnabled: "Enabled"}
 	if b.Lock.Mode != "" {
@@ -184,7 +184,7 @@ func (q *request) lockRecord() (*model.ObjectLock, error) {
 }
 
 func noObjectLock() error {
-	return fail("NoSuchObjectLockConfiguration", "The specified object does not have a ObjectLock configuration")
+	return fail("NoSuchObjectLockConfiguration", "The specified object does not have a ObjectLock configuration.")
 }
 
 func (q *request) objectRetention() error {

@@ -144,7 +144,7 @@ func (q *request) bucketTags() error {
 		return err
 	}
 	if len(b.Tags) == 0 {
-		return fail("NoSuchTagSet", "The TagSet does not exist")
+		return fail("NoSuchTagSet", "The TagSet does not exist.")
 	}
 	return q.writeTags(b.Tags)
 }
