@@ -40,6 +40,7 @@ func tools() []tool {
 		{name: "rclone", program: "rclone"},
 		{name: "restic", program: "restic"},
 		{name: "s3cmd", program: installed + "/python/bin/s3cmd"},
+		{name: "terraform", program: "terraform", needs: installed + "/python/bin/aws"},
 	}
 }
 

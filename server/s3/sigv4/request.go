@@ -82,7 +82,7 @@ func Parse(r *http.Request, query Query) (*Request, error) {
 
 func refuseVersion2() error {
 	return refuse("InvalidRequest", "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256.").
-		with("Hint", "With boto3, Config(signature_version='s3v4'); with s3cmd, signature_v2 = False.")
+		with("Hint", "With boto3, Config(signature_version='s3v4'); with aws-cli, aws configure set default.s3.signature_version s3v4; with s3cmd, signature_v2 = False.")
 }
 
 func (q *Request) parseHeader(text string) error {

@@ -9,4 +9,6 @@ aws s3 cp s3://files/big s3://files/copy --no-progress
 aws s3 cp s3://files/copy - | cmp - big
 [ "$(aws s3 ls s3://files --recursive | wc -l)" = 53 ]
 ! aws s3api put-object --bucket files --key big --body small --if-none-match '*'
+aws configure set default.s3.signature_version s3v4
+curl -fsS "$(aws s3 presign s3://files/big)" | cmp - big
 aws s3 rb s3://files --force >/dev/null
