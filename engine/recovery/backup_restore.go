@@ -224,7 +224,11 @@ func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op 
 	if err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
 	}
-	return errors.Join(s.databases.Provision(ctx, op.ID, next), s.StopRecovered(ctx, scratch))
+	err = s.databases.Provision(ctx, op.ID, next)
+	if err == nil && plan != nil {
+		err = s.checkExtensions(ctx, op.ID, next)
+	}
+	return errors.Join(err, s.StopRecovered(ctx, scratch))
 }
 
 // recordFork records in the WAL archive where the new generation's history begins.

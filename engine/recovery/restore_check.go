@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/backup"
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // checkPlan reads what the restore p needs, without changing anything: the index of all chunks of the backup, and every
@@ -53,6 +55,31 @@ func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, o
 	err := s.Unpack(ctx, *p, dir, opts)
 	p.unpacked = time.Since(began)
 	return err
+}
+
+// checkExtensions refuses a recovered database with an extension whose files this machine lacks: what needs it would
+// fail. The error says what to install.
+func (s *Service) checkExtensions(ctx context.Context, instance string, db model.Database) error {
+	conn, err := s.databases.Instances.Connect(ctx, instance, db.Name)
+	if err != nil {
+		return fmt.Errorf("check extensions: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	all, err := postgres.Extensions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, x := range all {
+		if x.Missing() {
+			missing = append(missing, fmt.Sprintf("%s: %s", x.Name, x.Install(db.Major)))
+		}
+	}
+	if len(missing) > 0 {
+		return model.Errorf(model.CodeConflict, "the restored data has extensions whose files this machine lacks; nothing was changed: the operator can restore it after this: %s",
+			strings.Join(missing, "; "))
+	}
+	return nil
 }
 
 // snapshotOf opens the plan's backup, whose manifest must have the recorded
