@@ -180,9 +180,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.Core.Stop()
 	e.Core.Work.Wait()
 	var errs []error
-	if e.Databases.WarmPool != nil {
-		e.Databases.WarmPool.Close()
-	}
+	e.Databases.ClosePools()
 	errs = append(errs, e.Recovery.CloseReceivers())
 	if e.Databases.Instances != nil {
 		errs = append(errs, e.Databases.Instances.Close(ctx))

@@ -6,6 +6,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres/binaries"
 )
 
 // databaseData is the data of every page about a database.
@@ -68,8 +69,9 @@ func (req *request) database(db databaseData, _ error) (answer, error) {
 
 // databaseForm is what database_new.html shows.
 type databaseForm struct {
-	Projects            []model.Project
-	Project, Name, User string
+	Projects                     []model.Project
+	Versions                     []binaries.Available
+	Project, Name, User, Version string
 }
 
 func (req *request) databaseNew(cause error) (answer, error) {
@@ -78,18 +80,20 @@ func (req *request) databaseNew(cause error) (answer, error) {
 	}
 	form := req.typedDatabase()
 	var err error
-	form.Projects, err = req.engine.Access.Projects(req.call)
+	if form.Projects, err = req.engine.Access.Projects(req.call); err == nil {
+		form.Versions, err = req.engine.Databases.Versions(req.r.Context(), req.call)
+	}
 	return answer{page: "database_new.html", title: "New database", data: form}, cmp.Or(cause, err)
 }
 
 func (req *request) typedDatabase() databaseForm {
-	return databaseForm{Project: req.form("project"), Name: req.form("name"), User: req.form("db_user")}
+	return databaseForm{Project: req.form("project"), Name: req.form("name"), User: req.form("db_user"), Version: req.form("version")}
 }
 
 func (req *request) databaseCreate() (answer, error) {
 	form := req.typedDatabase()
 	db, connection, err := req.engine.Databases.Create(req.r.Context(), req.call, databases.NewDatabase{
-		Project: form.Project, Name: form.Name, User: form.User,
+		Project: form.Project, Name: form.Name, User: form.User, Version: form.Version,
 	})
 	if err != nil {
 		return answer{}, err

@@ -196,7 +196,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return err(c.ListDatabases(ctx, client.DatabaseOptions{ListOptions: page, Filter: filter, Status: wire.DatabaseAvailable}))
 		},
 		"createDatabase": func() error {
-			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password")}))
+			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password"), Version: new("16")}))
 		},
 		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
 		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
@@ -239,9 +239,10 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listLocks":     func() error { return err(c.ListLocks(ctx, id)) },
 		"listRelations": func() error { return err(c.ListRelations(ctx, id)) },
 
-		"listExtensions":  func() error { return err(c.ListExtensions(ctx, id)) },
-		"setExtension":    func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
-		"deleteExtension": func() error { return err(c.DeleteExtension(ctx, id, "vector")) },
+		"listExtensions":       func() error { return err(c.ListExtensions(ctx, id)) },
+		"setExtension":         func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
+		"deleteExtension":      func() error { return err(c.DeleteExtension(ctx, id, "vector")) },
+		"listPostgresVersions": func() error { return err(c.ListPostgresVersions(ctx)) },
 		"listBackups": func() error {
 			return err(c.ListBackups(ctx, id, client.BackupOptions{
 				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Type: wire.BackupManual, Status: wire.BackupCompleted,

@@ -13,7 +13,7 @@ import (
 func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
-		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
+		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newVersions(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 
@@ -33,8 +33,8 @@ func newDatabaseList(s *session) *cobra.Command {
 	var status string
 	cmd := s.command("list", "Show the databases", cobra.NoArgs, func(t *task, _ []string) error {
 		return list(t, selected(t, client.Filter{}, t.databases(status)), "there are no databases; `holdfast db create NAME` makes one",
-			[]string{"NAME", "ID", "STATUS", "SIZE", "LAST BACKUP", "CREATED"}, func(db wire.Database) []string {
-				return []string{db.Name, db.ID, doing(db), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)}
+			[]string{"NAME", "ID", "STATUS", "VERSION", "SIZE", "LAST BACKUP", "CREATED"}, func(db wire.Database) []string {
+				return []string{db.Name, db.ID, doing(db), text(db.Version), sizeOr(db.SizeBytes), Ago(db.LatestBackupAt), Ago(&db.CreatedAt)}
 			})
 	})
 	cmd.Flags().StringVar(&status, "status", "", "only those with this status, such as available or failed")
@@ -50,10 +50,10 @@ func doing(db wire.Database) string {
 }
 
 func newDatabaseCreate(s *session) *cobra.Command {
-	var user string
+	var user, version string
 	var withPassword bool
 	cmd := s.command("create NAME", "Make a database", cobra.ExactArgs(1), func(t *task, args []string) error {
-		in := wire.CreateDatabase{Name: args[0], DBUser: orNil(user)}
+		in := wire.CreateDatabase{Name: args[0], DBUser: orNil(user), Version: orNil(version)}
 		var err error
 		if in.Project, err = t.projectForNew(); err != nil {
 			return err
@@ -77,8 +77,9 @@ func newDatabaseCreate(s *session) *cobra.Command {
 			t.note("`holdfast db psql %s` connects, `holdfast db url %s` shows the URL", created.Name, created.Name)
 		})
 	})
-	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --user owner --with-password < password.txt"
+	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --pg 16\n  holdfast db create shop --user owner --with-password < password.txt"
 	cmd.Flags().StringVar(&user, "user", "", "the role that owns the database (default: app)")
+	cmd.Flags().StringVar(&version, "pg", "", "the major version of PostgreSQL (default: see `holdfast db versions`)")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "read the owner's password from standard input (default: one is made)")
 	return cmd
 }

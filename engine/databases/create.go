@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // NewDatabase describes a database to create.
@@ -20,6 +21,7 @@ type NewDatabase struct {
 	Name     string
 	User     string       // "" means model.DefaultOwner
 	Password model.Secret // zero: generate one
+	Version  string       // the major version of PostgreSQL, such as "16"; "" means the default
 
 	Sandbox bool
 }
@@ -34,8 +36,12 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, Connection{}, err
 	}
+	bin, err := s.FindVersion(ctx, "version", in.Version)
+	if err != nil {
+		return View{}, Connection{}, err
+	}
 	defer s.warm.begin()()
-	db, server, warm := s.newRecord(call, in)
+	db, server, warm := s.newRecord(call, in, bin)
 	call.Resource = DatabaseResource(db)
 	db, release, err := s.ClaimDatabase(db, "the creation", s.core.Meta.Update)
 	if err != nil {
@@ -116,10 +122,15 @@ func (s *Service) ClaimDatabase(
 }
 
 // newRecord returns the record of a database to create, with the id and the port of
-// a warm server if there is one.
-func (s *Service) newRecord(call *model.Call, in NewDatabase) (db model.Database, server warmServer, warm bool) {
-	if server, warm = s.takeWarm(); !warm {
-		return s.NewDatabase(call, in), server, false
+// a warm server if there is one of its version.
+func (s *Service) newRecord(call *model.Call, in NewDatabase, bin binaries.Set) (db model.Database, server warmServer, warm bool) {
+	if bin.Major == s.Binaries.Major {
+		server, warm = s.takeWarm()
+	}
+	if !warm {
+		db = s.NewDatabase(call, in)
+		db.Version, db.Major = bin.Version, bin.Major
+		return db, server, false
 	}
 	db = s.recordOf(call, in, server.id)
 	db.Port = server.port
@@ -171,7 +182,7 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 		return db, fmt.Errorf("make database directory: %w", err)
 	}
 	dir := s.DataDirectory(db.ID, db.Generation)
-	if err := s.WarmPool.Take(ctx, dir); err != nil {
+	if err := s.prepare(ctx, db, dir); err != nil {
 		return db, err
 	}
 	if err := s.IssueCertificate(dir); err != nil {

@@ -39,7 +39,8 @@ type Service struct {
 	CA        certificates.CA
 	SocketDir string
 	Instances *postgres.Supervisor
-	WarmPool  *postgres.WarmPool
+	WarmPool  *postgres.WarmPool // of the version that new databases get
+	pools     versionPools       // of others
 
 	apiCertificate sync.Mutex // held while the API's certificate is issued
 }

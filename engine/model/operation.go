@@ -84,11 +84,12 @@ const (
 	ActionDatabaseSessionCancel    Action = "database.session.cancel"
 	ActionDatabaseSessionTerminate Action = "database.session.terminate"
 
-	ActionStatementList  Action = "database.statement.list"
-	ActionStatementReset Action = "database.statement.reset"
-	ActionStatementPlan  Action = "database.statement.plan"
-	ActionLockList       Action = "database.lock.list"
-	ActionRelationList   Action = "database.relation.list"
+	ActionStatementList       Action = "database.statement.list"
+	ActionStatementReset      Action = "database.statement.reset"
+	ActionStatementPlan       Action = "database.statement.plan"
+	ActionLockList            Action = "database.lock.list"
+	ActionRelationList        Action = "database.relation.list"
+	ActionPostgresVersionList Action = "postgres.version.list"
 
 	ActionExtensionList   Action = "database.extension.list"
 	ActionExtensionSet    Action = "database.extension.set"
@@ -277,6 +278,7 @@ func Operations() []Operation {
 		operation(ActionStatementPlan, "explainStatement", ScopeDatabaseUpdate),
 		operation(ActionLockList, "listLocks", ScopeDatabaseRead),
 		operation(ActionRelationList, "listRelations", ScopeDatabaseRead),
+		operation(ActionPostgresVersionList, "listPostgresVersions", ScopeDatabaseRead),
 
 		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
 		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),

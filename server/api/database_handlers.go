@@ -32,7 +32,7 @@ type createDatabaseInput struct {
 func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *createDatabaseInput) (wire.CreatedDatabase, error) {
 	db, connection, err := h.engine.Databases.Create(ctx, call, databases.NewDatabase{
 		Project: in.Body.Project, Name: in.Body.Name,
-		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)),
+		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)), Version: text(in.Body.Version),
 	})
 	if err != nil {
 		return wire.CreatedDatabase{}, err

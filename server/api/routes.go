@@ -46,6 +46,7 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/statements/explain", model.ActionStatementPlan, one(h.statementExplain), ""},
 		{"GET", "/databases/{id}/locks", model.ActionLockList, one(h.lockList), ""},
 		{"GET", "/databases/{id}/relations", model.ActionRelationList, one(h.relationList), ""},
+		{"GET", "/versions", model.ActionPostgresVersionList, one(h.postgresVersionList), ""},
 
 		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
 		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
