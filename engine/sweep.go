@@ -52,7 +52,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.Recovery.DropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:
-			err = errors.Join(err, e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db))
+			err = errors.Join(err, e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Databases.UpdateMinor(ctx, db))
 		}
 		if db.Trash == nil {
 			err = errors.Join(err, e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))

@@ -43,7 +43,7 @@ func newDatabaseUpdate(s *session) *cobra.Command {
 	f.StringVar(&typed.every, "backup-every", "", "the time between scheduled backups, such as 6h")
 	f.StringVar(&typed.keep, "keep-backups", "", "for how many days backups are kept; fewer than now needs a key that may delete backups")
 	f.StringVar(&typed.connections, "connection-limit", "", "how many sessions the owner may have at a time")
-	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
+	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, and a restart for a newer PostgreSQL, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
 	return cmd
 }
 

@@ -46,6 +46,8 @@ type Database struct {
 	FailedVerifications []model.Backup
 	// CertificateEnd is zero if it could not be read.
 	CertificateEnd time.Time
+	// Present is the version of PostgreSQL that its server would run on after a restart, "" if that is not known.
+	Present string
 	// Archiving is nil while nothing receives WAL.
 	Archiving *Archiving
 }
@@ -79,7 +81,7 @@ func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
 		eachDatabase(failedArchiving),
-		eachDatabase(openAllowlist), eachDatabase(endingCertificate), eachDatabase(changedPassword),
+		eachDatabase(openAllowlist), eachDatabase(oldMinor), eachDatabase(endingCertificate), eachDatabase(changedPassword),
 		offsiteFenced, offsiteBehind, offsiteDamaged, offsiteUnrestorable, offsiteUnreadable, offsiteForeign, offsiteUnverified, objectsUnreachable, objectsOverLimit,
 		clockAhead, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, keysWithoutExpiry,
 	}

@@ -16,11 +16,12 @@ type Majors struct {
 	search    binaries.Search
 	searching chan struct{}     // one slot, held during a search, which may be a download
 	missed    map[int]time.Time // when a download last failed; guarded by searching
+	looked    map[int]time.Time // when Newest last searched; guarded by searching
 	found     sync.Map          // major version to binaries.Set
 }
 
 func newMajors(search binaries.Search, newest binaries.Set) *Majors {
-	m := &Majors{search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{}}
+	m := &Majors{search: search, searching: make(chan struct{}, 1), missed: map[int]time.Time{}, looked: map[int]time.Time{}}
 	m.found.Store(newest.Major, newest)
 	return m
 }
@@ -78,4 +79,32 @@ func (m *Majors) known(major int) (binaries.Set, bool) {
 	found, _ := m.found.Load(major)
 	bin, ok := found.(binaries.Set)
 	return bin, ok
+}
+
+// newestRetry is how often Newest searches for a minor version that was installed
+// meanwhile.
+const newestRetry = time.Minute
+
+// Newest returns the binaries of a major version that are on this machine now: the
+// operator may have installed a newer minor version since they were found. A
+// server that is started next runs on them.
+func (m *Majors) Newest(ctx context.Context, major int) (binaries.Set, bool) {
+	select {
+	case m.searching <- struct{}{}:
+		defer func() { <-m.searching }()
+	case <-ctx.Done():
+		return binaries.Set{}, false
+	}
+	if time.Since(m.looked[major]) < newestRetry {
+		return m.known(major)
+	}
+	search := m.search
+	search.NoFetch = true
+	bin, err := search.FindMajor(ctx, major)
+	if err != nil {
+		return m.known(major)
+	}
+	m.looked[major] = time.Now()
+	m.found.Store(major, bin)
+	return bin, true
 }

@@ -30,7 +30,13 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
 	}
 	defer s.Progress.Drop(op.ID)
-	restartErr := s.Instances.Reconfigure(ctx, id, s.Timeouts.Stop, func(*postgres.Spec) { s.Progress.Set(op.ID, 1, 2) }) // it has stopped
+	bin, found := s.Majors.Newest(ctx, db.Major)
+	restartErr := s.Instances.Reconfigure(ctx, id, s.Timeouts.Stop, func(spec *postgres.Spec) { // it has stopped
+		s.Progress.Set(op.ID, 1, 2)
+		if found { // perhaps a newer minor version, elsewhere
+			spec.Bin = bin
+		}
+	})
 	switch {
 	case errors.Is(restartErr, postgres.ErrUnknownInstance): // it never started
 		restartErr = s.StartDatabase(ctx, db)

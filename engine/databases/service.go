@@ -32,6 +32,7 @@ type Service struct {
 	backups       Backups
 	imports       Imports
 	warm          *warmServers
+	minors        minorUpdates
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases

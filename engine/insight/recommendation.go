@@ -50,6 +50,8 @@ type findings struct {
 	by map[string][]model.Recommendation
 	// certificateEnd is zero when the certificate could not be read.
 	certificateEnd time.Time
+	// present is the version of PostgreSQL that this machine has for the database, "" when it has none.
+	present string
 }
 
 func newAdviser() *adviser {
@@ -113,6 +115,12 @@ func (a *adviser) certificateEnd(id string) time.Time {
 	return a.found[id].certificateEnd
 }
 
+func (a *adviser) presentVersion(id string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.found[id].present
+}
+
 func (a *adviser) keepOnly(databases []model.Database) {
 	kept := map[string]bool{}
 	for _, db := range databases {
@@ -140,6 +148,9 @@ func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
 	a.mu.Unlock()
 	if certificate, err := certificates.Read(s.databases.DataDirectory(db.ID, db.Generation)); err == nil {
 		results.certificateEnd = certificate.NotAfter
+	}
+	if bin, ok := s.databases.Majors.Newest(ctx, db.Major); ok {
+		results.present = bin.Version
 	}
 	var err error
 	if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable {
@@ -375,7 +386,7 @@ func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
 		}
 	}
-	about.CertificateEnd = s.adviser.certificateEnd(db.ID)
+	about.CertificateEnd, about.Present = s.adviser.certificateEnd(db.ID), s.adviser.presentVersion(db.ID)
 	// A database has at most one backup under way.
 	attempts, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 2)
 	if err != nil {
