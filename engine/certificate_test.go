@@ -114,7 +114,7 @@ func TestCertificateAtStart(t *testing.T) {
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, a.Databases.DataDirectory(db.ID, 1)+"/server.key", "not a key")
+	writeFile(t, a.Databases.DataDirectory(db.ID, 1)+"/pg_replslot/server.key", "not a key")
 	writeFile(t, a.Databases.DataDirectory(gone.ID, 1)+"/server.crt", "")
 	b := a.reopen(t)
 	for id, connection := range map[string]databases.Connection{db.ID: c, gone.ID: goneConnection} {

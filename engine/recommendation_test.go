@@ -19,6 +19,7 @@ import (
 	"holdfast/backup/wal"
 	"holdfast/engine/access"
 	"holdfast/engine/advice"
+	"holdfast/engine/certificates"
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/imports"
@@ -611,7 +612,7 @@ func TestRecommendationsOfAccess(t *testing.T) {
 		t.Errorf("the allow-list is %v, %v", db.Allowlist, err)
 	}
 	a.gone("certificate_near_expiry")
-	if err := a.Databases.CA.Issue(a.Databases.DataDirectory(a.db.ID, 1), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
+	if err := a.Databases.CA.Issue(certificates.InDataDirectory(a.Databases.DataDirectory(a.db.ID, 1)), []string{"127.0.0.1"}, 24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	a.follow(a.one("certificate_near_expiry"))

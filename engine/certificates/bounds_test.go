@@ -170,7 +170,7 @@ func TestStolenAuthority(t *testing.T) {
 	if stolen.ca.MaxPathLen != 0 || !stolen.ca.MaxPathLenZero || stolen.ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign {
 		t.Errorf("path length %d, usage %b", stolen.ca.MaxPathLen, stolen.ca.KeyUsage)
 	}
-	if err := ca.Issue(t.TempDir(), []string{"localhost", "www.example.com"}, time.Hour); err == nil || !strings.Contains(err.Error(), "www.example.com") {
+	if err := ca.Issue(certificates.In(t.TempDir()), []string{"localhost", "www.example.com"}, time.Hour); err == nil || !strings.Contains(err.Error(), "www.example.com") {
 		t.Errorf("issued beyond the bounds: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestBoundsLockNobodyOut(t *testing.T) {
 	issued := func(ca certificates.CA, hosts ...string) []byte {
 		t.Helper()
 		at := t.TempDir()
-		if err := ca.Issue(at, hosts, time.Hour); err != nil {
+		if err := ca.Issue(certificates.In(at), hosts, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(at, "server.crt"))

@@ -30,11 +30,31 @@ const (
 	caKeyFile         = "ca.key"
 )
 
-// Names of the files of an issued certificate, in the directory that Issue is given.
+// Names of the files of an issued certificate, in its [Place].
 const (
 	File    = "server.crt"
 	KeyFile = "server.key"
 )
+
+// ServerKeyFile is the path of the key in a data directory. A role that may replicate can have the server send its
+// data directory (BASE_BACKUP), and the key is good for every name of the appliance. PostgreSQL leaves out what
+// pg_replslot contains, and ignores files there.
+const ServerKeyFile = "pg_replslot/" + KeyFile
+
+// Place is where the files of a certificate are.
+type Place struct{ dir, key string }
+
+// In returns the place of a certificate and its key in a directory.
+func In(dir string) Place { return Place{dir, KeyFile} }
+
+// InDataDirectory returns the place of a server's certificate in its data directory.
+func InDataDirectory(dir string) Place { return Place{dir, ServerKeyFile} }
+
+// Certificate returns the path of the certificate.
+func (p Place) Certificate() string { return filepath.Join(p.dir, File) }
+
+// Key returns the path of the key.
+func (p Place) Key() string { return filepath.Join(p.dir, p.key) }
 
 // caValidFor is the validity of the appliance's own CA. Clients that pin it need
 // a new one before then.
@@ -161,12 +181,12 @@ func (ca CA) PEM() string { return ca.pem }
 // NotAfter returns when the CA's certificate expires.
 func (ca CA) NotAfter() time.Time { return ca.certificate.NotAfter }
 
-// Issue writes a new key and a certificate for hosts (names and addresses) into
-// the data directory dir, as server.key and server.crt. A running instance loads
+// Issue writes a new key and a certificate for hosts (names and addresses) to
+// their place. A running instance loads
 // them at the next reload, without dropping a session. The certificate does not
 // outlive the CA. Issue fails if clients would not accept the certificate for all
 // of hosts.
-func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
+func (ca CA) Issue(at Place, hosts []string, validFor time.Duration) error {
 	if len(hosts) == 0 {
 		return errors.New("issue certificate: no host names or addresses")
 	}
@@ -188,7 +208,7 @@ func (ca CA) Issue(dir string, hosts []string, validFor time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
-	return publishPair(dir, certPEM, keyPEM)
+	return publishPair(at, certPEM, keyPEM)
 }
 
 // commonName returns the first host that is a name. If a certificate has no DNS
@@ -207,15 +227,23 @@ func commonName(hosts []string) string {
 // allow: every step that may fail or take long comes before the first. A crash
 // between them leaves a pair that does not match; Read reports that,
 // and the remedy is to issue again.
-func publishPair(dir string, certPEM, keyPEM []byte) error {
-	cert, key := filepath.Join(dir, File), filepath.Join(dir, KeyFile)
+func publishPair(at Place, certPEM, keyPEM []byte) error {
+	cert, key := at.Certificate(), at.Key()
 	if err := durable.Stage(key, keyPEM, 0o600); err != nil {
 		return err
 	}
 	if err := durable.Stage(cert, certPEM, 0o600); err != nil {
 		return err
 	}
-	return durable.Commit(key, cert)
+	if err := errors.Join(durable.Commit(key), durable.Commit(cert)); err != nil {
+		return err
+	}
+	if old := filepath.Join(at.dir, KeyFile); old != key { // where older versions had it
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove the replaced key: %w", err)
+		}
+	}
+	return nil
 }
 
 // addHosts adds each host to the SAN type in which verifiers look for it.
@@ -260,15 +288,14 @@ func encodeKey(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Read reads the certificate of the data directory dir. The error is
-// os.ErrNotExist if there is none, and says so if server.key does not match it;
-// in both cases the remedy is to issue another.
-func Read(dir string) (Certificate, error) {
-	certPEM, err := os.ReadFile(filepath.Join(dir, File))
+// Read reads a certificate. The error is os.ErrNotExist if there is none, and says
+// so if the key does not match it; in both cases the remedy is to issue another.
+func Read(at Place) (Certificate, error) {
+	certPEM, err := os.ReadFile(at.Certificate())
 	if err != nil {
 		return Certificate{}, fmt.Errorf("read certificate: %w", err)
 	}
-	keyPEM, err := os.ReadFile(filepath.Join(dir, KeyFile))
+	keyPEM, err := os.ReadFile(at.Key())
 	if err != nil {
 		return Certificate{}, fmt.Errorf("read certificate's key: %w", err)
 	}

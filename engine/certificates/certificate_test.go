@@ -53,16 +53,16 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, err := certificates.Read(dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := certificates.Read(certificates.In(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("none there: %v", err)
 	}
-	if err := ca.Issue(dir, nil, time.Hour); err == nil {
+	if err := ca.Issue(certificates.In(dir), nil, time.Hour); err == nil {
 		t.Error("issued for no host")
 	}
-	if err := ca.Issue(dir, []string{"db.example.org", "192.0.2.1", "2001:db8::1"}, 100*365*24*time.Hour); err != nil {
+	if err := ca.Issue(certificates.In(dir), []string{"db.example.org", "192.0.2.1", "2001:db8::1"}, 100*365*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	c, err := certificates.Read(dir)
+	c, err := certificates.Read(certificates.In(dir))
 	if err != nil || !slices.Equal(c.SANs, []string{"db.example.org", "192.0.2.1", "2001:db8::1"}) || len(c.Fingerprint) != 64 ||
 		!c.NotAfter.Equal(ca.NotAfter()) || !strings.Contains(c.Issuer, "holdfast CA") || !strings.Contains(c.Subject, "db.example.org") {
 		t.Errorf("%+v, %v", c, err)
@@ -73,13 +73,13 @@ func TestRead(t *testing.T) {
 		t.Errorf("key: %v, %v", info.Mode(), err)
 	}
 	other := t.TempDir()
-	if err := ca.Issue(other, []string{"x"}, time.Hour); err != nil {
+	if err := ca.Issue(certificates.In(other), []string{"x"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(filepath.Join(other, "server.key"), key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := certificates.Read(dir); err == nil {
+	if _, err := certificates.Read(certificates.In(dir)); err == nil {
 		t.Error("a crash between the two files is not seen")
 	}
 }

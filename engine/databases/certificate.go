@@ -24,7 +24,11 @@ const certificateRenewal = 30 * 24 * time.Hour
 
 // IssueCertificate issues a certificate into a data directory.
 func (s *Service) IssueCertificate(dir string) error {
-	if err := s.CA.Issue(dir, s.instanceHosts(), certificateLife); err != nil {
+	return s.issueCertificate(certificates.InDataDirectory(dir))
+}
+
+func (s *Service) issueCertificate(at certificates.Place) error {
+	if err := s.CA.Issue(at, s.instanceHosts(), certificateLife); err != nil {
 		return fmt.Errorf("issue certificate: %w", err)
 	}
 	return nil
@@ -45,18 +49,18 @@ func (s *Service) instanceHosts() []string {
 	return slices.Compact(hosts)
 }
 
-// renewCertificate issues a certificate into a resource's directory if the current
+// renewCertificate issues a resource's certificate if the current
 // one is missing, expires soon or is for other hosts. It audits the renewal and
 // reports whether it issued one.
-func (s *Service) renewCertificate(dir, organization string, resource model.Resource) (bool, error) {
-	certificate, err := certificates.Read(dir)
+func (s *Service) renewCertificate(at certificates.Place, organization string, resource model.Resource) (bool, error) {
+	certificate, err := certificates.Read(at)
 	if err == nil && s.isCurrent(certificate) {
 		return false, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.core.Log.Warn("the certificate is unusable: issuing another", "directory", dir, "error", err)
+		s.core.Log.Warn("the certificate is unusable: issuing another", "path", at.Certificate(), "error", err)
 	}
-	err = s.IssueCertificate(dir)
+	err = s.issueCertificate(at)
 	s.core.Finish(s.core.System(model.ActionCertificateRenew, organization, resource), err)
 	return true, err
 }
@@ -98,7 +102,7 @@ func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 
 // renewFor is renewCertificate for a database.
 func (s *Service) renewFor(db model.Database) (bool, error) {
-	return s.renewCertificate(s.DataDirectory(db.ID, db.Generation), db.Organization, DatabaseResource(db))
+	return s.renewCertificate(certificates.InDataDirectory(s.DataDirectory(db.ID, db.Generation)), db.Organization, DatabaseResource(db))
 }
 
 // APICertificate returns the files of the API's certificate, which the appliance's
@@ -110,8 +114,9 @@ func (s *Service) APICertificate() (certFile, keyFile string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", fmt.Errorf("make directory: %w", err)
 	}
-	_, err = s.renewCertificate(dir, "", model.Resource{Name: "api"})
-	return filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), err
+	at := certificates.In(dir)
+	_, err = s.renewCertificate(at, "", model.Resource{Name: "api"})
+	return at.Certificate(), at.Key(), err
 }
 
 // RenewAPICertificate renews the certificate that APICertificate issued, if it

@@ -29,7 +29,7 @@ func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 	if status == model.DatabaseCreating {
 		return SSL{}, NotAvailable(status, reason)
 	}
-	certificate, err := certificates.Read(s.DataDirectory(db.ID, db.Generation))
+	certificate, err := certificates.Read(certificates.InDataDirectory(s.DataDirectory(db.ID, db.Generation)))
 	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files do not exist yet, or no longer
 		return SSL{}, NotAvailable(status, reason)
 	}

@@ -119,7 +119,7 @@ func (s *Service) planWarm() (warmServer, error) {
 // adoptWarm makes a warm server of an earlier appliance ready, or removes it.
 func (s *Service) adoptWarm(ctx context.Context, w warmServer) error {
 	dir := s.DataDirectory(w.id, 1)
-	certificate, err := certificates.Read(dir)
+	certificate, err := certificates.Read(certificates.InDataDirectory(dir))
 	if err != nil || !s.isCurrent(certificate) {
 		err = s.IssueCertificate(dir)
 	}

@@ -146,7 +146,7 @@ func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
 	a.mu.Lock()
 	results := findings{at: s.core.Clock(), by: maps.Clone(a.found[db.ID].by)}
 	a.mu.Unlock()
-	if certificate, err := certificates.Read(s.databases.DataDirectory(db.ID, db.Generation)); err == nil {
+	if certificate, err := certificates.Read(certificates.InDataDirectory(s.databases.DataDirectory(db.ID, db.Generation))); err == nil {
 		results.certificateEnd = certificate.NotAfter
 	}
 	if bin, ok := s.databases.Majors.Newest(ctx, db.Major); ok {

@@ -69,7 +69,7 @@ func create(b *testing.B, s *postgres.Supervisor, pool *postgres.WarmPool, ca ce
 		ReadOnly: "shop_readonly", ReadOnlyPassword: model.NewSecret("secret-secret"),
 	}
 	fatal(pool.Take(ctx, dir))
-	fatal(ca.Issue(dir, []string{"localhost", "127.0.0.1"}, 24*time.Hour))
+	fatal(ca.Issue(certificates.InDataDirectory(dir), []string{"localhost", "127.0.0.1"}, 24*time.Hour))
 	spec := postgres.Spec{
 		ID: filepath.Base(dir), Bin: postgrestest.Binaries(b), Dir: dir,
 		Config: postgres.Config{Port: port, Listen: []string{"127.0.0.1"}},

@@ -41,7 +41,7 @@ func TestVerifyFull(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	if err := d.CA.Issue(d.Spec.Dir, []string{"db.example.org"}, time.Hour); err != nil {
+	if err := d.CA.Issue(certificates.InDataDirectory(d.Spec.Dir), []string{"db.example.org"}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Supervisor.Reload(t.Context(), d.Spec.ID); err != nil {
@@ -55,17 +55,17 @@ func TestVerifyFull(t *testing.T) {
 func TestRenewalDropsNoSession(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
-	before, err := certificates.Read(d.Spec.Dir)
+	before, err := certificates.Read(certificates.InDataDirectory(d.Spec.Dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.CA.Issue(d.Spec.Dir, []string{"localhost", "127.0.0.1"}, 90*24*time.Hour); err != nil {
+	if err := d.CA.Issue(certificates.InDataDirectory(d.Spec.Dir), []string{"localhost", "127.0.0.1"}, 90*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Supervisor.Reload(t.Context(), d.Spec.ID); err != nil {
 		t.Fatal(err)
 	}
-	after, err := certificates.Read(d.Spec.Dir)
+	after, err := certificates.Read(certificates.InDataDirectory(d.Spec.Dir))
 	if err != nil || after.Fingerprint == before.Fingerprint || !after.NotAfter.After(before.NotAfter) {
 		t.Errorf("before %+v, after %+v, %v", before, after, err)
 	}

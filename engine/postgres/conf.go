@@ -224,7 +224,7 @@ func (c Config) network() map[string]string {
 	if len(c.Listen) > 0 {
 		s["ssl"] = "on"
 		s["ssl_cert_file"] = certificates.File
-		s["ssl_key_file"] = certificates.KeyFile
+		s["ssl_key_file"] = certificates.ServerKeyFile
 		s["ssl_min_protocol_version"] = "TLSv1.2"
 	}
 	return s

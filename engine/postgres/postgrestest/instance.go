@@ -114,7 +114,7 @@ func prepareOf(tb testing.TB, bin binaries.Set) *Database {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := ca.Issue(dir, []string{"localhost", "127.0.0.1", "::1"}, 24*time.Hour); err != nil {
+	if err := ca.Issue(certificates.InDataDirectory(dir), []string{"localhost", "127.0.0.1", "::1"}, 24*time.Hour); err != nil {
 		tb.Fatal(err)
 	}
 	port, err := freePort()
