@@ -181,6 +181,27 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	exec(`do $$ begin raise log 'followed to the %', 'end'; end $$`)
 	b.see("followed to the end") // without a click
 
+	b.press("Replication")
+	b.see("Logical replication is off")
+	b.press("Switch logical replication on")
+	b.see("No publications yet")
+	exec("create publication everything for table orders")
+	follower, err := pgx.Connect(t.Context(), b.copied(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer follower.Close(t.Context())
+	if _, err := follower.Exec(t.Context(), "select pg_create_logical_replication_slot('left', 'pgoutput')"); err != nil {
+		t.Fatal(err)
+	}
+	b.press("Replication")
+	b.see("not read")
+	b.shot("database-replication")
+	b.press("Switch logical replication off")
+	b.see("whose clients would have to copy everything again")
+	b.press("Drop left")
+	b.see("The replication slot is dropped")
+
 	b.click(`.tabs a[href$="/settings"]`)
 	b.see("New password")
 	b.shot("database-settings")

@@ -56,6 +56,9 @@ func jsonCommands() []jsonCommand {
 		{name: "db rotate-password", args: "shop"},
 		{name: "db restart", args: "shop"},
 		{name: "db update", args: "shop --connection-limit 20"},
+		{name: "db update", args: "shop --logical-replication on --yes"},
+		{name: "db replication show", args: "shop", api: "/databases/$ID/replication"},
+		{name: "db replication url", args: "shop", api: "/databases/$ID/replication"},
 		{name: "db session list", args: "shop"},
 		{name: "db log", args: "shop --level log"},
 		{name: "db metrics", args: "shop"},
@@ -163,7 +166,7 @@ func jsonCommands() []jsonCommand {
 func withoutEnvelope() []string {
 	return []string{
 		"api", "doctor", "account audit export", "events", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
-		"db session cancel", "db session terminate",
+		"db session cancel", "db session terminate", "db replication drop-slot",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}
 }

@@ -87,6 +87,8 @@ func remedyFor(r model.Recommendation) pageLink {
 			return pageLink{path + "/tables", "Go to its row security"}
 		case strings.HasPrefix(r.Action.Path, "/v1"+path+"/extensions"): // one of them, or a new one
 			return pageLink{path + "/extensions", "Go to its extensions"}
+		case strings.HasPrefix(r.Action.Path, "/v1"+path+"/replication"):
+			return pageLink{path + "/replication", "Go to its replication"}
 		case strings.HasSuffix(r.Action.Path, "/restart"):
 			return pageLink{path + "/settings", "Go to its settings"}
 		}

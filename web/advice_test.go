@@ -35,6 +35,7 @@ func TestAdviceLeadsSomewhere(t *testing.T) {
 		{database, call("/v1/databases/db_1/restart"), "/databases/db_1", "/databases/db_1/settings"},
 		{database, call("/v1/databases/db_1/extensions"), "/databases/db_1", "/databases/db_1/extensions"},
 		{database, call("/v1/databases/db_1/extensions/hstore"), "/databases/db_1", "/databases/db_1/extensions"},
+		{database, call("/v1/databases/db_1/replication/slots/debezium"), "/databases/db_1", "/databases/db_1/replication"},
 		{database, nil, "/databases/db_1", ""},
 		{model.Resource{Type: model.ResourceBackup, ID: "bkp_1", Name: "shop"}, call("/v1/databases/db_1/backups"), "/databases/db_1/backups/bkp_1", "/databases/db_1/backups"},
 		{model.Resource{Type: model.ResourceKey, ID: "key_1", Name: "k"}, call("/v1/account/api-keys"), "/keys/key_1", "/keys"},

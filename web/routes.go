@@ -33,6 +33,7 @@ func routes() []route {
 	plan := aboutDatabase("backups", (*request).recoveryPlan)
 	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
 	extensions := aboutDatabase("extensions", (*request).extensions)
+	replication := aboutDatabase("replication", (*request).replication)
 	sessions := aboutDatabase("sessions", (*request).databaseSessions)
 	statements, locks, sizes := aboutDatabase("statements", (*request).statements), aboutDatabase("sessions", (*request).locks), aboutDatabase("sizes", (*request).sizes)
 	settings := aboutDatabase("settings", (*request).databaseSettings)
@@ -69,6 +70,9 @@ func routes() []route {
 		{"GET /databases/{id}/extensions", model.ActionExtensionList, show(extensions), nil},
 		{"POST /databases/{id}/extensions", model.ActionExtensionSet, (*request).extensionSet, extensions},
 		{"POST /databases/{id}/extensions/delete", model.ActionExtensionDelete, (*request).extensionDelete, extensions},
+		{"GET /databases/{id}/replication", model.ActionReplicationGet, show(replication), nil},
+		{"POST /databases/{id}/replication", model.ActionDatabaseUpdate, (*request).replicationSwitch, replication},
+		{"POST /databases/{id}/replication/drop-slot", model.ActionReplicationSlotDrop, (*request).replicationSlotDrop, replication},
 		{"GET /databases/{id}/sessions", model.ActionDatabaseSessionList, show(sessions), nil},
 		{"POST /databases/{id}/sessions/cancel", model.ActionDatabaseSessionCancel, (*request).databaseSessionCancel, sessions},
 		{"POST /databases/{id}/sessions/terminate", model.ActionDatabaseSessionTerminate, (*request).databaseSessionTerminate, sessions},

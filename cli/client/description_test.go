@@ -196,7 +196,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return err(c.ListDatabases(ctx, client.DatabaseOptions{ListOptions: page, Filter: filter, Status: wire.DatabaseAvailable}))
 		},
 		"createDatabase": func() error {
-			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password"), Version: new("16")}))
+			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password"), Version: new("16"), LogicalReplication: new(true)}))
 		},
 		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
 		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
@@ -213,11 +213,14 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listDatabaseSessions":     func() error { return err(c.ListDatabaseSessions(ctx, id)) },
 		"cancelDatabaseSession":    func() error { return err(c.CancelDatabaseSession(ctx, id, "1-1")) },
 		"terminateDatabaseSession": func() error { return err(c.TerminateDatabaseSession(ctx, id, "1-1")) },
+		"getDatabaseReplication":   func() error { return err(c.GetDatabaseReplication(ctx, id)) },
+		"dropReplicationSlot":      func() error { return err(c.DropReplicationSlot(ctx, id, "debezium", true)) },
 		"updateDatabase": func() error {
 			return err(c.UpdateDatabase(ctx, id, wire.UpdateDatabase{
 				Name: new("n"), Project: new("p"), BackupEverySeconds: wire.SetTo[wire.WholeNumber](3600),
 				BackupRetentionDays: wire.Default[wire.WholeNumber](), ConnectionLimit: wire.SetTo[wire.WholeNumber](5),
-				MaintenanceWindow: wire.SetTo(wire.MaintenanceWindow{Day: wire.Sunday, Start: "03:00", Minutes: 60}),
+				MaintenanceWindow:  wire.SetTo(wire.MaintenanceWindow{Day: wire.Sunday, Start: "03:00", Minutes: 60}),
+				LogicalReplication: new(false), DropSlots: new(true),
 			}))
 		},
 		"getDatabaseMetrics":   func() error { return err(c.GetDatabaseMetrics(ctx, id, wire.MetricsMonth)) },

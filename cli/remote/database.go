@@ -14,6 +14,7 @@ func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
 		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newVersions(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
+		newReplication(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 
@@ -51,9 +52,12 @@ func doing(db wire.Database) string {
 
 func newDatabaseCreate(s *session) *cobra.Command {
 	var user, version string
-	var withPassword bool
+	var withPassword, replicates bool
 	cmd := s.command("create NAME", "Make a database", cobra.ExactArgs(1), func(t *task, args []string) error {
 		in := wire.CreateDatabase{Name: args[0], DBUser: orNil(user), Version: orNil(version)}
+		if replicates {
+			in.LogicalReplication = &replicates
+		}
 		var err error
 		if in.Project, err = t.projectForNew(); err != nil {
 			return err
@@ -78,6 +82,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 		})
 	})
 	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --pg 16\n  holdfast db create shop --user owner --with-password < password.txt"
+	cmd.Flags().BoolVar(&replicates, "logical-replication", false, "let clients stream the changes of the database")
 	cmd.Flags().StringVar(&user, "user", "", "the role that owns the database (default: app)")
 	cmd.Flags().StringVar(&version, "pg", "", "the major version of PostgreSQL (default: see `holdfast db versions`)")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "read the owner's password from standard input (default: one is made)")

@@ -13,7 +13,9 @@ import (
 
 // changes are the flags of `db update`, as typed; "default" restores a default.
 type changes struct {
-	name, project, every, keep, connections, window string
+	name, project, every, keep, connections, window, replication string
+
+	dropSlots bool
 }
 
 func newDatabaseUpdate(s *session) *cobra.Command {
@@ -43,6 +45,9 @@ func newDatabaseUpdate(s *session) *cobra.Command {
 	f.StringVar(&typed.every, "backup-every", "", "the time between scheduled backups, such as 6h")
 	f.StringVar(&typed.keep, "keep-backups", "", "for how many days backups are kept; fewer than now needs a key that may delete backups")
 	f.StringVar(&typed.connections, "connection-limit", "", "how many sessions the owner may have at a time")
+	f.StringVar(&typed.replication, "logical-replication", "", "on or off: whether clients may stream the database's changes; restarts the database")
+	f.BoolVar(&typed.dropSlots, "drop-slots", false, "with --logical-replication off: drop the replication slots")
+	flagWords(cmd, "logical-replication", cobra.FixedCompletions([]cobra.Completion{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, and a restart for a newer PostgreSQL, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
 	return cmd
 }
@@ -69,6 +74,15 @@ func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
 	}
 	if err == nil && given("maintenance-window") {
 		in.MaintenanceWindow, err = readDefault("maintenance-window", c.window, readWindow)
+	}
+	if err == nil && given("logical-replication") {
+		if c.replication != "on" && c.replication != "off" {
+			return in, usagef("--logical-replication: must be on or off")
+		}
+		in.LogicalReplication = new(c.replication == "on")
+	}
+	if given("drop-slots") {
+		in.DropSlots = &c.dropSlots
 	}
 	return in, err
 }
@@ -112,6 +126,15 @@ func (t *task) confirmUpdate(db wire.Database, in wire.UpdateDatabase) error {
 			return err
 		}
 	}
+	if in.LogicalReplication != nil && *in.LogicalReplication != db.LogicalReplication {
+		what := "restart %s, which ends the sessions in it"
+		if in.DropSlots != nil && *in.DropSlots {
+			what += ", and drop its replication slots, whose clients must copy everything again"
+		}
+		if err := t.confirm(what, db.Name); err != nil {
+			return err
+		}
+	}
 	if days, given := in.BackupRetentionDays.Value(); given && (days == nil || db.BackupRetentionDays == nil || float64(*days) < *db.BackupRetentionDays) {
 		kept := "for longer than the appliance keeps them"
 		if days != nil {
@@ -137,5 +160,9 @@ func ownProperties(db wire.Database) []string {
 	if m := db.MaintenanceWindow; m != nil {
 		window = fmt.Sprintf("%s %s UTC, %d minutes", strings.ReplaceAll(string(m.Day), "_", " "), m.Start, m.Minutes)
 	}
-	return []string{"backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window}
+	replication := ""
+	if db.LogicalReplication {
+		replication = "on"
+	}
+	return []string{"logical replication", replication, "backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // Facts is what the appliance knows of an organization without querying its databases.
@@ -48,6 +49,8 @@ type Database struct {
 	CertificateEnd time.Time
 	// Present is the version of PostgreSQL that its server would run on after a restart, "" if that is not known.
 	Present string
+	// Slots are the replication slots of clients.
+	Slots []postgres.Slot
 	// Archiving is nil while nothing receives WAL.
 	Archiving *Archiving
 }
@@ -80,7 +83,7 @@ func Account(f Facts) []model.Recommendation {
 func accountChecks() []func(Facts) []model.Recommendation {
 	return []func(Facts) []model.Recommendation{
 		eachDatabase(databaseDown), eachDatabase(noBackup), eachDatabase(oldBackup), eachDatabase(failedBackup), eachDatabase(failedVerifications), eachDatabase(unverifiedBackup),
-		eachDatabase(failedArchiving),
+		eachDatabase(failedArchiving), eachDatabase(replicationSlots),
 		eachDatabase(openAllowlist), eachDatabase(oldMinor), eachDatabase(endingCertificate), eachDatabase(changedPassword),
 		offsiteFenced, offsiteBehind, offsiteDamaged, offsiteUnrestorable, offsiteUnreadable, offsiteForeign, offsiteUnverified, objectsUnreachable, objectsOverLimit,
 		clockAhead, fullDisk, fullPlan, damagedObjects, damagedJournal, unusedKeys, keysWithoutExpiry,

@@ -66,6 +66,24 @@ func (t Target) URL() string {
 	return t.url("postgresql", parameter{"sslmode", string(SSLRequire)})
 }
 
+// Conninfo returns the connection in libpq's form of keywords and values, which CREATE SUBSCRIPTION takes. It does
+// not verify the server.
+func (t Target) Conninfo() string {
+	words := []string{
+		"host=" + quoteConninfo(t.Host), "port=" + strconv.Itoa(t.Port), "dbname=" + quoteConninfo(t.Database),
+		"user=" + quoteConninfo(t.User), "sslmode=" + string(Mode(t.Host)),
+	}
+	if !t.Password.IsZero() {
+		words = append(words, "password="+quoteConninfo(t.Password.Reveal()))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteConninfo quotes a value of libpq's keywords.
+func quoteConninfo(value string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(value) + "'"
+}
+
 // parameter is a parameter of a URL's query.
 type parameter struct{ name, value string }
 

@@ -23,6 +23,9 @@ type NewDatabase struct {
 	Password model.Secret // zero: generate one
 	Version  string       // the major version of PostgreSQL, such as "16"; "" means the default
 
+	// LogicalReplication lets clients stream the database's changes.
+	LogicalReplication bool
+
 	Sandbox bool
 }
 
@@ -124,7 +127,7 @@ func (s *Service) ClaimDatabase(
 // newRecord returns the record of a database to create, with the id and the port of
 // a warm server if there is one of its version.
 func (s *Service) newRecord(call *model.Call, in NewDatabase, bin binaries.Set) (db model.Database, server warmServer, warm bool) {
-	if bin.Major == s.Binaries.Major {
+	if bin.Major == s.Binaries.Major && !in.LogicalReplication { // which a warm server would have to be restarted for
 		server, warm = s.takeWarm()
 	}
 	if !warm {
@@ -153,6 +156,7 @@ func (s *Service) recordOf(call *model.Call, in NewDatabase, id string) model.Da
 	if in.Sandbox {
 		db.Sandbox, db.Settings = true, sandboxSettings()
 	}
+	s.setReplication(&db, in.LogicalReplication)
 	db.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(db.ID, db.Owner), in.Password)
 	db.ReadOnlyPassword = s.core.Sealer.Seal(passwordPurpose(db.ID, db.ReadOnly), model.GeneratePassword(core.RandomBytes()))
 	return db

@@ -65,7 +65,11 @@ func Access(db model.Database) postgres.HBA {
 	if db.Status == model.DatabaseImporting || db.Name == "" { // only the import, as the owner; a warm server has neither
 		return postgres.HBA{Database: db.Name, Local: db.Owner}
 	}
-	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: []string{db.Owner, db.ReadOnly}, Allow: db.Allowlist}
+	users := []string{db.Owner, db.ReadOnly}
+	if db.LogicalReplication {
+		users = append(users, model.ReplicationUser(db.Owner))
+	}
+	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: users, Allow: db.Allowlist}
 }
 
 // tenant returns the database's roles with their passwords decrypted.
@@ -86,6 +90,12 @@ func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 	}
 	if limit := db.ConnectionLimit; limit > 0 && (t.Connections == 0 || limit < t.Connections) {
 		t.Connections = limit
+	}
+	if db.LogicalReplication {
+		t.Replication = model.ReplicationUser(db.Owner)
+		if t.ReplicationPassword, err = s.core.Sealer.Open(passwordPurpose(db.ID, t.Replication), db.ReplicationPassword); err != nil {
+			return t, err
+		}
 	}
 	if own := db.OwnPassword; own != nil {
 		t.OwnerVerifier, err = s.core.Sealer.Open(verifierPurpose(db.ID, db.Owner), own.Verifier)

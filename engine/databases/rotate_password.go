@@ -20,7 +20,7 @@ type Rotation struct {
 	SessionsTerminated int
 }
 
-// RotatePassword sets new passwords for the owner and the read-only role. If
+// RotatePassword sets new passwords for the owner, the read-only role and the role that may replicate. If
 // terminate is set, it ends the open sessions.
 func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id string, terminate bool) (Rotation, error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
@@ -37,6 +37,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	old := db
 	db, err = s.beginChange(call, id, func(d *model.Database) {
 		s.sealPasswords(d, model.GeneratePassword(core.RandomBytes()), model.GeneratePassword(core.RandomBytes()))
+		s.setReplication(d, d.LogicalReplication)
 		d.UpdatedAt, d.PendingChange.Terminate = now, terminate
 	})
 	if err != nil {
@@ -46,6 +47,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	if err != nil {
 		_, undoErr := s.revertChange(id, func(d *model.Database) {
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
+			d.ReplicationPassword = old.ReplicationPassword
 		})
 		s.restoreAccess(ctx, id)
 		return Rotation{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)

@@ -28,6 +28,9 @@ func (s *Service) settings(db model.Database) map[string]string {
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.MemoryTotal != nil {
 		settings = fitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
 	}
+	if db.LogicalReplication || s.hasSlots(db) {
+		maps.Copy(settings, s.replicationSettings())
+	}
 	maps.Copy(settings, db.Settings)
 	if s.core.ReadOnly() != nil {
 		settings[readOnlySetting] = "on"
@@ -63,6 +66,9 @@ func keepDefaults(settings map[string]string, db model.Database, dir string) {
 		return
 	}
 	fitted := fitSettings(0, 0, 0) // for the names
+	if _, replicates := settings[slotLimit]; replicates {
+		fitted[slotLimit] = ""
+	}
 	for line := range strings.Lines(string(conf)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
 		_, operators := db.Settings[name]

@@ -21,6 +21,8 @@ type Statistics struct {
 	// time would be lost if the server were lost, nil while no WAL is received.
 	WALLag int64
 	RPO    *time.Duration
+	// Slots are the replication slots of clients.
+	Slots []postgres.Slot
 }
 
 // StatisticsCache holds the newest statistics of each database, so that reading a
@@ -94,9 +96,13 @@ func (s *Service) sample(ctx context.Context, db model.Database, first func(cont
 			now.WALLag = max(0, int64(flushed)-int64(archive.Durable))
 		}
 	}
-	if _, err := s.Record(db.ID); err != nil {
+	if now.Slots, err = postgres.Slots(ctx, conn, WALSlot); err != nil {
+		s.core.Log.Debug("sample replication slots", "database", db.ID, "error", err)
+	}
+	if db, err = s.Record(db.ID); err != nil {
 		return // deleted meanwhile
 	}
+	s.watchSlots(ctx, conn, db, now.Slots)
 	s.Statistics.newest.Store(db.ID, now)
 	s.samples.observe(db.ID, now)
 }

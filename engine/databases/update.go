@@ -25,6 +25,10 @@ type Change struct {
 	BackupEvery, BackupRetention *time.Duration
 	ConnectionLimit              *int
 	MaintenanceWindow            *model.MaintenanceWindow
+	// LogicalReplication is not changed together with anything else, because it
+	// restarts the server. DropSlots lets it end although there are slots.
+	LogicalReplication *bool
+	DropSlots          bool
 }
 
 // The limits of a database's own schedule.
@@ -43,6 +47,9 @@ const day = 24 * time.Hour
 func (s *Service) Update(ctx context.Context, call *model.Call, id string, change Change) (View, error) {
 	if err := s.validate(change); err != nil {
 		return View{}, err
+	}
+	if change.LogicalReplication != nil {
+		return s.switchReplication(ctx, call, id, change)
 	}
 	db, release, err := s.claimToUpdate(call, id, change)
 	if err != nil {
@@ -65,6 +72,12 @@ func (s *Service) Update(ctx context.Context, call *model.Call, id string, chang
 }
 
 func (s *Service) validate(c Change) error {
+	if c.DropSlots && (c.LogicalReplication == nil || *c.LogicalReplication) {
+		return model.Invalid("drop_slots", "goes with \"logical_replication\": false only")
+	}
+	if on := c.LogicalReplication; on != nil && c != (Change{LogicalReplication: on, DropSlots: c.DropSlots}) {
+		return model.Invalid("logical_replication", "restarts the database and cannot be changed together with other properties: send it by itself")
+	}
 	if c.Name != nil {
 		if err := model.ValidateDatabaseName("name", *c.Name); err != nil {
 			return err

@@ -386,6 +386,9 @@ func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database
 			Backlog: status.Backlog, Failures: status.Failures, Error: status.LastError,
 		}
 	}
+	if stats, ok := s.databases.Statistics.Get(db.ID); ok {
+		about.Slots = stats.Slots
+	}
 	about.CertificateEnd, about.Present = s.adviser.certificateEnd(db.ID), s.adviser.presentVersion(db.ID)
 	// A database has at most one backup under way.
 	attempts, _, err := tx.Backups().Newest(meta.ByDatabase, meta.Key(db.ID), "", 2)

@@ -71,6 +71,11 @@ type Database struct {
 	ConnectionLimit   int               `json:"connection_limit,omitempty"`
 	MaintenanceWindow MaintenanceWindow `json:"maintenance_window,omitzero"`
 
+	// LogicalReplication means that clients may stream the database's changes, with the
+	// role of ReplicationUser.
+	LogicalReplication  bool   `json:"logical_replication,omitempty"`
+	ReplicationPassword []byte `json:"replication_password,omitempty"` // sealed; nil while nobody may
+
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
 	// Preload are the extensions whose libraries the server loads at its start.
@@ -137,7 +142,7 @@ type Served struct {
 
 // Tag identifies what clients change of a database with PATCH.
 func (d Database) Tag() string {
-	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow})
+	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication})
 }
 
 // LastGeneration returns the highest generation ever used, including those that
@@ -279,10 +284,19 @@ func ValidateDatabaseUser(field, name string) error {
 		return Invalid(field, "must begin with a lower-case letter or underscore and have at most 63 lower-case letters, digits and underscores")
 	}
 	if strings.HasPrefix(name, "pg_") || name == "postgres" || name == "public" || name == "none" ||
-		strings.HasPrefix(name, "holdfast") || strings.HasSuffix(name, ReadOnlySuffix) {
+		strings.HasPrefix(name, "holdfast") || strings.HasSuffix(name, ReadOnlySuffix) || strings.HasSuffix(name, ReplicationSuffix) {
 		return Invalid(field, "%q is reserved; choose another", name)
 	}
 	return nil
+}
+
+// ReplicationSuffix ends the name of the role that may replicate.
+const ReplicationSuffix = "_replication"
+
+// ReplicationUser returns the name of the role that may stream the changes of owner's
+// database, within PostgreSQL's 63 bytes.
+func ReplicationUser(owner string) string {
+	return owner[:min(len(owner), 63-len(ReplicationSuffix))] + ReplicationSuffix
 }
 
 // ReadOnlyUser returns the name of owner's read-only role, within PostgreSQL's 63

@@ -45,6 +45,7 @@ const (
 	EventDatabasePurged          EventType = "database.purged"
 	EventDatabaseFailed          EventType = "database.failed"
 	EventDatabaseRecovered       EventType = "database.recovered"
+	EventReplicationSlotLost     EventType = "database.replication_slot_lost"
 
 	EventRecoveryGap       EventType = "recovery.gap"
 	EventRecoveryCompleted EventType = "recovery.completed"
@@ -75,7 +76,7 @@ func EventTypes() []EventType {
 		EventImportStarted, EventImportCompleted, EventImportFailed, EventImportCancelled,
 		EventExportStarted, EventExportCompleted, EventExportFailed, EventExportCancelled,
 		EventDatabaseCreated, EventDatabaseUpdated, EventDatabasePasswordRotated, EventDatabaseRestarted, EventDatabaseRestartFailed,
-		EventDatabaseDeleted, EventDatabaseUndeleted, EventDatabasePurged, EventDatabaseFailed, EventDatabaseRecovered,
+		EventDatabaseDeleted, EventDatabaseUndeleted, EventDatabasePurged, EventDatabaseFailed, EventDatabaseRecovered, EventReplicationSlotLost,
 		EventRecoveryGap, EventRecoveryCompleted,
 		EventKeyCreated, EventKeyUpdated, EventKeyRevoked, EventKeyExpired,
 		EventWebhookPing,
@@ -131,7 +132,7 @@ func (t EventType) SelectedBy(selectors []string) bool {
 
 // Alarming reports whether the operator should be notified at once.
 func (t EventType) Alarming() bool {
-	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap ||
+	return t == EventBackupFailed || t == EventDatabaseFailed || t == EventDiskNearlyFull || t == EventRecoveryGap || t == EventReplicationSlotLost ||
 		t == EventVerificationFailed || t == EventOffsiteBehind || t == EventOffsiteDamaged || t == EventOffsiteFenced
 }
 

@@ -91,6 +91,9 @@ const (
 	ActionRelationList        Action = "database.relation.list"
 	ActionPostgresVersionList Action = "postgres.version.list"
 
+	ActionReplicationGet      Action = "database.replication.get"
+	ActionReplicationSlotDrop Action = "database.replication.slot_drop"
+
 	ActionExtensionList   Action = "database.extension.list"
 	ActionExtensionSet    Action = "database.extension.set"
 	ActionExtensionDelete Action = "database.extension.delete"
@@ -220,6 +223,8 @@ const (
 	ActionApplianceStart     Action = "appliance.start"
 	ActionInstanceDown       Action = "instance.down"
 	ActionInstanceUp         Action = "instance.up"
+	ActionSlotLost           Action = "database.replication.slot_lost"
+	ActionSlotDropped        Action = "database.replication.slot_dropped"
 	ActionInstanceMoved      Action = "instance.moved"
 	ActionCertificateRenew   Action = "certificate.renew"
 	ActionPasswordChanged    Action = "database.password_changed"
@@ -279,6 +284,9 @@ func Operations() []Operation {
 		operation(ActionLockList, "listLocks", ScopeDatabaseRead),
 		operation(ActionRelationList, "listRelations", ScopeDatabaseRead),
 		operation(ActionPostgresVersionList, "listPostgresVersions", ScopeDatabaseRead),
+
+		operation(ActionReplicationGet, "getDatabaseReplication", ScopeDatabaseRead),
+		operation(ActionReplicationSlotDrop, "dropReplicationSlot", ScopeDatabaseUpdate),
 
 		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
 		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),

@@ -21,12 +21,15 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	if err == nil && now.database != t.Database && now != preparedNames() { // nobody has logged in to a prepared directory
 		_, err = TerminateSessions(ctx, conn, now.database)
 	}
-	var statements []string
+	var statements, replication []string
 	if err == nil {
 		statements, err = t.provisioning(now)
 	}
 	if err == nil {
-		err = runAlone(ctx, conn, statements)
+		replication, err = t.replicationRole()
+	}
+	if err == nil {
+		err = runAlone(ctx, conn, append(statements, replication...))
 	}
 	if err == nil {
 		err = t.prepareDatabase(ctx, conn)
@@ -38,7 +41,7 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 }
 
 // ProvisionPrepared is [Provision] for an instance that [CheckPrepared] has checked,
-// in one round trip.
+// in one round trip. Nobody may replicate it: its server was started without senders.
 func ProvisionPrepared(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	statements, err := t.provisioning(preparedNames())
 	if err == nil {

@@ -30,6 +30,9 @@ type Tenant struct {
 	OwnerPassword    model.Secret
 	ReadOnly         string // reads what the owner makes, writes nothing
 	ReadOnlyPassword model.Secret
+	// Replication may stream the database's changes; "" means that no role may.
+	Replication         string
+	ReplicationPassword model.Secret
 	// OwnerVerifier is the verifier in pg_authid after the owner has changed the
 	// password by SQL. If set, the role keeps it, and OwnerPassword is not used.
 	OwnerVerifier model.Secret
@@ -38,7 +41,7 @@ type Tenant struct {
 	Connections int
 }
 
-// SetPasswords gives both roles of the tenant new passwords. Open sessions stay
+// SetPasswords gives the roles of the tenant new passwords. Open sessions stay
 // open, except those that are changing a role: a client with the old password
 // must not be able to delay its own end by a transaction. SetPasswords also
 // resets what a role may change about itself, such as the setting that makes the
@@ -46,8 +49,12 @@ type Tenant struct {
 // database postgres.
 func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	statements, err := t.credentials()
+	var replication []string
 	if err == nil {
-		err = runAlone(ctx, conn, statements)
+		replication, err = t.replicationRole()
+	}
+	if err == nil {
+		err = runAlone(ctx, conn, append(statements, replication...))
 	}
 	if err != nil {
 		return fmt.Errorf("set passwords: %w", err)

@@ -59,7 +59,7 @@ func ParseSessionID(text string) (id SessionID, err error) {
 
 // ofTenants selects the sessions of tenants in the database $1 from pg_stat_activity;
 // $2 are the appliance's roles.
-const ofTenants = "datname = $1 and backend_type = 'client backend' and usename <> all($2)"
+const ofTenants = "datname = $1 and backend_type in ('client backend', 'walsender') and usename <> all($2)"
 
 const startedMicroseconds = "(extract(epoch from backend_start) * 1000000)::bigint"
 

@@ -52,7 +52,7 @@ func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []net
 	}
 	rows, _ := conn.Query(ctx, `select pid from (
 			select pid, pg_terminate_backend(pid) from pg_stat_activity
-			where datname = $1 and backend_type = 'client backend' and usename <> all($2)
+			where datname = $1 and backend_type in ('client backend', 'walsender') and usename <> all($2)
 			and (client_addr <<= any($3::text[]::inet[])) is not true) t`, database, ownRoles(), networks)
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
@@ -76,7 +76,7 @@ func Stats(ctx context.Context, conn *pgx.Conn, database string) (Usage, error) 
 		count(*) filter (where s.ssl), count(*) filter (where not s.ssl),
 		pg_current_wal_flush_lsn()::text
 		from pg_stat_activity a join pg_stat_ssl s using (pid)
-		where a.datname = $1 and a.backend_type = 'client backend' and a.usename <> all($2)`,
+		where a.datname = $1 and a.backend_type in ('client backend', 'walsender') and a.usename <> all($2)`,
 		database, ownRoles()).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.Flushed)
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure database: %w", err)

@@ -25,7 +25,7 @@ import (
 // generations. The directory is created with the database, stays while it is in the trash, and is removed with it.
 
 // walSlot is the replication slot that keeps WAL until it is archived.
-const walSlot = "holdfast"
+const walSlot = databases.WALSlot
 
 // WALDirectory is the directory of the WAL below a database's backups.
 const WALDirectory = "wal"

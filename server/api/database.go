@@ -23,6 +23,7 @@ func NewDatabase(db databases.View) wire.Database {
 	d.BackupEverySeconds = orAbsent(int64(db.BackupEvery.Seconds()))
 	d.BackupRetentionDays = orAbsent(db.BackupRetention.Hours() / 24)
 	d.ConnectionLimit = orAbsent(db.ConnectionLimit)
+	d.LogicalReplication = db.LogicalReplication
 	if w := db.MaintenanceWindow; !w.IsZero() {
 		d.MaintenanceWindow = &wire.MaintenanceWindow{Day: wire.WindowDay(w.Day), Start: w.StartTime(), Minutes: w.Minutes}
 	}

@@ -33,6 +33,7 @@ func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *cre
 	db, connection, err := h.engine.Databases.Create(ctx, call, databases.NewDatabase{
 		Project: in.Body.Project, Name: in.Body.Name,
 		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)), Version: text(in.Body.Version),
+		LogicalReplication: in.Body.LogicalReplication != nil && *in.Body.LogicalReplication,
 	})
 	if err != nil {
 		return wire.CreatedDatabase{}, err

@@ -17,9 +17,10 @@ type updateDatabaseInput struct {
 func (h *handlers) databaseUpdate(ctx context.Context, call *model.Call, in *updateDatabaseInput) (wire.Database, error) {
 	change := databases.Change{
 		Name: in.Body.Name, Project: in.Body.Project,
-		BackupEvery:     units(in.Body.BackupEverySeconds, time.Second),
-		BackupRetention: units(in.Body.BackupRetentionDays, 24*time.Hour),
-		ConnectionLimit: units(in.Body.ConnectionLimit, 1),
+		BackupEvery:        units(in.Body.BackupEverySeconds, time.Second),
+		BackupRetention:    units(in.Body.BackupRetentionDays, 24*time.Hour),
+		ConnectionLimit:    units(in.Body.ConnectionLimit, 1),
+		LogicalReplication: in.Body.LogicalReplication, DropSlots: in.Body.DropSlots != nil && *in.Body.DropSlots,
 	}
 	if w, given := in.Body.MaintenanceWindow.Value(); given {
 		change.MaintenanceWindow = new(model.MaintenanceWindow)

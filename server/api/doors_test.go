@@ -98,6 +98,7 @@ func doors() []door {
 		{name: "explainStatement", method: "POST", path: db + "/statements/explain", body: `{"statement":"select 1"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "updateDatabase", method: "PATCH", path: db, body: `{"connection_limit":null}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "dropReplicationSlot", method: "DELETE", path: db + "/replication/slots/s", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "cancelDatabaseSession", method: "POST", path: db + "/sessions/1-1/cancel", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "terminateDatabaseSession", method: "POST", path: db + "/sessions/1-1/terminate", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -123,7 +124,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
+			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

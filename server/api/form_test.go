@@ -19,7 +19,7 @@ func TestBodies(t *testing.T) {
 		name, path, contentType, body string
 		names                         string // required text of the message
 	}{
-		{"missing", "/databases", "", "", "body: must be a JSON object; the fields are db_user, name, password, project"},
+		{"missing", "/databases", "", "", "body: must be a JSON object; the fields are db_user, logical_replication, name, password, project"},
 		{"white space", "/databases", "", " \n", "body"},
 		{"not JSON", "/databases", "", secret, "body: must be one JSON object"},
 		{"cut off", "/databases", "", `{"password":"` + secret, "body: must be one JSON object"},

@@ -48,6 +48,8 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/relations", model.ActionRelationList, one(h.relationList), ""},
 		{"GET", "/versions", model.ActionPostgresVersionList, one(h.postgresVersionList), ""},
 
+		{"GET", "/databases/{id}/replication", model.ActionReplicationGet, one(h.replicationGet), ""},
+		{"DELETE", "/databases/{id}/replication/slots/{slot}", model.ActionReplicationSlotDrop, one(h.replicationSlotDrop), ""},
 		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
 		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
 		{"DELETE", "/databases/{id}/extensions/{name}", model.ActionExtensionDelete, one(h.extensionDelete), ""},

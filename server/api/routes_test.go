@@ -62,6 +62,8 @@ POST /databases/{id}/statements/reset database:update
 POST /databases/{id}/statements/explain database:update
 GET /databases/{id}/locks database:read
 GET /databases/{id}/relations database:read
+GET /databases/{id}/replication database:read
+DELETE /databases/{id}/replication/slots/{slot} database:update
 GET /databases/{id}/extensions database:read
 POST /databases/{id}/extensions database:update
 DELETE /databases/{id}/extensions/{name} database:update

@@ -217,6 +217,9 @@ func inWords(body any) bool {
 			return false
 		}
 	}
+	if !switchesAlone(fields) {
+		return false
+	}
 	entries, _ := fields["entries"].([]any)
 	for _, entry := range entries {
 		text, _ := entry.(string)
@@ -225,6 +228,14 @@ func inWords(body any) bool {
 		}
 	}
 	return true
+}
+
+// switchesAlone reports whether a change of a database, which here always has connection_limit, leaves its replication alone.
+func switchesAlone(fields node) bool {
+	_, changes := fields["connection_limit"]
+	_, switches := fields["logical_replication"].(bool)
+	drops, _ := fields["drop_slots"].(bool)
+	return !changes || !switches && !drops
 }
 
 // edges returns values at the edges of a schema, on both sides, and of other types.

@@ -54,6 +54,14 @@ func databaseFigures() []databaseFigure {
 			}
 			return db.Statistics.RPO.Seconds(), true
 		}},
+		{name: "replication_retained_bytes", help: "WAL that the server keeps for the replication slot that is furthest behind, 0 without one.", value: measured(func(db insight.DatabaseMeasurement) float64 {
+			most := int64(0)
+			for _, slot := range db.Statistics.Slots {
+				most = max(most, slot.Retained)
+			}
+			return float64(most)
+		})},
+		{name: "replication_slots", help: "Replication slots of clients.", value: measured(func(db insight.DatabaseMeasurement) float64 { return float64(len(db.Statistics.Slots)) })},
 		{name: "backup_age_seconds", help: "Age of the newest completed backup.", value: func(db insight.DatabaseMeasurement) (float64, bool) {
 			if db.BackupAge == nil {
 				return 0, false
