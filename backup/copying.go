@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"sync"
@@ -199,22 +200,38 @@ func (c *copying) copyControl(f *copiedFile) error {
 // before it was created. WAL creates the init fork, and PostgreSQL fails to start if the main fork already exists. A
 // relation never becomes logged under the same number.
 func (c *copying) excludeUnlogged(ctx context.Context) error {
-	now, read := newListing(ctx, c.t.root), map[string]bool{}
+	names := make([]string, len(c.files))
+	for i, f := range c.files {
+		names[i] = f.entry.Path
+	}
+	gone, err := unloggedAmong(ctx, c.t.root, names)
 	for _, f := range c.files {
-		if _, ok := parseRelation(f.entry.Path); !ok {
-			continue
-		}
-		if dir := path.Dir(f.entry.Path); !read[dir] {
-			if _, err := now.read(dir); err != nil {
-				return fmt.Errorf("list data directory: %w", err)
-			}
-			read[dir] = true
-		}
-		if now.isRecreated(f.entry.Path) {
+		if _, found := slices.BinarySearch(gone, f.entry.Path); found {
 			f.gone = true
 		}
 	}
-	return nil
+	return err
+}
+
+// unloggedAmong returns those of the names, in order, whose files PostgreSQL recreates by what the directory holds now.
+func unloggedAmong(ctx context.Context, root *os.Root, names []string) (gone []string, err error) {
+	now, read := newListing(ctx, root), map[string]bool{}
+	for _, name := range names {
+		if _, ok := parseRelation(name); !ok {
+			continue
+		}
+		if dir := path.Dir(name); !read[dir] {
+			if _, err := now.read(dir); err != nil {
+				return nil, fmt.Errorf("list data directory: %w", err)
+			}
+			read[dir] = true
+		}
+		if now.isRecreated(name) {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone, nil
 }
 
 // done returns the entries of the manifest.
