@@ -49,6 +49,8 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		switch {
 		case db.Trash != nil && e.Databases.TrashExpired(*db.Trash):
 			err = errors.Join(err, e.Databases.ExpireTrash(db))
+		case db.Trash == nil && db.ExpiresAt != nil && e.Core.MayRemove(*db.ExpiresAt):
+			err = errors.Join(err, e.Databases.ExpireBranch(ctx, db))
 		case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
 			err = errors.Join(err, e.Recovery.DropReplaced(db.ID))
 		case db.Trash == nil && db.Status == model.DatabaseAvailable:

@@ -62,7 +62,7 @@ func dateIn(text string) time.Time {
 // auditAreas returns the action prefixes that the page can filter by.
 func auditAreas() []string {
 	return []string{
-		"database", "backup", "recovery", "bucket", "object", "key", "device", "session", "user",
+		"database", "branch", "backup", "recovery", "bucket", "object", "key", "device", "session", "user",
 		"project", "organization", "account", "agent", "audit", "import", "export", "upload", "operation", "webhook", "event", "instance", "wal",
 		"certificate", "trash", "metadata", "appliance",
 	}

@@ -36,6 +36,7 @@ func routes() []route {
 	replication := aboutDatabase("replication", (*request).replication)
 	sessions := aboutDatabase("sessions", (*request).databaseSessions)
 	statements, locks, sizes := aboutDatabase("statements", (*request).statements), aboutDatabase("sessions", (*request).locks), aboutDatabase("sizes", (*request).sizes)
+	branches := aboutDatabase("branches", (*request).branches)
 	settings := aboutDatabase("settings", (*request).databaseSettings)
 	return []route{
 		{"GET /{$}", model.ActionAgentStatus, (*request).overview, nil},
@@ -63,6 +64,11 @@ func routes() []route {
 		{"GET /databases/{id}/recovery", model.ActionRecoveryGet, show(plan), nil},
 		{"POST /databases/{id}/recovery", model.ActionRecoveryCreate, (*request).recoveryRestore, plan},
 		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*request).recoveryUndo, backups},
+		{"GET /databases/{id}/branches", model.ActionBranchList, show(branches), nil},
+		{"POST /databases/{id}/branches", model.ActionBranchCreate, (*request).branchCreate, branches},
+		{"GET /databases/{id}/branches/diff", model.ActionBranchDiff, show(aboutDatabase("branches", (*request).branchDiff)), nil},
+		{"POST /databases/{id}/branches/reset", model.ActionBranchReset, (*request).branchReset, branches},
+		{"POST /databases/{id}/branches/expiry", model.ActionDatabaseUpdate, (*request).branchExpiry, branches},
 		{"GET /databases/{id}/access", model.ActionAllowlistGet, show(access), nil},
 		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*request).allowlistSet, access},
 		{"GET /databases/{id}/tables", model.ActionRLSGet, show(tables), nil},

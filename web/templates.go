@@ -113,6 +113,8 @@ func doneText(what string) string {
 		"backup_pinned":         "The backup is pinned: it stays until it is unpinned.",
 		"backup_unpinned":       "The backup is not pinned any more.",
 		"backup_deleted":        "The backup is deleted.",
+		"branch":                "The branch is being made. It is available when its state says so.",
+		"branch_reset":          "The reset has begun. The branch goes on serving until the data of its parent is ready.",
 		"restore_started":       "The restore has begun. The database goes on serving until the restored data is ready.",
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",

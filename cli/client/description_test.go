@@ -221,6 +221,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				BackupRetentionDays: wire.Default[wire.WholeNumber](), ConnectionLimit: wire.SetTo[wire.WholeNumber](5),
 				MaintenanceWindow:  wire.SetTo(wire.MaintenanceWindow{Day: wire.Sunday, Start: "03:00", Minutes: 60}),
 				LogicalReplication: new(false), DropSlots: new(true),
+				ExpiresAt: wire.SetTo(now),
 			}))
 		},
 		"getDatabaseMetrics":   func() error { return err(c.GetDatabaseMetrics(ctx, id, wire.MetricsMonth)) },
@@ -246,6 +247,12 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"setExtension":         func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
 		"deleteExtension":      func() error { return err(c.DeleteExtension(ctx, id, "vector")) },
 		"listPostgresVersions": func() error { return err(c.ListPostgresVersions(ctx)) },
+		"listBranches":         func() error { return err(c.ListBranches(ctx, id, page)) },
+		"createBranch": func() error {
+			return err(c.CreateBranch(ctx, id, wire.CreateBranch{Name: "n", At: &now, ExpiresIn: new(int64(3600))}))
+		},
+		"resetBranch":   func() error { return err(c.ResetBranch(ctx, id, wire.ResetBranch{At: &now})) },
+		"getBranchDiff": func() error { return err(c.GetBranchDiff(ctx, id)) },
 		"listBackups": func() error {
 			return err(c.ListBackups(ctx, id, client.BackupOptions{
 				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Type: wire.BackupManual, Status: wire.BackupCompleted,

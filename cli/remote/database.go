@@ -116,21 +116,23 @@ func databaseDetails(w io.Writer, db wire.Database) {
 
 func newDatabaseDelete(s *session) *cobra.Command {
 	return s.aboutDatabase("delete DATABASE", "Delete a database with its backups", cobra.ExactArgs(1),
-		func(t *task, db wire.Database, _ []string) error {
-			if err := t.confirm("delete the database %s (%s) with its backups", db.Name, db.ID); err != nil {
-				return err
-			}
-			m := t.meter("deleting " + db.Name)
-			deleted, err := t.api.DeleteDatabase(t.ctx, db.ID)
-			m.stop()
-			if err != nil {
-				return err
-			}
-			return t.show(deleted, func(w io.Writer) {
-				fmt.Fprintf(w, "deleted %s\n", db.Name)
-				t.remarkRecoverable(deleted.Recoverable, "restore "+db.ID)
-			})
-		})
+		func(t *task, db wire.Database, _ []string) error { return t.deleteDatabase(db) })
+}
+
+func (t *task) deleteDatabase(db wire.Database) error {
+	if err := t.confirm("delete the database %s (%s) with its backups", db.Name, db.ID); err != nil {
+		return err
+	}
+	m := t.meter("deleting " + db.Name)
+	deleted, err := t.api.DeleteDatabase(t.ctx, db.ID)
+	m.stop()
+	if err != nil {
+		return err
+	}
+	return t.show(deleted, func(w io.Writer) {
+		fmt.Fprintf(w, "deleted %s\n", db.Name)
+		t.remarkRecoverable(deleted.Recoverable, "restore "+db.ID)
+	})
 }
 
 func newDatabaseRestart(s *session) *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 // changes are the flags of `db update`, as typed; "default" restores a default.
 type changes struct {
-	name, project, every, keep, connections, window, replication string
+	name, project, every, keep, connections, window, replication, expires string
 
 	dropSlots bool
 }
@@ -45,6 +45,7 @@ func newDatabaseUpdate(s *session) *cobra.Command {
 	f.StringVar(&typed.every, "backup-every", "", "the time between scheduled backups, such as 6h")
 	f.StringVar(&typed.keep, "keep-backups", "", "for how many days backups are kept; fewer than now needs a key that may delete backups")
 	f.StringVar(&typed.connections, "connection-limit", "", "how many sessions the owner may have at a time")
+	f.StringVar(&typed.expires, "expires-in", "", "of a branch: after how long it is deleted, such as 24h, or never")
 	f.StringVar(&typed.replication, "logical-replication", "", "on or off: whether clients may stream the database's changes; restarts the database")
 	f.BoolVar(&typed.dropSlots, "drop-slots", false, "with --logical-replication off: drop the replication slots")
 	flagWords(cmd, "logical-replication", cobra.FixedCompletions([]cobra.Completion{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
@@ -72,6 +73,9 @@ func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
 	if err == nil && given("connection-limit") {
 		in.ConnectionLimit, err = readDefault("connection-limit", c.connections, wholeNumber)
 	}
+	if err == nil && given("expires-in") {
+		in.ExpiresAt, err = readExpiry(c.expires, time.Now())
+	}
 	if err == nil && given("maintenance-window") {
 		in.MaintenanceWindow, err = readDefault("maintenance-window", c.window, readWindow)
 	}
@@ -97,6 +101,17 @@ func readDefault[T any](flag, text string, read func(string) (T, error)) (wire.R
 		return wire.Resettable[T]{}, usagef("--%s: %q is not understood; --help has examples", flag, text)
 	}
 	return wire.SetTo(value), nil
+}
+
+// readExpiry reads how long a branch is to live from now on.
+func readExpiry(text string, now time.Time) (wire.Resettable[time.Time], error) {
+	if text == "never" {
+		text = "default"
+	}
+	return readDefault("expires-in", text, func(text string) (time.Time, error) {
+		in, err := time.ParseDuration(text)
+		return now.Add(in).UTC(), err
+	})
 }
 
 func wholeNumber(text string) (wire.WholeNumber, error) {
@@ -147,7 +162,10 @@ func (t *task) confirmUpdate(db wire.Database, in wire.UpdateDatabase) error {
 
 // ownProperties returns what a database has of its own, for details.
 func ownProperties(db wire.Database) []string {
-	every, keep, connections, window := "", "", "", ""
+	every, keep, connections, window, branched, expires := "", "", "", "", "", ""
+	if db.Parent != nil {
+		branched, expires = *db.Parent+" as of "+formatTime(db.BranchedAt), orNever(formatTime(db.ExpiresAt))
+	}
 	if db.BackupEverySeconds != nil {
 		every = (time.Duration(*db.BackupEverySeconds) * time.Second).String()
 	}
@@ -164,5 +182,5 @@ func ownProperties(db wire.Database) []string {
 	if db.LogicalReplication {
 		replication = "on"
 	}
-	return []string{"logical replication", replication, "backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window}
+	return []string{"logical replication", replication, "backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window, "branch of", branched, "expires", expires}
 }

@@ -8,7 +8,7 @@ func Commands(version string) []*cobra.Command {
 	s := newSession(version)
 	commands := []*cobra.Command{
 		newLogin(s), newLogout(s), newWhoami(s), newProfile(s),
-		newDatabase(s), newExtension(s), newBackup(s), newRecovery(s), newImport(s), newOperation(s), newEvents(s), newWebhook(s), newBucket(s), newObject(s), newTrash(s),
+		newDatabase(s), newBranch(s), newExtension(s), newBackup(s), newRecovery(s), newImport(s), newOperation(s), newEvents(s), newWebhook(s), newBucket(s), newObject(s), newTrash(s),
 		newProject(s), newKey(s), newUser(s), newUserSession(s), newAccount(s), newAgent(s), newAPI(s),
 	}
 	for _, cmd := range commands {

@@ -25,6 +25,8 @@ func endClaims(c *core.Claims, op model.DatabaseOperation) {
 	switch {
 	case op.Type == model.OperationBackup:
 		c.Ending(backups)
+	case op.Type == model.OperationBranch:
+		c.Ending(op.NewDatabase)
 	case op.NewDatabase != "":
 		c.Ending(op.NewDatabase, backups)
 	case c.SameOperation(op.Database, backups):

@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,13 @@ import (
 // Delete stops the database and moves it to the trash with its backups. It
 // returns the time until which it can be restored. A running backup is
 // cancelled. So is an import that is filling the database; the import then removes
-// the database itself.
+// the database itself. A database with branches is not deleted.
 func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time.Time, error) {
+	return s.delete(ctx, call, id, func(model.Database) error { return nil })
+}
+
+// delete is Delete, unless allowed refuses the claimed database.
+func (s *Service) delete(ctx context.Context, call *model.Call, id string, allowed func(model.Database) error) (time.Time, error) {
 	db, err := s.Database(call, id)
 	if err == nil {
 		err = call.Match(db.Tag())
@@ -40,12 +46,18 @@ func (s *Service) Delete(ctx context.Context, call *model.Call, id string) (time
 	}
 	defer releaseBackups()
 	if db, err = s.Database(call, id); err == nil {
-		err = call.Match(db.Tag())
+		err = cmp.Or(call.Match(db.Tag()), allowed(db))
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	op, err := s.beginOperation(db, model.OperationDelete, model.DatabaseDeleting, "stopping")
+	op := s.NewOperation(db, model.OperationDelete, "stopping")
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := refuseBranched(tx, db); err != nil {
+			return err
+		}
+		return InsertOperation(tx, op, model.DatabaseDeleting)
+	})
 	if err != nil {
 		return time.Time{}, core.ExplainDiskFull(err)
 	}

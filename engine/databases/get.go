@@ -36,6 +36,10 @@ func (s *Service) List(call *model.Call, filter Filter, page core.Page) (core.Li
 	if err != nil {
 		return core.List[View]{}, err
 	}
+	return s.views(list)
+}
+
+func (s *Service) views(list core.List[model.Database]) (core.List[View], error) {
 	views := core.List[View]{Items: make([]View, 0, len(list.Items)), Next: list.Next}
 	for _, db := range list.Items {
 		view, err := s.View(db)
@@ -207,14 +211,14 @@ func NewestCompleted(tx *meta.Tx, database string) (*model.Backup, error) {
 }
 
 // IsUnprotected reports whether a database lacks the completed backup it should
-// have. A sandbox needs none, and a database that is being created, imported or
-// deleted cannot have one.
+// have. A sandbox needs none, a branch has the first one when it is a backup's interval old,
+// and a database that is being created, imported or deleted cannot have one.
 func IsUnprotected(db model.Database, newest *model.Backup) bool {
 	switch db.Status {
 	case model.DatabaseCreating, model.DatabaseImporting, model.DatabaseDeleting:
 		return false
 	default:
-		return newest == nil && !db.Sandbox
+		return newest == nil && !db.Sandbox && db.Parent == ""
 	}
 }
 

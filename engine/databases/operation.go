@@ -34,7 +34,7 @@ func InsertOperation(tx *meta.Tx, op model.DatabaseOperation, status model.Datab
 	}
 	db, err := tx.Databases().Update(op.Database, func(d *model.Database) error {
 		d.Operation, d.Status = op.ID, status
-		if op.Type == model.OperationRestore || op.Type == model.OperationPITR {
+		if op.Type.Replaces() {
 			d.LastRestore = op.ID
 		}
 		d.Begun = max(d.Begun, op.Generation)

@@ -64,6 +64,9 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		return s.core.WithinPlan(tx, call.Organization, func() error {
 			db, err = tx.Databases().Update(id, func(d *model.Database) error {
 				d.Trash, d.UpdatedAt = nil, s.core.Clock()
+				if d.ExpiresAt != nil && !d.UpdatedAt.Before(*d.ExpiresAt) {
+					d.ExpiresAt = nil // else the next sweep would delete the branch again
+				}
 				return nil
 			})
 			return core.NameTaken(err, model.ResourceDatabase, found.Name)

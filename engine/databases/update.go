@@ -29,6 +29,7 @@ type Change struct {
 	// restarts the server. DropSlots lets it end although there are slots.
 	LogicalReplication *bool
 	DropSlots          bool
+	ExpiresAt          **time.Time // of a branch
 }
 
 // The limits of a database's own schedule.
@@ -83,6 +84,11 @@ func (s *Service) validate(c Change) error {
 			return err
 		}
 	}
+	if c.ExpiresAt != nil {
+		if err := s.CheckExpiry("expires_at", *c.ExpiresAt); err != nil {
+			return err
+		}
+	}
 	if every := c.BackupEvery; every != nil && *every != 0 {
 		if s.core.Config.BackupInterval <= 0 {
 			return model.Errorf(model.CodeForbidden, "backup_every_seconds: the operator has turned scheduled backups off (--backup-interval 0)")
@@ -116,6 +122,13 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 		return db, err
 	}
 	next := db
+	if to := c.ExpiresAt; to != nil {
+		if *to != nil && db.Parent == "" {
+			return db, model.Errorf(model.CodeConflict, "expires_at: %s is not a branch, and only branches expire", db.Name)
+		}
+		call.Note("expires_at", fmt.Sprintf("%s → %s", orNever(db.ExpiresAt), orNever(*to)))
+		next.ExpiresAt = *to
+	}
 	set(call, "name", &next.Name, c.Name)
 	set(call, "project", &next.Project, c.Project)
 	set(call, "backup_every", &next.BackupEvery, c.BackupEvery)
@@ -140,6 +153,13 @@ func set[T comparable](call *model.Call, name string, property, to *T) {
 	}
 	call.Note(name, fmt.Sprintf("%s → %s", orDefault(*property), orDefault(*to)))
 	*property = *to
+}
+
+func orNever(at *time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 func orDefault[T comparable](value T) string {
@@ -222,6 +242,7 @@ func copyProperties(to *model.Database, from model.Database) {
 	to.Name, to.Project = from.Name, from.Project
 	to.BackupEvery, to.BackupRetention = from.BackupEvery, from.BackupRetention
 	to.ConnectionLimit, to.MaintenanceWindow = from.ConnectionLimit, from.MaintenanceWindow
+	to.ExpiresAt = from.ExpiresAt
 }
 
 // updateServer records a change that the server must follow, and applies it. If the

@@ -35,6 +35,7 @@ func operationEvents(tx *Tx, before, after *model.DatabaseOperation) ([]model.Ev
 func operationEvent(tx *Tx, op model.DatabaseOperation) model.EventType {
 	area := map[model.OperationType]string{
 		model.OperationBackup: "backup", model.OperationRestore: "restore", model.OperationPITR: "restore",
+		model.OperationBranch: "restore", model.OperationReset: "restore",
 		model.OperationImport: "import", model.OperationExport: "export",
 	}[op.Type]
 	switch {
@@ -90,6 +91,7 @@ func operationResource(tx *Tx, op model.DatabaseOperation, db model.Database) mo
 func operationMessage(op model.DatabaseOperation, db model.Database) string {
 	what := map[model.OperationType]string{
 		model.OperationBackup: "backup of", model.OperationRestore: "restore of", model.OperationPITR: "restore of",
+		model.OperationBranch: "branch of", model.OperationReset: "reset of",
 		model.OperationImport: "import of", model.OperationExport: "export of", model.OperationRestart: "restart of",
 	}[op.Type]
 	switch {

@@ -138,11 +138,13 @@ type Served struct {
 	// not recorded.
 	Timeline int    `json:"timeline,omitempty"`
 	LSN      string `json:"lsn,omitempty"`
+	// BranchedAt is set if a branch was reset to its parent: the moment of the parent.
+	BranchedAt *time.Time `json:"branched_at,omitempty"`
 }
 
 // Tag identifies what clients change of a database with PATCH.
 func (d Database) Tag() string {
-	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication})
+	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication, d.ExpiresAt})
 }
 
 // LastGeneration returns the highest generation ever used, including those that
@@ -154,6 +156,8 @@ type Replaced struct {
 	Generation int       `json:"generation"`
 	At         time.Time `json:"at"`
 	ExpiresAt  time.Time `json:"expires_at"`
+	// BranchedAt is the database's at that time.
+	BranchedAt *time.Time `json:"branched_at,omitempty"`
 }
 
 // Trash records when a database was deleted and until when it can be restored.
@@ -175,10 +179,17 @@ const (
 	OperationDelete       OperationType = "delete"
 	OperationExport       OperationType = "export"
 	OperationVerification OperationType = "verification"
+	OperationBranch       OperationType = "branch"
+	OperationReset        OperationType = "reset"
 )
 
 // Beside reports whether operations of the type run beside others on the database.
 func (t OperationType) Beside() bool { return t == OperationExport || t == OperationVerification }
+
+// Replaces reports whether operations of the type replace the data of a database, unless they make a new one.
+func (t OperationType) Replaces() bool {
+	return t == OperationRestore || t == OperationPITR || t == OperationReset
+}
 
 // BegunBy returns an action with the scope that begins operations of the type, "" for
 // a type that cannot be cancelled. An export or a verification follows a backup.
@@ -188,6 +199,10 @@ func (t OperationType) BegunBy() Action {
 		return ActionBackupCreate
 	case OperationRestore, OperationPITR:
 		return ActionRecoveryUndo
+	case OperationBranch:
+		return ActionBranchCreate
+	case OperationReset:
+		return ActionBranchReset
 	case OperationImport:
 		return ActionDatabaseCreate
 	default:
@@ -236,6 +251,9 @@ type DatabaseOperation struct {
 	Export string `json:"export"`
 	// Generation is the data directory the operation builds, 0 for none.
 	Generation int `json:"generation"`
+	// BranchedAt is the moment of the parent to which a reset puts a branch, nil until
+	// that is known.
+	BranchedAt *time.Time `json:"branched_at,omitempty"`
 	// CancelledBy has cancelled the operation, nil for none. Its end follows: it is
 	// cancelled, or completed if it was about to end.
 	CancelledBy *Actor     `json:"cancelled_by"`

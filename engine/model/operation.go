@@ -74,6 +74,11 @@ const (
 	ActionDatabaseLog            Action = "database.log"
 	ActionDatabaseMetrics        Action = "database.metrics"
 
+	ActionBranchList   Action = "branch.list"
+	ActionBranchCreate Action = "branch.create"
+	ActionBranchReset  Action = "branch.reset"
+	ActionBranchDiff   Action = "branch.diff"
+
 	ActionSSLGet       Action = "database.ssl.get"
 	ActionAllowlistGet Action = "database.allowlist.get"
 	ActionAllowlistSet Action = "database.allowlist.set"
@@ -232,6 +237,7 @@ const (
 	ActionLoginSettingsReset Action = "database.login_settings_reset"
 	ActionBackupEnd          Action = "backup.end"
 	ActionTrashExpire        Action = "trash.expire"
+	ActionBranchExpire       Action = "branch.expire"
 	ActionReplacedExpire     Action = "recovery.expire"
 	ActionKeyExpire          Action = "key.expire"
 	ActionOperationRollBack  Action = "operation.roll_back"
@@ -267,6 +273,11 @@ func Operations() []Operation {
 		operation(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead),
 		operation(ActionDatabaseLog, "getDatabaseLog", ScopeDatabaseUpdate).from(RoleAdmin),
 		operation(ActionDatabaseMetrics, "getDatabaseMetrics", ScopeDatabaseRead),
+
+		operation(ActionBranchList, "listBranches", ScopeDatabaseRead),
+		operation(ActionBranchCreate, "createBranch", ScopeBackupRestore).also(ActionDatabaseCreate),
+		operation(ActionBranchReset, "resetBranch", ScopeBackupRestore).within(RateRestore),
+		operation(ActionBranchDiff, "getBranchDiff", ScopeDatabaseRead),
 
 		operation(ActionSSLGet, "getDatabaseSSL", ScopeDatabaseRead),
 		operation(ActionAllowlistGet, "getDatabaseAllowlist", ScopeDatabaseRead),
@@ -311,6 +322,7 @@ func Operations() []Operation {
 		operation(ActionOperationCancel, "cancelOperation", ScopeDatabaseRead).
 			alsoWhen("To cancel a backup, an export or a verification", ActionBackupCreate).
 			alsoWhen("To cancel a restore", ActionRecoveryUndo).
+			alsoWhen("To cancel the creation or a reset of a branch", ActionBranchCreate).
 			alsoWhen("To cancel an import", ActionDatabaseCreate),
 		operation(ActionOperationStream, "getOperationEvents", ScopeDatabaseRead),
 		operation(ActionEventStream, "getEvents", ScopeDatabaseRead),

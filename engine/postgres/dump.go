@@ -52,10 +52,19 @@ func dumperRole(database string) []string {
 // how long the dump waits for a session that holds a lock. The error contains
 // pg_dump's output.
 func (s *Supervisor) Dump(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
-	return s.act(id, "dump", func(i *instance) error { return dump(ctx, i.specification(), tool, database, lockWait, w) })
+	return s.act(id, "dump", func(i *instance) error {
+		return dump(ctx, i.specification(), tool, database, lockWait, w, "--format=custom", "--compress=1")
+	})
 }
 
-func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer) error {
+// DumpSchema is Dump of the schema only, as SQL.
+func (s *Supervisor) DumpSchema(ctx context.Context, id, tool, database string, lockWait time.Duration, w io.Writer) error {
+	return s.act(id, "dump", func(i *instance) error {
+		return dump(ctx, i.specification(), tool, database, lockWait, w, "--schema-only")
+	})
+}
+
+func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer, options ...string) error {
 	ctx, end := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	var looking sync.Mutex
@@ -64,8 +73,8 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 		watchDump(ctx, spec, lockWait, &looking, end)
 	}()
 	defer func() { end(nil); <-watched }()
-	cmd := exec.CommandContext(ctx, tool, "--format=custom", "--compress=1", "--no-password",
-		"--lock-wait-timeout="+strconv.FormatInt(lockWait.Milliseconds(), 10))
+	options = append(options, "--no-password", "--lock-wait-timeout="+strconv.FormatInt(lockWait.Milliseconds(), 10))
+	cmd := exec.CommandContext(ctx, tool, options...)
 	cmd.Dir = "/"
 	cmd.Env = append(spec.Bin.Env(),
 		"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),

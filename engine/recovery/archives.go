@@ -55,6 +55,20 @@ type databaseArchive struct {
 	lastFailed time.Time
 
 	keepsWAL atomic.Bool // nothing is pruned until the engine closes
+
+	pruning sync.Mutex // held while WAL is pruned
+	holds   int        // of what replays the WAL; nothing is pruned while there are any
+}
+
+// hold keeps the WAL of the database from being pruned until release is called.
+func (a *databaseArchive) hold() (release func()) {
+	add := func(n int) {
+		a.pruning.Lock()
+		defer a.pruning.Unlock()
+		a.holds += n
+	}
+	add(1)
+	return sync.OnceFunc(func() { add(-1) })
 }
 
 func (s *archiveSet) get(database string) *databaseArchive {
@@ -327,6 +341,12 @@ func (s *Service) RemoveBackups(database string) error {
 // one that an undo would bring back: the server continues there, and the next backup begins after it. It removes
 // nothing unless all backups could be reconciled with their records.
 func (s *Service) PruneWAL(database string) error {
+	a := s.archives.get(database)
+	a.pruning.Lock()
+	defer a.pruning.Unlock()
+	if a.holds > 0 {
+		return nil
+	}
 	db, err := s.databases.Record(database)
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil // the database and all of its WAL were removed meanwhile

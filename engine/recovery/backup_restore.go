@@ -87,7 +87,7 @@ func (s *Service) beginRestore(
 		build := func(ctx context.Context) error {
 			return s.checkAndUnpack(ctx, &p, op.ID, s.databases.DataDirectory(op.Database, op.Generation))
 		}
-		return stage{build, &p}, nil
+		return stage{build: build, plan: &p}, nil
 	})
 }
 
@@ -115,10 +115,20 @@ func (s *Service) RecoveryUndo(call *model.Call, database string) (model.Databas
 }
 
 // stage describes the data directory that a database will be switched to: how to build it, and the plan for its
-// recovery, nil for one that was in use before.
+// recovery, nil for one that needs none.
 type stage struct {
 	build func(context.Context) error
 	plan  *RestorePlan
+	// branch is where a reset takes the data from, nil for other operations. Its plan is known after build.
+	branch *branchSource
+}
+
+// recovery returns the plan for the recovery of what was built.
+func (n stage) recovery() *RestorePlan {
+	if n.branch != nil {
+		return n.branch.plan
+	}
+	return n.plan
 }
 
 // beginSwitch claims the database, records the operation that prepare describes
@@ -136,12 +146,14 @@ func (s *Service) beginSwitch(
 		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) })
 	}
 	if err != nil {
+		next.branch.close()
 		release()
 		return model.DatabaseOperation{}, err
 	}
 	s.core.Work.Go(func() {
 		defer release()
 		defer s.databases.Progress.Drop(op.ID)
+		defer next.branch.close()
 		s.runSwitch(s.core.Lifetime, db, op, next)
 	})
 	return op, nil
@@ -183,7 +195,10 @@ func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Databas
 	if err := next.build(building); err != nil {
 		return false, err
 	}
-	if err := s.PrepareGeneration(building, db, op, next.plan); err != nil {
+	if next.branch != nil {
+		op.BranchedAt = &next.branch.moment
+	}
+	if err := s.PrepareGeneration(building, db, op, next.recovery()); err != nil {
 		return false, err
 	}
 	return true, s.SwitchGeneration(ctx, db, op)
@@ -194,7 +209,7 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 	next := db
 	next.Generation = op.Generation
 	err := s.recoverPrivately(ctx, next, op, plan)
-	if err == nil && plan != nil {
+	if err == nil && plan != nil && plan.Backup.Database == db.ID {
 		err = s.recordFork(next, *plan)
 	}
 	if err != nil {

@@ -180,6 +180,9 @@ func scheduledAfter(db model.Database, last *model.Backup, interval time.Duratio
 	if last == nil && db.CreatedAt.After(now) { // the clock has been set back since
 		return now
 	}
+	if last == nil && db.Parent != "" { // a first backup reads all that the branch shares with its parent
+		return db.CreatedAt.Add(interval)
+	}
 	if last == nil {
 		return db.CreatedAt.Add(firstBackupDelay)
 	}

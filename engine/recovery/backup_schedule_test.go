@@ -84,3 +84,12 @@ func TestMomentsAreSpread(t *testing.T) {
 		}
 	}
 }
+
+// A branch's first backup reads what it shares with its parent, so it is not made in the first minute.
+func TestFirstBackupOfABranch(t *testing.T) {
+	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	db := model.Database{ID: "db_branch", Parent: "db_parent", CreatedAt: made}
+	if got := scheduledAfter(db, nil, 6*time.Hour, made.Add(time.Hour)); !got.Equal(made.Add(6 * time.Hour)) {
+		t.Errorf("due at %v", got)
+	}
+}

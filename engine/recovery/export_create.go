@@ -201,12 +201,17 @@ func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Datab
 	return s.publishExport(db, x, op)
 }
 
-func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) error {
+// dumpTool returns the path of a pg_dump for a database.
+func (s *Service) dumpTool(ctx context.Context, db model.Database) (string, error) {
 	bin, err := s.databases.Majors.Find(ctx, db.Major)
 	if err != nil {
-		return err
+		return "", err
 	}
-	tool, err := s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
+	return s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
+}
+
+func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) error {
+	tool, err := s.dumpTool(ctx, db)
 	if err != nil {
 		return err
 	}

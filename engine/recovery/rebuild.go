@@ -40,7 +40,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		err = s.setBuild(op)
 	}
 	if err == nil {
-		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{s.unpacking(db, op, plan), &plan})
+		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan), plan: &plan})
 	}
 	if ctx.Err() != nil {
 		return err

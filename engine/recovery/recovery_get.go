@@ -208,7 +208,7 @@ func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []R
 		return nil, nil, err
 	}
 	for _, op := range all {
-		if op.Type != model.OperationBackup && op.Type != model.OperationRestore && op.Type != model.OperationPITR {
+		if op.Type != model.OperationBackup && !op.Type.Replaces() && op.Type != model.OperationBranch {
 			continue
 		}
 		op.Progress = s.databases.Progress.Get(op.ID, op.Progress)
@@ -224,7 +224,7 @@ func (s *Service) recoveryHistory(db model.Database, gaps []wal.Gap) (events []R
 // replacedData reports whether an operation has replaced the database's data, and
 // returns its switch. A restore into another database replaces nothing.
 func replacedData(db model.Database, op model.DatabaseOperation) (replaced bool, by model.Served) {
-	if op.Type != model.OperationRestore && op.Type != model.OperationPITR ||
+	if !op.Type.Replaces() ||
 		op.NewDatabase != "" || op.Status != model.OperationCompleted || op.CompletedAt == nil {
 		return false, by
 	}

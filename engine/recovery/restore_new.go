@@ -90,13 +90,18 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 		}
 		return
 	}
-	err = s.core.ExplainFailed(err)
-	s.core.Log.Error("restore into a new database failed", "database", op.Database, "new", db.ID, "error", err)
+	s.abandonNew(ctx, db, op, err)
+}
+
+// abandonNew rolls back an operation that was to make a new database and failed with cause.
+func (s *Service) abandonNew(ctx context.Context, db model.Database, op model.DatabaseOperation, cause error) {
+	cause = s.core.ExplainFailed(cause)
+	s.core.Log.Error("a new database could not be made", "type", op.Type, "database", op.Database, "new", db.ID, "error", cause)
 	failed := s.core.System(model.ActionDatabaseCreate, db.Organization, databases.DatabaseResource(db))
-	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, err, nil); undoErr != nil {
+	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, cause, nil); undoErr != nil {
 		// The next start removes what is left.
-		err := errors.Join(undoErr, s.core.Meta.Update(func(tx *meta.Tx) error { return s.databases.CloseOperation(tx, op.ID, err) }))
-		s.core.Log.Error("roll back a restore into a new database", "new", db.ID, "error", err)
+		err := errors.Join(undoErr, s.core.Meta.Update(func(tx *meta.Tx) error { return s.databases.CloseOperation(tx, op.ID, cause) }))
+		s.core.Log.Error("roll back a new database", "type", op.Type, "new", db.ID, "error", err)
 	}
 }
 

@@ -105,6 +105,8 @@ func planFrom(ctx context.Context, archive *wal.Archive, b model.Backup, target 
 type RestorePoint struct {
 	Time time.Time
 	LSN  string
+
+	field string // where the request names the time; "" means target_time
 }
 
 // validate checks the form of a point.
@@ -299,7 +301,7 @@ func (s *Service) restorableBackups(database string) ([]model.Backup, error) {
 
 // explainUnreachable returns the error for a point that cannot be reached, which says what can be reached.
 func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
-	field, wanted := "target_time", at.Time.UTC().Format(time.RFC3339Nano)
+	field, wanted := cmp.Or(at.field, "target_time"), at.Time.UTC().Format(time.RFC3339Nano)
 	if at.LSN != "" {
 		field, wanted = "target_lsn", at.LSN
 	}

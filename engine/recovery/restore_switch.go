@@ -22,7 +22,9 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	next, err := s.RecordSwitch(db.ID, s.describeSwitch(db, op.Generation))
+	described := s.describeSwitch(db, op.Generation)
+	described.BranchedAt = op.BranchedAt
+	next, err := s.RecordSwitch(db.ID, described)
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,11 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if err := s.ReceiveWAL(next); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 	}
-	s.backUpSoon(db.ID)
+	if op.Type == model.OperationReset {
+		s.BackUpIfOwed(next)
+	} else {
+		s.backUpSoon(db.ID)
+	}
 	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the samples are of the replaced data
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
@@ -100,7 +106,14 @@ func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, er
 	next.Since = now
 	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
 		return tx.Databases().Update(id, func(d *model.Database) error {
-			d.Replaced = &model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention)}
+			replaced := model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention), BranchedAt: d.BranchedAt}
+			if undone := d.Replaced; undone != nil && undone.Generation == next.Generation {
+				d.BranchedAt = undone.BranchedAt
+			}
+			if next.BranchedAt != nil {
+				d.BranchedAt = next.BranchedAt
+			}
+			d.Replaced = &replaced
 			d.Generation = next.Generation
 			d.Served = append(d.Served, next)
 			if d.Rebuild {
@@ -124,6 +137,7 @@ func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error
 	revert := func(tx *meta.Tx) error {
 		return tx.Databases().Change(before.ID, func(d *model.Database) {
 			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
+			d.BranchedAt = before.BranchedAt
 		})
 	}
 	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {

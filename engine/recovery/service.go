@@ -13,6 +13,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
+	"holdfast/internal/durable"
 )
 
 // Service carries out the operations on backups.
@@ -21,10 +22,12 @@ type Service struct {
 	databases     *databases.Service
 	offsite       Offsite // nil without a recovery from an off-site copy
 	archives      archiveSet
-	measured      sync.Map      // measurement by the id of the database
-	Exports       core.WakeUps  // wakes the workers that make exports
-	Verifications core.WakeUps  // wakes the worker that verifies backups
-	slots         chan struct{} // holds one element for each scheduled backup under way
+	measured      sync.Map     // measurement by the id of the database
+	Exports       core.WakeUps // wakes the workers that make exports
+	Verifications core.WakeUps // wakes the worker that verifies backups
+	// CanClone reports whether the file system of a directory can share blocks between files.
+	CanClone func(dir string) bool
+	slots    chan struct{} // holds one element for each scheduled backup under way
 }
 
 // New returns the service.
@@ -33,6 +36,7 @@ func New(c *core.Core, d *databases.Service) *Service {
 		core: c, databases: d,
 		Exports:       core.NewWakeUps(),
 		Verifications: core.NewWakeUps(),
+		CanClone:      durable.CanClone,
 		slots:         make(chan struct{}, backupSlots),
 	}
 }

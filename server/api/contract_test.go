@@ -243,6 +243,10 @@ func malformedBodies(r route) map[string]string {
 			"no name": `{"mode":"new"}`, "bad name": `{"mode":"new","name":"1"}`, "reserved name": `{"mode":"new","name":"postgres"}`,
 			"name in place": `{"name":"n"}`,
 		}
+	case model.ActionBranchCreate:
+		return map[string]string{
+			"reserved name": `{"name":"postgres"}`, "no name": `{}`, "too short": `{"name":"n","expires_in":59}`,
+		}
 	case model.ActionDatabaseUpdate:
 		return map[string]string{"reserved name": `{"name":"postgres"}`, "half a window": `{"maintenance_window":{"day":"monday"}}`}
 	case model.ActionUploadLink:

@@ -22,6 +22,9 @@ func (h *handlers) databaseUpdate(ctx context.Context, call *model.Call, in *upd
 		ConnectionLimit:    units(in.Body.ConnectionLimit, 1),
 		LogicalReplication: in.Body.LogicalReplication, DropSlots: in.Body.DropSlots != nil && *in.Body.DropSlots,
 	}
+	if at, given := in.Body.ExpiresAt.Value(); given {
+		change.ExpiresAt = &at
+	}
 	if w, given := in.Body.MaintenanceWindow.Value(); given {
 		change.MaintenanceWindow = new(model.MaintenanceWindow)
 		if w != nil {

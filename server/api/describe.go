@@ -139,6 +139,10 @@ func tag(action model.Action) string {
 		return "Network & security"
 	case area == "database" && (strings.HasPrefix(rest, "session.") || strings.HasPrefix(rest, "statement.") || strings.HasPrefix(rest, "lock.") || strings.HasPrefix(rest, "relation.")):
 		return "Insight"
+	case area == "branch":
+		return "Branches"
+	case area == "database" && strings.HasPrefix(rest, "extension."):
+		return "Extensions"
 	case area == "bucket" || area == "object":
 		return "Storage"
 	case area == "key" || area == "audit":

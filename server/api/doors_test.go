@@ -96,6 +96,14 @@ func doors() []door {
 		{name: "setDatabaseRLS", method: "POST", path: db + "/rls", body: `{"table":"t","enabled":true}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "resetStatements", method: "POST", path: db + "/statements/reset", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "explainStatement", method: "POST", path: db + "/statements/explain", body: `{"statement":"select 1"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{
+			name: "createBranch", method: "POST", path: db + "/branches", body: `{"name":"n"}`,
+			scopes: []model.Scope{model.ScopeBackupRestore, model.ScopeDatabaseCreate}, budgets: []model.RateClass{model.RateCreateDatabase},
+		},
+		{
+			name: "resetBranch", method: "POST", path: db + "/branch/reset",
+			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
+		},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "updateDatabase", method: "PATCH", path: db, body: `{"connection_limit":null}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "dropReplicationSlot", method: "DELETE", path: db + "/replication/slots/s", scopes: []model.Scope{model.ScopeDatabaseUpdate}},

@@ -31,6 +31,11 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/log", model.ActionDatabaseLog, one(h.databaseLog), ""},
 		{"GET", "/databases/{id}/metrics", model.ActionDatabaseMetrics, one(h.databaseMetrics), ""},
 
+		{"GET", "/databases/{id}/branches", model.ActionBranchList, list(h.branchList), ""},
+		{"POST", "/databases/{id}/branches", model.ActionBranchCreate, one(h.branchCreate), ""},
+		{"POST", "/databases/{id}/branch/reset", model.ActionBranchReset, one(h.branchReset), ""},
+		{"GET", "/databases/{id}/branch/diff", model.ActionBranchDiff, one(h.branchDiff), ""},
+
 		{"GET", "/databases/{id}/ssl", model.ActionSSLGet, one(h.sslGet), ""},
 		{"GET", "/databases/{id}/allowlist", model.ActionAllowlistGet, one(h.allowlistGet), ""},
 		{"PUT", "/databases/{id}/allowlist", model.ActionAllowlistSet, one(h.allowlistSet), ""},

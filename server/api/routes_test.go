@@ -49,6 +49,10 @@ POST /databases/{id}/rotate-password database:update
 GET /databases/{id}/connection database:read
 GET /databases/{id}/log database:update
 GET /databases/{id}/metrics database:read
+GET /databases/{id}/branches database:read
+POST /databases/{id}/branches backup:restore
+POST /databases/{id}/branch/reset backup:restore
+GET /databases/{id}/branch/diff database:read
 GET /databases/{id}/ssl database:read
 GET /databases/{id}/allowlist database:read
 PUT /databases/{id}/allowlist database:update

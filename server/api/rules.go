@@ -90,6 +90,9 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 			describe(s, "name", databaseName)
 			describe(s, "db_user", databaseUser)
 		},
+		reflect.TypeFor[wire.CreateBranch](): func(s *huma.Schema) {
+			describe(s, "name", databaseName)
+		},
 		reflect.TypeFor[wire.UpdateDatabase](): func(s *huma.Schema) {
 			describe(s, "name", databaseName)
 		},

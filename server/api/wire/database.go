@@ -61,6 +61,7 @@ type UpdateDatabase struct {
 	BackupEverySeconds  Resettable[WholeNumber]       `json:"backup_every_seconds,omitzero" required:"false" minimum:"900" maximum:"2678400" doc:"The time between its scheduled backups; null for the appliance's."`
 	BackupRetentionDays Resettable[WholeNumber]       `json:"backup_retention_days,omitzero" required:"false" minimum:"1" maximum:"3650" doc:"How long its backups are kept; null for as long as the appliance keeps them. A shorter time deletes backups: the key must also hold the scope backup:delete, and its dangerous-operations toggle must be on."`
 	ConnectionLimit     Resettable[WholeNumber]       `json:"connection_limit,omitzero" required:"false" minimum:"1" maximum:"262143" doc:"How many sessions its owner may have at a time, of those that the server has; the read-only user may have two fifths of that, besides. null for all. Open sessions stay. Needs an available database."`
+	ExpiresAt           Resettable[time.Time]         `json:"expires_at,omitzero" required:"false" doc:"When the branch is deleted: at least a minute from now; null for never. Only branches expire."`
 	MaintenanceWindow   Resettable[MaintenanceWindow] `json:"maintenance_window,omitzero" required:"false" doc:"When its scheduled backups begin, with the verification and the export that follow, and when it is restarted for a newer minor version of PostgreSQL, which ends its sessions; null for backups at any time and no such restart."`
 	LogicalReplication  *bool                         `json:"logical_replication,omitzero" required:"false" doc:"Whether clients may stream its changes. A change restarts the server, which ends the open sessions, so it is not sent together with other properties. Each time it is switched on, the user who may replicate gets a new password. Needs an available database."`
 	DropSlots           *bool                         `json:"drop_slots,omitzero" required:"false" doc:"Whether switching logical_replication off drops the replication slots; their clients would have to copy everything again. Without it the request is refused while there are slots."`
@@ -77,7 +78,7 @@ type Operation struct {
 	TargetTime      *time.Time      `json:"target_time" doc:"Asked for."`
 	TargetLSN       *string         `json:"target_lsn" doc:"Asked for."`
 	BackupID        *string         `json:"backup_id"`
-	NewDatabaseID   *string         `json:"new_database_id" doc:"Of the database a restore with mode new makes."`
+	NewDatabaseID   *string         `json:"new_database_id" doc:"Of the branch, or of the database that a restore with mode new makes."`
 	Error           *string         `json:"error"`
 	CancelledBy     *Actor          `json:"cancelled_by" doc:"Who cancelled it. One that was about to end is completed nevertheless."`
 	StartedAt       time.Time       `json:"started_at"`

@@ -213,6 +213,8 @@ const (
 	OperationDelete       OperationType = "delete"
 	OperationExport       OperationType = "export"
 	OperationVerification OperationType = "verification"
+	OperationBranch       OperationType = "branch"
+	OperationReset        OperationType = "reset"
 )
 
 // RecommendationCategory is what a recommendation is about.
