@@ -216,6 +216,7 @@ var chaosActs = slices.Concat(
 		{"restore in place", (*chaos).restoreInPlace},
 		{"restore to a time", (*chaos).restoreToTime},
 		{"restore anew", (*chaos).restoreNew},
+		{"branch", (*chaos).branch},
 		{"undo", (*chaos).undo},
 		{"import", (*chaos).importDatabase},
 		{"export", (*chaos).export},
