@@ -68,6 +68,9 @@ func jsonCommands() []jsonCommand {
 		{name: "db statement reset", args: "shop"},
 		{name: "db locks", args: "shop", api: "/databases/$ID/locks"},
 		{name: "db sizes", args: "shop"},
+		{name: "db settings list", args: "shop", api: "/databases/$ID/settings"},
+		{name: "db settings set", args: "shop work_mem=8MB"},
+		{name: "db settings reset", args: "shop work_mem"},
 
 		{name: "extension list", args: "shop", api: "/databases/$ID/extensions"},
 		{name: "extension create", args: "shop bloom"},

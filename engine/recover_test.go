@@ -567,6 +567,32 @@ func crashes() []crash {
 			},
 		},
 		{
+			"a client's settings recorded, not yet in force",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginChange(t, model.ActionSettingsUpdate, db.ID, func(d *model.Database) { d.OwnSettings = map[string]string{"work_mem": "17MB"} })
+			},
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+				before(t, a, db, c)
+				if got := answer[string](t, c, "show work_mem"); got != "17MB" {
+					t.Errorf("work_mem is %s", got)
+				}
+				a.checkEnded(t, db.ID, model.ActionSettingsUpdate, model.OutcomeSuccess)
+			},
+		},
+		{
+			"a client's settings recorded with which it does not start",
+			func(t *testing.T, a *appliance, db model.Database) {
+				a.beginChange(t, model.ActionSettingsUpdate, db.ID, func(d *model.Database) { d.OwnSettings = map[string]string{"work_mem": "plenty"} })
+			},
+			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
+				before(t, a, db, c)
+				a.checkEnded(t, db.ID, model.ActionSettingsUpdate, model.OutcomeError)
+				if record, err := a.Databases.Record(db.ID); err != nil || len(record.OwnSettings) > 0 {
+					t.Errorf("recorded %v, %v", record.OwnSettings, err)
+				}
+			},
+		},
+		{
 			"no record, the instance runs",
 			func(t *testing.T, a *appliance, db model.Database) {
 				if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Delete(db.ID) }); err != nil {

@@ -16,6 +16,18 @@ type propertiesData struct {
 	Projects []model.Project
 	Every    string
 	KeptDays int64
+	Settings []databases.SettingView
+}
+
+// Areas returns the settings in groups, as the catalogue orders them.
+func (d propertiesData) Areas() (areas [][]databases.SettingView) {
+	for _, s := range d.Settings {
+		if n := len(areas); n == 0 || areas[n-1][0].Area != s.Area {
+			areas = append(areas, nil)
+		}
+		areas[len(areas)-1] = append(areas[len(areas)-1], s)
+	}
+	return areas
 }
 
 // WindowDays returns the days on which a maintenance window can open.
@@ -26,6 +38,9 @@ func (req *request) databaseSettings(db databaseData, cause error) (answer, erro
 	data := propertiesData{databaseData: db, Projects: projects, KeptDays: int64(db.BackupRetention / (24 * time.Hour))}
 	if db.BackupEvery > 0 {
 		data.Every = db.BackupEvery.String()
+	}
+	if err == nil && db.Status == model.DatabaseAvailable {
+		data.Settings, err = req.engine.Databases.SettingList(req.r.Context(), req.call, db.ID)
 	}
 	return answer{page: "database_settings.html", data: data}, cmp.Or(cause, err)
 }
@@ -56,6 +71,30 @@ func (req *request) databaseUpdate() (answer, error) {
 	return req.changeDatabase(databases.Change{
 		Project: new(req.form("project")), BackupEvery: &every, ConnectionLimit: &limit, MaintenanceWindow: &window,
 	})
+}
+
+// settingsUpdate changes the settings whose fields differ from what the database has
+// of its own. An empty field restores a default.
+func (req *request) settingsUpdate() (answer, error) {
+	all, err := req.engine.Databases.SettingList(req.r.Context(), req.call, req.id())
+	if err != nil {
+		return answer{}, err
+	}
+	change := databases.SettingsChange{Settings: map[string]*string{}, Restart: req.checked("restart")}
+	for _, s := range all {
+		switch text := strings.TrimSpace(req.form("setting." + s.Name)); {
+		case text == s.Own:
+		case text == "":
+			change.Settings[s.Name] = nil
+		default:
+			change.Settings[s.Name] = &text
+		}
+	}
+	if len(change.Settings) == 0 {
+		return answer{}, model.Invalid("settings", "no field differs from what the database has")
+	}
+	_, err = req.engine.Databases.SettingsUpdate(req.r.Context(), req.call, req.id(), change)
+	return done(req.databasePath("settings"), "settings_updated"), err
 }
 
 // number returns the number in a field, 0 if it is empty.

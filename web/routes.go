@@ -90,6 +90,7 @@ func routes() []route {
 		{"GET /databases/{id}/log", model.ActionDatabaseLog, show(aboutDatabase("log", (*request).databaseLog)), nil},
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
 		{"POST /databases/{id}/settings", model.ActionDatabaseUpdate, (*request).databaseUpdate, settings},
+		{"POST /databases/{id}/postgresql", model.ActionSettingsUpdate, (*request).settingsUpdate, settings},
 		{"POST /databases/{id}/retention", model.ActionDatabaseUpdate, (*request).databaseRetention, settings},
 		{"POST /databases/{id}/rename", model.ActionDatabaseUpdate, (*request).databaseRename, settings},
 		{"POST /databases/{id}/cancel", model.ActionOperationCancel, (*request).operationCancel, settings},

@@ -119,6 +119,7 @@ func doneText(what string) string {
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",
 		"rls":                   "Row-level security is changed.",
+		"settings_updated":      "The settings are changed.",
 		"extension":             "The extension is there.",
 		"extension_dropped":     "The extension is dropped.",
 		"slot_dropped":          "The replication slot is dropped.",

@@ -251,8 +251,12 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"createBranch": func() error {
 			return err(c.CreateBranch(ctx, id, wire.CreateBranch{Name: "n", At: &now, ExpiresIn: new(int64(3600))}))
 		},
-		"resetBranch":   func() error { return err(c.ResetBranch(ctx, id, wire.ResetBranch{At: &now})) },
-		"getBranchDiff": func() error { return err(c.GetBranchDiff(ctx, id)) },
+		"resetBranch":          func() error { return err(c.ResetBranch(ctx, id, wire.ResetBranch{At: &now})) },
+		"getBranchDiff":        func() error { return err(c.GetBranchDiff(ctx, id)) },
+		"listDatabaseSettings": func() error { return err(c.ListDatabaseSettings(ctx, id)) },
+		"updateDatabaseSettings": func() error {
+			return err(c.UpdateDatabaseSettings(ctx, id, wire.UpdateSettings{Settings: map[string]*string{"jit": nil}, Restart: &yes}))
+		},
 		"listBackups": func() error {
 			return err(c.ListBackups(ctx, id, client.BackupOptions{
 				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, Type: wire.BackupManual, Status: wire.BackupCompleted,

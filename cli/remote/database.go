@@ -14,7 +14,7 @@ func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s),
 		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newVersions(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
-		newReplication(s),
+		newDatabaseSettings(s), newReplication(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }
 

@@ -19,7 +19,7 @@ import (
 func (s *Service) beginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Idempotent: call.Idempotent}
 	db, err := s.alter(id, func(d *model.Database) {
-		pending.Settings = d.Settings
+		pending.Settings, pending.OwnSettings = d.Settings, d.OwnSettings
 		d.PendingChange = pending
 		change(d)
 	})
@@ -69,10 +69,12 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 	if startErr == nil {
 		return s.completeChange(ctx, db, call)
 	}
-	if state, _, _ := s.Instances.Status(db.ID); call.Operation.Action != model.ActionDatabaseSettings || state == postgres.StateRunning {
+	if state, _, _ := s.Instances.Status(db.ID); !isSettings(call.Operation.Action) || state == postgres.StateRunning {
 		return startErr
 	}
-	db, err := s.revertChange(db.ID, func(d *model.Database) { d.Settings = change.Settings })
+	db, err := s.revertChange(db.ID, func(d *model.Database) {
+		d.Settings, d.OwnSettings = change.Settings, change.OwnSettings
+	})
 	if err != nil {
 		return errors.Join(startErr, err)
 	}
@@ -94,7 +96,7 @@ func (s *Service) completeChange(ctx context.Context, db model.Database, call *m
 		s.States.setRolesPending(db.ID)
 		return err
 	}
-	if a := call.Operation.Action; a != model.ActionDatabaseSettings && a != model.ActionDatabaseUpdate {
+	if a := call.Operation.Action; !isSettings(a) && a != model.ActionDatabaseUpdate {
 		call.Note("sessions_terminated", fmt.Sprint(ended))
 	}
 	_, err = s.endChange(call, db.ID)

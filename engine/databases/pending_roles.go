@@ -94,7 +94,12 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 
 // changesSettings reports whether settings are pending, which only a start applies.
 func changesSettings(db model.Database) bool {
-	return db.PendingChange != nil && db.PendingChange.Entry.Action == model.ActionDatabaseSettings
+	return db.PendingChange != nil && isSettings(db.PendingChange.Entry.Action)
+}
+
+// isSettings reports whether an action changes settings, the operator's or others.
+func isSettings(a model.Action) bool {
+	return a == model.ActionDatabaseSettings || a == model.ActionSettingsUpdate
 }
 
 // pending reports whether the instance may differ from its record. An operation that

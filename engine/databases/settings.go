@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"holdfast/engine/core"
@@ -19,7 +20,7 @@ const (
 )
 
 // settings returns a database's settings: defaults fitted to the machine,
-// overridden by those of the operator. PostgreSQL allocates the pages of shared
+// overridden by those that clients changed, and those by the operator's. PostgreSQL allocates the pages of shared
 // buffers when it first fills them, but writes their descriptors at startup, about
 // 1 MB for each 64 MB. So an idle database stays small only if its buffers are
 // small.
@@ -31,6 +32,7 @@ func (s *Service) settings(db model.Database) map[string]string {
 	if db.LogicalReplication || s.hasSlots(db) {
 		maps.Copy(settings, s.replicationSettings())
 	}
+	maps.Copy(settings, db.OwnSettings)
 	maps.Copy(settings, db.Settings)
 	if s.core.ReadOnly() != nil {
 		settings[readOnlySetting] = "on"
@@ -71,11 +73,20 @@ func keepDefaults(settings map[string]string, db model.Database, dir string) {
 	}
 	for line := range strings.Lines(string(conf)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
-		_, operators := db.Settings[name]
-		if _, ours := fitted[name]; ours && !operators {
+		if _, ours := fitted[name]; ours && !setByPeople(db, name) {
 			settings[name] = strings.Trim(value, "'")
 		}
 	}
+}
+
+// setByPeople reports whether the operator or a client has set a setting, or had set
+// it before a pending change.
+func setByPeople(db model.Database, name string) bool {
+	all := []map[string]string{db.Settings, db.OwnSettings}
+	if p := db.PendingChange; p != nil {
+		all = append(all, p.Settings, p.OwnSettings)
+	}
+	return slices.ContainsFunc(all, func(set map[string]string) bool { _, is := set[name]; return is })
 }
 
 func clamp(n, least, most int64) int64 { return max(least, min(n, most)) }

@@ -250,7 +250,7 @@ func copyProperties(to *model.Database, from model.Database) {
 func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next model.Database) (model.Database, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
-	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings}
+	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings, OwnSettings: db.OwnSettings}
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, pending) }); err != nil {
 		return next, core.ExplainDiskFull(err)
 	}

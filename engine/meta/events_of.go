@@ -162,7 +162,7 @@ func changedSettings(before, after model.Database) string {
 		return "properties"
 	case !slices.Equal(before.Allowlist, after.Allowlist):
 		return "allow-list"
-	case !maps.Equal(before.Settings, after.Settings) || !slices.Equal(before.Preload, after.Preload):
+	case !maps.Equal(before.Settings, after.Settings) || !maps.Equal(before.OwnSettings, after.OwnSettings) || !slices.Equal(before.Preload, after.Preload):
 		return "settings"
 	default:
 		return ""

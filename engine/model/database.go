@@ -78,6 +78,8 @@ type Database struct {
 
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
+	// OwnSettings are those that clients changed; the operator's precede them.
+	OwnSettings map[string]string `json:"own_settings,omitempty"`
 	// Preload are the extensions whose libraries the server loads at its start.
 	Preload []string `json:"preload,omitempty"`
 
@@ -120,9 +122,10 @@ type OwnPassword struct {
 type PendingChange struct {
 	Entry      AuditEntry `json:"entry"` // the entry to write if the change succeeds
 	Idempotent string     `json:"once"`  // Call.Idempotent
-	// Settings are the previous settings, restored if the instance does not start
+	// Settings and OwnSettings are the previous settings, restored if the instance does not start
 	// with the new ones.
-	Settings map[string]string `json:"settings"`
+	Settings    map[string]string `json:"settings"`
+	OwnSettings map[string]string `json:"own_settings,omitempty"`
 	// Terminate means that a password rotation ends the open sessions.
 	Terminate bool `json:"terminate,omitempty"`
 }

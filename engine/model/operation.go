@@ -98,6 +98,8 @@ const (
 
 	ActionReplicationGet      Action = "database.replication.get"
 	ActionReplicationSlotDrop Action = "database.replication.slot_drop"
+	ActionSettingsList        Action = "database.settings.list"
+	ActionSettingsUpdate      Action = "database.settings.update"
 
 	ActionExtensionList   Action = "database.extension.list"
 	ActionExtensionSet    Action = "database.extension.set"
@@ -298,6 +300,8 @@ func Operations() []Operation {
 
 		operation(ActionReplicationGet, "getDatabaseReplication", ScopeDatabaseRead),
 		operation(ActionReplicationSlotDrop, "dropReplicationSlot", ScopeDatabaseUpdate),
+		operation(ActionSettingsList, "listDatabaseSettings", ScopeDatabaseRead),
+		operation(ActionSettingsUpdate, "updateDatabaseSettings", ScopeDatabaseUpdate),
 
 		operation(ActionExtensionList, "listExtensions", ScopeDatabaseRead),
 		operation(ActionExtensionSet, "setExtension", ScopeDatabaseUpdate),

@@ -56,12 +56,13 @@ func WriteConfig(bin binaries.Set, dir string, c Config) (changed bool, err erro
 	return durable.WriteFileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
 }
 
-func (c Config) render(bin binaries.Set) (string, error) {
+// Values returns everything that c writes to postgresql.conf.
+func (c Config) Values(bin binaries.Set) (map[string]string, error) {
 	settings := c.defaults(bin)
 	maps.Copy(settings, c.Settings)
 	c.addLibraries(bin, settings)
 	if err := c.addLogins(settings); err != nil {
-		return "", err
+		return nil, err
 	}
 	for name, least := range c.AtLeast {
 		now, err := strconv.Atoi(settings[name])
@@ -69,6 +70,14 @@ func (c Config) render(bin binaries.Set) (string, error) {
 			now = serverDefaults[name]
 		}
 		settings[name] = strconv.Itoa(max(now, least))
+	}
+	return settings, nil
+}
+
+func (c Config) render(bin binaries.Set) (string, error) {
+	settings, err := c.Values(bin)
+	if err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	b.WriteString("# Written by holdfast at every start: changes made here are lost.\n")

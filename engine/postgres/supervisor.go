@@ -31,6 +31,7 @@ var (
 	ErrUnknownInstance  = errors.New("no such instance is supervised")
 	ErrInstanceExists   = errors.New("the instance is supervised already")
 	ErrSupervisorClosed = errors.New("the supervisor is closed")
+	ErrRefusedSettings  = errors.New("PostgreSQL refuses the settings")
 )
 
 // SupervisorOptions are fixed when a supervisor is created.
@@ -122,6 +123,13 @@ func (s *Supervisor) Restart(ctx context.Context, id string, patience time.Durat
 // its binaries; not its ID or Dir) and restarts it.
 func (s *Supervisor) Reconfigure(ctx context.Context, id string, patience time.Duration, change func(*Spec)) error {
 	return s.act(id, "restart", func(i *instance) error { return i.restart(ctx, patience, change) })
+}
+
+// Tune changes the settings of an instance and makes it read them, without a restart:
+// those that need one wait for it. An error that wraps ErrRefusedSettings says which
+// settings PostgreSQL refuses; nothing has changed then.
+func (s *Supervisor) Tune(ctx context.Context, id string, change func(*Config)) error {
+	return s.act(id, "change the settings of", func(i *instance) error { return i.tune(ctx, change) })
 }
 
 // Update gives the instance new access rules. When it returns nil, they are in

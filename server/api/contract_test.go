@@ -408,6 +408,12 @@ func (c *contract) conflicts(r route) []fault {
 			{name: "not counted", in: post(`{"statement_id":"1"}`), status: 404, code: model.CodeNotFound},
 			{name: "not SQL", in: post(`{"statement":"selec 1"}`), status: 422, code: model.CodeValidation, says: "syntax error"},
 		}
+	case model.ActionSettingsUpdate:
+		return []fault{
+			{name: "not one of them", in: post(`{"settings":{"archive_command":"rm"}}`), status: 422, code: model.CodeValidation, says: "archive_command"},
+			{name: "out of bounds", in: post(`{"settings":{"work_mem":"9TB"}}`), status: 422, code: model.CodeValidation, says: "settings.work_mem"},
+			{name: "none", in: post(`{"settings":{}}`), status: 422, code: model.CodeValidation, says: "at least one"},
+		}
 	case model.ActionExtensionSet:
 		return []fault{
 			{name: "forbidden", in: post(`{"name":"dblink"}`), status: 403, code: model.CodeForbidden, says: "reach"},

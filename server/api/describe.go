@@ -141,8 +141,8 @@ func tag(action model.Action) string {
 		return "Insight"
 	case area == "branch":
 		return "Branches"
-	case area == "database" && strings.HasPrefix(rest, "extension."):
-		return "Extensions"
+	case area == "database" && (strings.HasPrefix(rest, "settings.") || strings.HasPrefix(rest, "extension.")):
+		return "Settings & extensions"
 	case area == "bucket" || area == "object":
 		return "Storage"
 	case area == "key" || area == "audit":

@@ -104,6 +104,7 @@ func doors() []door {
 			name: "resetBranch", method: "POST", path: db + "/branch/reset",
 			scopes: []model.Scope{model.ScopeBackupRestore}, budgets: []model.RateClass{model.RateRestore},
 		},
+		{name: "updateDatabaseSettings", method: "PATCH", path: db + "/settings", body: `{"settings":{"jit":"off"}}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "setExtension", method: "POST", path: db + "/extensions", body: `{"name":"hstore"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "updateDatabase", method: "PATCH", path: db, body: `{"connection_limit":null}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "dropReplicationSlot", method: "DELETE", path: db + "/replication/slots/s", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -132,7 +133,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
+			"/databases", db, db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/settings", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

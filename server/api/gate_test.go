@@ -253,6 +253,8 @@ func validBody(r route, project string) string {
 		return `{"statement":"select 1"}`
 	case r.action == model.ActionBranchCreate:
 		return `{"name":"name"}`
+	case r.action == model.ActionSettingsUpdate:
+		return `{"settings":{"jit":null}}`
 	case r.action == model.ActionExtensionSet:
 		return `{"name":"hstore"}`
 	case r.action == model.ActionRLSSet:

@@ -55,6 +55,8 @@ func (h *handlers) routes() []route {
 
 		{"GET", "/databases/{id}/replication", model.ActionReplicationGet, one(h.replicationGet), ""},
 		{"DELETE", "/databases/{id}/replication/slots/{slot}", model.ActionReplicationSlotDrop, one(h.replicationSlotDrop), ""},
+		{"GET", "/databases/{id}/settings", model.ActionSettingsList, one(h.settingsList), ""},
+		{"PATCH", "/databases/{id}/settings", model.ActionSettingsUpdate, one(h.settingsUpdate), ""},
 		{"GET", "/databases/{id}/extensions", model.ActionExtensionList, one(h.extensionList), ""},
 		{"POST", "/databases/{id}/extensions", model.ActionExtensionSet, one(h.extensionSet), ""},
 		{"DELETE", "/databases/{id}/extensions/{name}", model.ActionExtensionDelete, one(h.extensionDelete), ""},

@@ -68,6 +68,8 @@ GET /databases/{id}/locks database:read
 GET /databases/{id}/relations database:read
 GET /databases/{id}/replication database:read
 DELETE /databases/{id}/replication/slots/{slot} database:update
+GET /databases/{id}/settings database:read
+PATCH /databases/{id}/settings database:update
 GET /databases/{id}/extensions database:read
 POST /databases/{id}/extensions database:update
 DELETE /databases/{id}/extensions/{name} database:update

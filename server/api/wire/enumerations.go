@@ -263,6 +263,28 @@ const (
 	RestoreNew     RestoreMode = "new"
 )
 
+// SettingKind says what the values of a setting are.
+type SettingKind string
+
+const (
+	SettingBoolean  SettingKind = "boolean"
+	SettingInteger  SettingKind = "integer"
+	SettingNumber   SettingKind = "number"
+	SettingMemory   SettingKind = "memory"
+	SettingDuration SettingKind = "duration"
+	SettingChoice   SettingKind = "choice"
+	SettingText     SettingKind = "text"
+)
+
+// SettingSource says who chose the value of a setting.
+type SettingSource string
+
+const (
+	SettingDefault  SettingSource = "default"
+	SettingDatabase SettingSource = "database"
+	SettingOperator SettingSource = "operator"
+)
+
 // ExtensionClass says who may create an extension.
 type ExtensionClass string
 
