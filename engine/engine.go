@@ -132,6 +132,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.Databases.WarmPool.Start()
 	e.Core.Background(e.Databases.KeepWarm)
+	e.Core.Background(e.Databases.LetSleep)
 	e.Core.Background(func(ctx context.Context) {
 		e.Databases.StartDatabases(ctx, starts)
 		e.Offsite.FinishRecovery(ctx)
@@ -181,7 +182,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.Core.Work.Wait()
 	var errs []error
 	e.Databases.ClosePools()
-	errs = append(errs, e.Recovery.CloseReceivers())
+	errs = append(errs, e.Databases.CloseProxies(), e.Recovery.CloseReceivers())
 	if e.Databases.Instances != nil {
 		errs = append(errs, e.Databases.Instances.Close(ctx))
 	}

@@ -84,6 +84,7 @@ func (s *Service) applyAllowlist(ctx context.Context, db model.Database) (int, e
 // has no free connection on which to confirm that it loaded them, applyAccess restarts
 // it immediately with the new rules.
 func (s *Service) applyAccess(ctx context.Context, db model.Database) error {
+	s.proxies.setRules(db)
 	soon, cancel := context.WithTimeout(ctx, s.Timeouts.Sessions)
 	defer cancel()
 	err := s.Instances.Update(soon, db.ID, Access(db))

@@ -44,6 +44,12 @@ func (s *Service) maintain(ctx context.Context, instance string, act func(contex
 // endSessions ends the tenants' open sessions, except those from the networks
 // in allow, and returns how many it ended.
 func (s *Service) endSessions(ctx context.Context, db model.Database, allow ...netip.Prefix) (int, error) {
+	if s.IsAsleep(db.ID) {
+		return 0, nil
+	}
+	if p := s.proxies.get(db.ID); p != nil && len(allow) > 0 {
+		return s.endClients(ctx, db, p.Excluded())
+	}
 	ended := 0
 	err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 		n, err := postgres.TerminateSessions(ctx, conn, db.Name, allow...)

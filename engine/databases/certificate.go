@@ -87,7 +87,7 @@ func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 	if db, err = s.Record(db.ID); err != nil {
 		return err
 	}
-	if state, _, _ := s.Instances.Status(db.ID); state != postgres.StateRunning {
+	if state, _, _ := s.Instances.Status(db.ID); state != postgres.StateRunning && state != postgres.StateAsleep {
 		return nil
 	}
 	renewed, err := s.renewFor(db)

@@ -37,9 +37,18 @@ func endClaims(c *core.Claims, op model.DatabaseOperation) {
 }
 
 // claimAvailable claims a database of the call's organization for an operation
-// that needs a running instance. The caller releases it.
+// that needs a running instance, which it wakes if it sleeps. The caller releases it.
 func (s *Service) claimAvailable(call *model.Call, id, what string) (model.Database, func(), error) {
-	return s.claimUnchanging(call, id, what, s.LiveStatus)
+	db, release, err := s.claimUnchanging(call, id, what, s.LiveStatus)
+	if err != nil {
+		return db, nil, err
+	}
+	hold, err := s.Awaken(db, true)
+	if err != nil {
+		release()
+		return db, nil, err
+	}
+	return db, func() { hold(); release() }, nil
 }
 
 // claimUnchanging is claim, except that it refuses a database with a pending change,

@@ -40,7 +40,7 @@ func (s *Service) Connection(call *model.Call, id string) (Connection, error) {
 	if err != nil {
 		return Connection{}, err
 	}
-	if status, _ := s.LiveStatus(db); status == model.DatabaseAvailable {
+	if status, _ := s.LiveStatus(db); status == model.DatabaseAvailable && !s.IsAsleep(db.ID) {
 		ctx, cancel := context.WithTimeout(s.core.Lifetime, passwordCheckTimeout)
 		defer cancel()
 		if err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) (err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -25,6 +26,9 @@ type NewDatabase struct {
 
 	// LogicalReplication lets clients stream the database's changes.
 	LogicalReplication bool
+
+	// SleepAfter is how long nobody must be connected before the server stops, 0 = never.
+	SleepAfter time.Duration
 
 	Sandbox bool
 }
@@ -86,7 +90,7 @@ func (in *NewDatabase) Complete() error {
 	if in.User == "" {
 		in.User = model.DefaultOwner
 	}
-	if err := cmp.Or(model.ValidateDatabaseName("name", in.Name), model.ValidateDatabaseUser("db_user", in.User)); err != nil {
+	if err := cmp.Or(model.ValidateDatabaseName("name", in.Name), model.ValidateDatabaseUser("db_user", in.User), validSleep(in.SleepAfter)); err != nil {
 		return err
 	}
 	if in.Password.IsZero() {
@@ -127,7 +131,8 @@ func (s *Service) ClaimDatabase(
 // newRecord returns the record of a database to create, with the id and the port of
 // a warm server if there is one of its version.
 func (s *Service) newRecord(call *model.Call, in NewDatabase, bin binaries.Set) (db model.Database, server warmServer, warm bool) {
-	if bin.Major == s.Binaries.Major && !in.LogicalReplication { // which a warm server would have to be restarted for
+	// A warm server would have to be restarted to replicate, and one that sleeps does not listen on the clients' port.
+	if bin.Major == s.Binaries.Major && !in.LogicalReplication && in.SleepAfter == 0 {
 		server, warm = s.takeWarm()
 	}
 	if !warm {
@@ -151,7 +156,7 @@ func (s *Service) recordOf(call *model.Call, in NewDatabase, id string) model.Da
 		ID: id, Organization: call.Organization, Project: in.Project, Name: in.Name,
 		Status: model.DatabaseCreating, Version: s.Binaries.Version, Major: s.Binaries.Major,
 		Owner: in.User, ReadOnly: model.ReadOnlyUser(in.User),
-		Allowlist: s.core.Config.Allowlist, AllowlistUpdatedAt: now, AllowlistAppliedAt: now, Generation: 1, CreatedAt: now, UpdatedAt: now,
+		Allowlist: s.core.Config.Allowlist, AllowlistUpdatedAt: now, AllowlistAppliedAt: now, SleepAfter: in.SleepAfter, Generation: 1, CreatedAt: now, UpdatedAt: now,
 	}
 	if in.Sandbox {
 		db.Sandbox, db.Settings = true, sandboxSettings()
@@ -261,6 +266,9 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 			return fmt.Errorf("stop instance (%s): %w", state, err)
 		}
 		s.core.Log.Warn("instance was stopped by force", "database", id, "error", err)
+	}
+	if err := s.releasePort(id); err != nil {
+		s.core.Log.Warn("release the port of a database", "database", id, "error", err)
 	}
 	s.Statistics.newest.Delete(id)
 	s.States.Drop(id)

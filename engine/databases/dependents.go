@@ -16,6 +16,9 @@ type Backups interface {
 	// StopReceiving reverses ReceiveWAL once the instance has stopped. It is
 	// idempotent.
 	StopReceiving(database string) error
+	// Drain archives the last WAL of a database whose instance was shut down, and stops
+	// to receive it. It fails if the archive then lacks any.
+	Drain(db model.Database) error
 	// WALStatus returns the position of the archive. receives is false while no WAL is
 	// received.
 	WALStatus(database string) (status wal.Status, receives bool)

@@ -43,6 +43,11 @@ func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
 		return nil, NotAvailable(status, reason)
 	}
+	hold, err := s.Awaken(db, false)
+	if err != nil {
+		return nil, err
+	}
+	defer hold()
 	return s.extensions(ctx, db)
 }
 
@@ -101,6 +106,9 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 	}
 	if x.Reason != "" && x.Installed == "" {
 		return x, x.Refusal(db.Major)
+	}
+	if err := wakesNobody(db, in.Name); err != nil {
+		return x, err
 	}
 	before := db
 	if x.NeedsRestart {

@@ -22,6 +22,7 @@ type View struct {
 	RunningOp      *model.DatabaseOperation
 	FailedRestore  *model.DatabaseOperation // the last restore, if it failed
 	ConnectionMode connstring.SSLMode
+	Asleep         bool // available, and its server starts when somebody connects
 }
 
 // Filter selects databases. An empty field selects all.
@@ -129,6 +130,7 @@ func (s *Service) View(db model.Database) (View, error) {
 		view.Statistics = &stats
 	}
 	view.Status, view.StatusReason = s.LiveStatus(db)
+	view.Asleep = view.Status == model.DatabaseAvailable && s.IsAsleep(db.ID)
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		if db.Operation != "" {
 			op, err := tx.Operations().Get(db.Operation)
@@ -176,6 +178,8 @@ func (s *Service) LiveStatus(db model.Database) (model.DatabaseStatus, string) {
 		if s.core.Claims.Holds(db.ID, startClaim) || s.States.rolesPending(db.ID) { // its roles are still being set
 			return model.DatabaseUnavailable, starting
 		}
+		return model.DatabaseAvailable, ""
+	case postgres.StateAsleep:
 		return model.DatabaseAvailable, ""
 	case postgres.StateFailed:
 		return model.DatabaseFailed, live.reason

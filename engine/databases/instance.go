@@ -69,7 +69,11 @@ func Access(db model.Database) postgres.HBA {
 	if db.LogicalReplication {
 		users = append(users, model.ReplicationUser(db.Owner))
 	}
-	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: users, Allow: db.Allowlist}
+	allow := db.Allowlist
+	if db.SleepAfter > 0 && len(allow) > 0 { // the proxy is the only client
+		allow = proxyNetworks()
+	}
+	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: users, Allow: allow}
 }
 
 // tenant returns the database's roles with their passwords decrypted.
@@ -177,6 +181,9 @@ func (s *Service) HandleInstanceState(id string, state postgres.State, reason st
 		reason = s.core.ExplainDown(reason)
 	}
 	last := s.States.swap(id, instanceState{state: state, reason: reason})
+	if state == postgres.StateRunning && last.state == postgres.StateAsleep {
+		s.receiveAgain(id)
+	}
 	var action model.Action
 	switch {
 	case state == postgres.StateDown && last.state == postgres.StateRunning:

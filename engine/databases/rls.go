@@ -27,6 +27,11 @@ func (s *Service) RLSGet(ctx context.Context, call *model.Call, id string) ([]po
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
 		return nil, NotAvailable(status, reason)
 	}
+	hold, err := s.Awaken(db, false)
+	if err != nil {
+		return nil, err
+	}
+	defer hold()
 	var tables []postgres.Table
 	err = s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		tables, err = postgres.Tables(ctx, conn)

@@ -33,6 +33,7 @@ type Service struct {
 	imports       Imports
 	warm          *warmServers
 	minors        minorUpdates
+	proxies       proxySet
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases

@@ -22,11 +22,15 @@ func (s *Service) SessionList(ctx context.Context, call *model.Call, id string) 
 	if err != nil {
 		return nil, err
 	}
+	if s.IsAsleep(db.ID) {
+		return nil, nil
+	}
 	var sessions []postgres.Session
 	err = s.aboutSessions(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		sessions, err = postgres.Sessions(ctx, conn, db.Name)
 		return err
 	})
+	s.proxies.showClients(db.ID, sessions)
 	if !call.Holds(model.ScopeDatabaseUpdate) {
 		for i := range sessions {
 			sessions[i].Query = ""
@@ -60,6 +64,9 @@ func (s *Service) signalSession(
 	}
 	call.Note("session", session)
 	named, err := postgres.ParseSessionID(session)
+	if err == nil && s.IsAsleep(db.ID) {
+		err = postgres.ErrNoSession
+	}
 	if err == nil {
 		err = s.aboutSessions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
 			return signal(ctx, conn, db.Name, named)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -81,7 +82,11 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 		}
 		return
 	}
-	err = s.StartDatabase(ctx, db)
+	if s.hasSlept(db) {
+		err = s.startAsleep(ctx, db)
+	} else {
+		err = s.StartDatabase(ctx, db)
+	}
 	if db.PendingChange != nil && ctx.Err() == nil {
 		err = s.recoverChange(ctx, db, err)
 	}
@@ -143,7 +148,11 @@ func (s *Service) setRolesOrRetryLater(ctx context.Context, db model.Database) {
 // StartInstance starts the database's instance, on another port if a foreign
 // process uses its own. The record it returns has the port.
 func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.Database, error) {
-	spec, err := s.Spec(ctx, db)
+	db, err := s.holdPort(db, time.Time{})
+	if err != nil {
+		return db, err
+	}
+	spec, err := s.servingSpec(ctx, db)
 	if err != nil {
 		return db, err
 	}
@@ -159,7 +168,7 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 // retryInBackground makes the supervisor keep trying to start an instance. If its
 // binaries are missing, the database is failed until a user restarts it.
 func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
-	spec, err := s.Spec(ctx, db)
+	spec, err := s.servingSpec(ctx, db)
 	if err != nil {
 		s.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
 		return err

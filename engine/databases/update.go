@@ -30,6 +30,7 @@ type Change struct {
 	LogicalReplication *bool
 	DropSlots          bool
 	ExpiresAt          **time.Time // of a branch
+	SleepAfter         *time.Duration
 }
 
 // The limits of a database's own schedule.
@@ -61,7 +62,9 @@ func (s *Service) Update(ctx context.Context, call *model.Call, id string, chang
 	if err != nil {
 		return View{}, err
 	}
-	if next.Name != db.Name || next.ConnectionLimit != db.ConnectionLimit {
+	if next.SleepAfter != db.SleepAfter {
+		next, err = s.updateSleep(ctx, call, db, next)
+	} else if next.Name != db.Name || next.ConnectionLimit != db.ConnectionLimit {
 		next, err = s.updateServer(ctx, call, db, next)
 	} else {
 		err = s.core.Change(call, func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, nil) })
@@ -78,6 +81,14 @@ func (s *Service) validate(c Change) error {
 	}
 	if on := c.LogicalReplication; on != nil && c != (Change{LogicalReplication: on, DropSlots: c.DropSlots}) {
 		return model.Invalid("logical_replication", "restarts the database and cannot be changed together with other properties: send it by itself")
+	}
+	if c.SleepAfter != nil {
+		if c.Name != nil || c.ConnectionLimit != nil {
+			return model.Invalid("sleep_after", "cannot be changed together with the name or the connection limit: send two requests")
+		}
+		if err := validSleep(*c.SleepAfter); err != nil {
+			return err
+		}
 	}
 	if c.Name != nil {
 		if err := model.ValidateDatabaseName("name", *c.Name); err != nil {
@@ -107,6 +118,13 @@ func (s *Service) validate(c Change) error {
 // claimToUpdate claims a database. Its server must run if it has to follow the change.
 func (s *Service) claimToUpdate(call *model.Call, id string, c Change) (model.Database, func(), error) {
 	const what = "a change of its properties"
+	if c.SleepAfter != nil {
+		db, release, err := s.ClaimExclusively(call, id, what)
+		if err == nil {
+			release, err = refusePending(db, release)
+		}
+		return db, release, err
+	}
 	if c.Name != nil || c.ConnectionLimit != nil {
 		return s.claimAvailable(call, id, what)
 	}
@@ -134,6 +152,7 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 	set(call, "backup_every", &next.BackupEvery, c.BackupEvery)
 	set(call, "backup_retention", &next.BackupRetention, c.BackupRetention)
 	set(call, "connection_limit", &next.ConnectionLimit, c.ConnectionLimit)
+	set(call, "sleep_after", &next.SleepAfter, c.SleepAfter)
 	set(call, "maintenance_window", &next.MaintenanceWindow, c.MaintenanceWindow)
 	if most := maxSessions(db); next.ConnectionLimit < 0 || most > 0 && next.ConnectionLimit > most {
 		return db, model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has for the database's owner, or null for all of them", most)
@@ -241,7 +260,7 @@ func (s *Service) storeUpdate(tx *meta.Tx, next *model.Database, pending *model.
 func copyProperties(to *model.Database, from model.Database) {
 	to.Name, to.Project = from.Name, from.Project
 	to.BackupEvery, to.BackupRetention = from.BackupEvery, from.BackupRetention
-	to.ConnectionLimit, to.MaintenanceWindow = from.ConnectionLimit, from.MaintenanceWindow
+	to.ConnectionLimit, to.MaintenanceWindow, to.SleepAfter = from.ConnectionLimit, from.MaintenanceWindow, from.SleepAfter
 	to.ExpiresAt = from.ExpiresAt
 }
 

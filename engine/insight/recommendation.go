@@ -153,7 +153,7 @@ func (s *Service) AdviseOne(ctx context.Context, db model.Database) error {
 		results.present = bin.Version
 	}
 	var err error
-	if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable {
+	if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable && !s.databases.IsAsleep(db.ID) {
 		err = s.runChecks(ctx, db, &results)
 	}
 	a.put(db.ID, results)

@@ -75,6 +75,12 @@ type Database struct {
 	// role of ReplicationUser.
 	LogicalReplication  bool   `json:"logical_replication,omitempty"`
 	ReplicationPassword []byte `json:"replication_password,omitempty"` // sealed; nil while nobody may
+	// SleepAfter is how long nobody must be connected before the server is stopped until
+	// somebody connects; 0 means that it runs always.
+	SleepAfter time.Duration `json:"sleep_after,omitempty"`
+	// Slept is set when the server was last stopped because of that. It holds until the
+	// server runs again, which is not recorded.
+	Slept *Slept `json:"slept,omitempty"`
 
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
@@ -147,12 +153,23 @@ type Served struct {
 
 // Tag identifies what clients change of a database with PATCH.
 func (d Database) Tag() string {
-	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication, d.ExpiresAt})
+	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication, d.ExpiresAt, d.SleepAfter})
 }
 
 // LastGeneration returns the highest generation ever used, including those that
 // never served: a number is used only once.
 func (d Database) LastGeneration() int { return max(d.Generation, d.Begun) }
+
+// Slept describes how a database fell asleep.
+type Slept struct {
+	At time.Time `json:"at"`
+	// Changed is when somebody was last connected who may have changed data.
+	Changed time.Time `json:"changed"`
+	// Position is the last checkpoint: as long as the data directory has that one, it is
+	// as it was then, and all of its WAL is in the archive.
+	Position  string `json:"position"`
+	SizeBytes int64  `json:"size_bytes"` // of the database
+}
 
 // Replaced is a data directory that a restore replaced.
 type Replaced struct {

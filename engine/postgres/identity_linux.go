@@ -61,6 +61,17 @@ func clientOf(pid int) string {
 	return address
 }
 
+// clientPortOf returns the client's port in the title of a login, 0 if there is none.
+func clientPortOf(pid int) int {
+	fields := strings.Fields(title(pid))
+	if len(fields) < 2 {
+		return 0
+	}
+	_, port, _ := strings.Cut(fields[len(fields)-2], "(")
+	n, _ := strconv.Atoi(strings.TrimSuffix(port, ")"))
+	return n
+}
+
 // isBlocked reports whether a PostgreSQL process is a session of the appliance
 // that waits for a lock as it starts. Only the appliance uses the socket.
 func isBlocked(pid int, role, database string) bool {

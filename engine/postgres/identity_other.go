@@ -29,6 +29,8 @@ func isIncompleteLogin(int) bool { return false }
 
 func clientOf(int) string { return "" }
 
+func clientPortOf(int) int { return 0 }
+
 func isBlocked(int, string, string) bool { return false }
 
 func processAlive(pid int) bool {

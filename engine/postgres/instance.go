@@ -92,6 +92,9 @@ func (i *instance) bringUp(ctx context.Context) error {
 // launchOnFreePort launches the postmaster, on another port if a foreign process
 // uses its own and another is available. The caller holds busy.
 func (i *instance) launchOnFreePort(ctx context.Context) (*process, error) {
+	if err := i.choosePort(); err != nil {
+		return nil, err
+	}
 	p, err := launch(ctx, i.specification(), i.log)
 	if !errors.Is(err, ErrPortInUse) {
 		return p, err

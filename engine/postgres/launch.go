@@ -25,6 +25,9 @@ type Spec struct {
 	Config Config // an empty SocketDir means SocketDir(Dir)
 	HBA    HBA
 	Nice   int // niceness of the postmaster, 0 = that of this process
+	// Proxied is set if a proxy holds the port of the clients. The server then listens
+	// on a port that is chosen when it starts.
+	Proxied *Proxied
 }
 
 // launch writes the configuration, and starts a postmaster or adopts the one that
@@ -47,6 +50,7 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 	if p == nil {
 		return start(ctx, spec)
 	}
+	p.proxied = spec.Proxied
 	log.Info("postmaster adopted", "pid", p.pid)
 	if changed || running.port != spec.Config.Port || running.socketDir != spec.Config.SocketDir {
 		if err := p.stop(ctx); err != nil {
@@ -113,6 +117,7 @@ func startOnce(ctx context.Context, spec Spec) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postmaster: %w", err)
 	}
+	p.proxied = spec.Proxied
 	err = awaitReady(ctx, spec, p)
 	if err != nil {
 		err = errors.Join(err, p.kill())

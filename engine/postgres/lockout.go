@@ -68,9 +68,7 @@ func (s *lockout) lockOutIncomplete() error {
 		if first, known := s.seen[pid]; !known {
 			s.seen[pid] = time.Now()
 		} else if time.Since(first) > loginGrace {
-			if network, ok := networkOf(clientOf(pid)); ok {
-				s.refused[network] = true
-			}
+			s.refuseClient(pid)
 			_ = syscall.Kill(pid, syscall.SIGTERM) // an error means that the process has ended
 		}
 	}
@@ -78,6 +76,18 @@ func (s *lockout) lockOutIncomplete() error {
 		return nil
 	}
 	return s.refuse()
+}
+
+// refuseClient refuses the address of an incomplete login. If a proxy holds the port,
+// the server sees only the proxy's address, and the proxy refuses the client's.
+func (s *lockout) refuseClient(pid int) {
+	if s.p.proxied != nil {
+		s.p.proxied.Block(clientPortOf(pid))
+		return
+	}
+	if network, ok := networkOf(clientOf(pid)); ok {
+		s.refused[network] = true
+	}
 }
 
 // refuse applies rules that reject the addresses of incomplete logins.

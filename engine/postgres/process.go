@@ -17,14 +17,15 @@ import (
 // process is a postmaster that was started or adopted. Its one goroutine waits
 // for the exit and ends with it, or with detach.
 type process struct {
-	pid    int
-	child  *exec.Cmd // nil when adopted
-	watch  *watch
-	born   logMark       // the log's length when it was started or adopted
-	done   chan struct{} // closed when the goroutine has ended
-	exited bool          // after done: it has ended, not merely been released
-	reason string        // after done: how it ended
-	killed bool          // after done: by a signal
+	pid     int
+	child   *exec.Cmd // nil when adopted
+	watch   *watch
+	proxied *Proxied      // nil if clients connect directly
+	born    logMark       // the log's length when it was started or adopted
+	done    chan struct{} // closed when the goroutine has ended
+	exited  bool          // after done: it has ended, not merely been released
+	reason  string        // after done: how it ended
+	killed  bool          // after done: by a signal
 }
 
 // maxTitle is how many bytes of the environment are reserved for the titles of a

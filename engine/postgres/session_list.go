@@ -22,6 +22,7 @@ type Session struct {
 	SessionID
 	User, Application string
 	Address           string // of the client
+	Port              int32  // of the client, 0 if that is not known
 	State             string // such as "idle in transaction"
 	StartedAt         time.Time
 	StateSince        *time.Time // nil for a session that has just begun
@@ -66,11 +67,11 @@ const startedMicroseconds = "(extract(epoch from backend_start) * 1000000)::bigi
 // Sessions returns the tenants' sessions in the database, the oldest first, at most
 // [MaxSessions]. conn is the superuser's, in the database postgres.
 func Sessions(ctx context.Context, conn *pgx.Conn, database string) ([]Session, error) {
-	rows, _ := conn.Query(ctx, `select pid, `+startedMicroseconds+`, usename::text, coalesce(application_name, ''), coalesce(host(client_addr), ''),
+	rows, _ := conn.Query(ctx, `select pid, `+startedMicroseconds+`, usename::text, coalesce(application_name, ''), coalesce(host(client_addr), ''), coalesce(client_port, 0),
 		coalesce(state, ''), backend_start, state_change, xact_start, coalesce(wait_event_type, ''), coalesce(wait_event, ''), left(coalesce(query, ''), $3)
 		from pg_stat_activity where `+ofTenants+` order by backend_start, pid limit $4`, database, ownRoles(), maxQuery, MaxSessions)
 	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Session, err error) {
-		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Application, &s.Address,
+		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Application, &s.Address, &s.Port,
 			&s.State, &s.StartedAt, &s.StateSince, &s.TransactionSince, &s.WaitType, &s.Wait, &s.Query)
 	})
 	if err != nil {

@@ -18,6 +18,21 @@ func ownRoles() []string { return []string{Superuser, dumper} }
 // incomplete at the start ([incompleteLogins]). The caller must first remove excluded
 // clients from the rules. conn is the superuser's, in the database postgres.
 func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
+	networks := make([]string, len(allow))
+	for n, prefix := range allow {
+		networks[n] = prefix.String()
+	}
+	return terminateWhere(ctx, conn, database, "(client_addr <<= any($3::text[]::inet[])) is not true", networks)
+}
+
+// TerminateClients is TerminateSessions for the sessions whose clients have one of the
+// ports: those of a proxy differ in nothing else.
+func TerminateClients(ctx context.Context, conn *pgx.Conn, database string, ports []int32) (int, error) {
+	return terminateWhere(ctx, conn, database, "client_port = any($3::int[])", ports)
+}
+
+// terminateWhere ends the sessions that a condition, whose argument is $3, selects.
+func terminateWhere(ctx context.Context, conn *pgx.Conn, database, condition string, argument any) (int, error) {
 	logins, err := incompleteLogins(ctx, conn)
 	if err != nil {
 		return 0, fmt.Errorf("list incomplete logins: %w", err)
@@ -25,7 +40,7 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 	ended := map[int32]bool{}
 	for {
 		logins.forgetGone() // first: a login that has become a session is ended as one
-		pids, err := terminate(ctx, conn, database, allow)
+		pids, err := terminate(ctx, conn, database, condition, argument)
 		if err != nil {
 			return len(ended), fmt.Errorf("end sessions: %w", err)
 		}
@@ -45,15 +60,11 @@ func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, all
 }
 
 // terminate asks the sessions to end and returns those that have not ended yet.
-func terminate(ctx context.Context, conn *pgx.Conn, database string, allow []netip.Prefix) ([]int32, error) {
-	networks := make([]string, len(allow))
-	for n, prefix := range allow {
-		networks[n] = prefix.String()
-	}
+func terminate(ctx context.Context, conn *pgx.Conn, database, condition string, argument any) ([]int32, error) {
 	rows, _ := conn.Query(ctx, `select pid from (
 			select pid, pg_terminate_backend(pid) from pg_stat_activity
 			where datname = $1 and backend_type in ('client backend', 'walsender') and usename <> all($2)
-			and (client_addr <<= any($3::text[]::inet[])) is not true) t`, database, ownRoles(), networks)
+			and `+condition+`) t`, database, ownRoles(), argument)
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 

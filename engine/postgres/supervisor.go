@@ -24,6 +24,7 @@ const (
 	StateDown     State = "down"   // it exited on its own and is being restarted
 	StateFailed   State = "failed" // it could not be restarted and needs a person
 	StateStopped  State = "stopped"
+	StateAsleep   State = "asleep" // stopped until Wake, see sleep.go
 )
 
 // The errors of a supervisor about ids.
@@ -257,6 +258,9 @@ func (s *Supervisor) claim(spec Spec) (*instance, error) {
 	i := newInstance(spec, s.opts.Log)
 	i.report = func(state State, reason string) { s.opts.Changed(spec.ID, state, reason) }
 	i.anotherPort = func() (int, error) { return s.opts.PortTaken(spec.ID) }
+	if spec.Proxied != nil {
+		i.anotherPort = spec.Proxied.port
+	}
 	s.instances[spec.ID] = i
 	return i, nil
 }

@@ -154,6 +154,11 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 func (s *Service) TakeBackup(
 	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
 ) (backup.Result, error) {
+	release, err := s.databases.Awaken(db, false)
+	if err != nil {
+		return backup.Result{}, err
+	}
+	defer release()
 	repo, err := s.Repository(db.ID)
 	if err != nil {
 		return backup.Result{}, err

@@ -82,6 +82,9 @@ func (s *Service) backUpInOrder(ctx context.Context, databases []model.Database)
 		if status, _ := s.databases.LiveStatus(db); status != model.DatabaseAvailable {
 			continue // the next check is soon enough
 		}
+		if unchanged, err := s.sleepsSinceBackup(db); err == nil && unchanged {
+			continue
+		}
 		s.backUpScheduled(ctx, db)
 	}
 }
@@ -104,6 +107,21 @@ func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 	case <-done:
 	case <-ctx.Done():
 	}
+}
+
+// sleepsSinceBackup reports whether a database sleeps and nobody who may have changed
+// it has been connected since the newest backup began. That backup then counts as
+// current, however old it is.
+func (s *Service) sleepsSinceBackup(db model.Database) (bool, error) {
+	if !s.databases.IsAsleep(db.ID) {
+		return false, nil
+	}
+	now, err := s.databases.Record(db.ID)
+	if err != nil || now.Slept == nil {
+		return false, err
+	}
+	backups, err := s.restorableBackups(db.ID)
+	return len(backups) > 0 && backups[0].Generation == now.Generation && backups[0].StartedAt.After(now.Slept.Changed), err
 }
 
 // backUpSoon runs backUpNow in the background. It holds a claim until the first attempt, so that a caller that waits

@@ -215,6 +215,11 @@ func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) erro
 	if err != nil {
 		return err
 	}
+	release, err := s.databases.Awaken(db, false)
+	if err != nil {
+		return err
+	}
+	defer release()
 	return s.databases.Instances.Dump(ctx, db.ID, tool, db.Name, exportLockWait, w)
 }
 

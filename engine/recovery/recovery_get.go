@@ -76,8 +76,12 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	if r.Archiving, err = s.archiving(db); err != nil {
 		return r, err
 	}
-	r.RPO = s.recoveryPoint(r)
-	if r.Interval > 0 {
+	r.RPO = s.recoveryPoint(r, s.databases.IsAsleep(db.ID))
+	unchanged, err := s.sleepsSinceBackup(db)
+	if err != nil {
+		return r, err
+	}
+	if r.Interval > 0 && !unchanged {
 		next, err := s.nextBackup(db)
 		if err != nil {
 			return r, err
@@ -93,7 +97,10 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 
 // recoveryPoint returns the period whose commits would be lost if the server failed now. Until the receiver first hears
 // from its server, that is everything since the last moment in the archive.
-func (s *Service) recoveryPoint(r Recovery) *time.Duration {
+func (s *Service) recoveryPoint(r Recovery, asleep bool) *time.Duration {
+	if asleep {
+		return new(time.Duration)
+	}
 	if r.Archiving.State == "" {
 		return nil
 	}
@@ -111,7 +118,7 @@ func (s *Service) recoveryPoint(r Recovery) *time.Duration {
 // does.
 func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	status, _ := s.databases.LiveStatus(db)
-	away := r.Archiving.State != wal.StateStreaming &&
+	away := !s.databases.IsAsleep(db.ID) && r.Archiving.State != wal.StateStreaming &&
 		(r.Archiving.State == "" || r.Archiving.RPO(s.core.Clock()) > time.Minute || r.Archiving.State == wal.StateFailed)
 	switch {
 	case r.Window.Earliest == nil:
@@ -133,6 +140,9 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 	w.Earliest = backups[len(backups)-1].CompletedAt
 	s.AwaitArchive(ctx, db.ID, *w.Earliest)
 	latest, err := s.restorableTo(ctx, backups[0])
+	if s.databases.IsAsleep(db.ID) { // nothing happens that is not in the archive
+		latest = s.core.Clock()
+	}
 	if err != nil {
 		return w, err
 	}

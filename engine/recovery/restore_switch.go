@@ -64,6 +64,14 @@ func (s *Service) tryDrain(db model.Database) bool {
 	return err == nil
 }
 
+// Drain implements [databases.Backups].
+func (s *Service) Drain(db model.Database) error {
+	if err := s.StopReceiving(db.ID); err != nil {
+		return err
+	}
+	return s.drain(db)
+}
+
 func (s *Service) drain(db model.Database) error {
 	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, db.Generation))
 	if err != nil {

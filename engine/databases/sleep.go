@@ -1,0 +1,221 @@
+package databases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+)
+
+// A database whose record says SleepAfter sleeps while nobody is connected: its server
+// is stopped, and a proxy, which holds its port, starts it again. Everything it ever
+// wrote is in the archive by then. The record says how it fell asleep. It is not changed
+// when the database wakes: a start compares it with the data directory.
+
+// The limits of SleepAfter.
+const (
+	MinSleepAfter = 10 * time.Second
+	MaxSleepAfter = 7 * 24 * time.Hour
+)
+
+// sleepInterval is how often the appliance checks which databases are idle.
+const sleepInterval = time.Second
+
+func validSleep(after time.Duration) error {
+	if after == 0 || after >= MinSleepAfter && after <= MaxSleepAfter {
+		return nil
+	}
+	return model.Invalid("sleep_after", "must be from %d to %d seconds, or null for a server that always runs",
+		int(MinSleepAfter.Seconds()), int(MaxSleepAfter.Seconds()))
+}
+
+// wakesNobody refuses what would not work in a database that sleeps: the jobs of pg_cron
+// run only while the server does, and nothing starts it for them.
+func wakesNobody(db model.Database, extension string) error {
+	if db.SleepAfter == 0 || extension != "pg_cron" {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after to null first")
+}
+
+// IsAsleep reports whether a database sleeps.
+func (s *Service) IsAsleep(id string) bool {
+	if !s.Started() {
+		return false
+	}
+	state, _, _ := s.Instances.Status(id)
+	return state == postgres.StateAsleep
+}
+
+// Awaken starts the server of a database if it sleeps, and keeps it awake until release
+// is called. changes says whether the caller may change the data.
+func (s *Service) Awaken(db model.Database, changes bool) (release func(), err error) {
+	p := s.proxies.get(db.ID)
+	if p == nil {
+		return func() {}, nil
+	}
+	release = p.Hold(changes) // first: it must not fall asleep again
+	if err := s.wake(s.core.Lifetime, db.ID); err != nil {
+		release()
+		return nil, s.doesNotStart(err)
+	}
+	return release, nil
+}
+
+// wake starts the server of a database that sleeps.
+func (s *Service) wake(ctx context.Context, id string) error {
+	if !s.IsAsleep(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
+	defer cancel()
+	return s.Instances.Wake(ctx, id)
+}
+
+// receiveAgain receives the WAL of a database that has woken.
+func (s *Service) receiveAgain(id string) {
+	db, err := s.Record(id)
+	if err == nil {
+		err = s.backups.ReceiveWAL(db)
+	}
+	if err != nil {
+		s.core.Log.Error("receive the WAL of a database that has woken", "database", id, "error", err)
+	}
+}
+
+// LetSleep stops the servers of databases that nobody uses, until ctx ends.
+func (s *Service) LetSleep(ctx context.Context) {
+	ticker := time.NewTicker(sleepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.letIdleSleep()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Service) letIdleSleep() {
+	for _, id := range s.proxies.ids() {
+		db, err := s.Record(id)
+		if err != nil || !s.isIdle(db) {
+			continue
+		}
+		s.core.Background(func(ctx context.Context) {
+			if err := s.fallAsleep(ctx, db); err != nil && ctx.Err() == nil {
+				s.core.Log.Warn("let a database sleep", "database", db.ID, "name", db.Name, "error", err)
+			}
+		})
+	}
+}
+
+// isIdle reports whether a database has been unused for as long as its record says.
+func (s *Service) isIdle(db model.Database) bool {
+	p := s.proxies.get(db.ID)
+	if p == nil || db.SleepAfter == 0 || s.pending(db) {
+		return false
+	}
+	if status, _ := s.LiveStatus(db); status != model.DatabaseAvailable || s.IsAsleep(db.ID) {
+		return false
+	}
+	usage := p.Usage()
+	return usage.Idle && time.Since(usage.Last) >= db.SleepAfter
+}
+
+// fallAsleep stops the server of an idle database, archives the rest of its WAL and
+// records that it sleeps. If the archive cannot have all of the WAL, the server is
+// started again.
+func (s *Service) fallAsleep(ctx context.Context, db model.Database) error {
+	release, err := s.core.Claims.Take(db.ID, "falling asleep")
+	if err != nil {
+		return nil // busy: it is not idle
+	}
+	defer release()
+	releaseBackups, err := s.core.Claims.Take(BackupClaim(db.ID), "falling asleep")
+	if err != nil {
+		return nil
+	}
+	defer releaseBackups()
+	if db, err = s.Record(db.ID); err != nil || !s.isIdle(db) {
+		return err
+	}
+	p := s.proxies.get(db.ID)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
+	defer cancel()
+	asleep, err := s.Instances.Sleep(stopping, db.ID, func() bool { return p.Usage().Idle })
+	if !asleep {
+		return err
+	}
+	if err == nil {
+		err = s.recordSleep(db, p.Usage().Changed)
+	}
+	if err != nil {
+		p.Hold(false)() // used just now: it is not tried again at once
+		return errors.Join(fmt.Errorf("it stays awake: %w", err), s.wake(ctx, db.ID))
+	}
+	return nil
+}
+
+// recordSleep archives the last WAL of a database whose server was stopped, and records
+// that.
+func (s *Service) recordSleep(db model.Database, changed time.Time) error {
+	if !db.Sandbox {
+		if err := s.backups.Drain(db); err != nil {
+			return fmt.Errorf("archive the last WAL: %w", err)
+		}
+	}
+	position, err := postgres.ShutdownPosition(s.DataDirectory(db.ID, db.Generation))
+	if err != nil {
+		return err
+	}
+	if position == "" {
+		return errors.New("the server left postmaster.pid")
+	}
+	slept := &model.Slept{At: s.core.Clock(), Changed: changed, Position: position}
+	if stats, known := s.Statistics.Get(db.ID); known {
+		slept.SizeBytes = stats.SizeBytes
+	}
+	s.rest(db.ID, *slept)
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) { d.Slept = slept })
+	})
+}
+
+// hasSlept reports whether a database has not been awake since it fell asleep, and need
+// not be started for anything that is pending.
+func (s *Service) hasSlept(db model.Database) bool {
+	if db.SleepAfter == 0 || db.Slept == nil || db.Status != model.DatabaseAvailable || s.pending(db) {
+		return false
+	}
+	position, err := postgres.ShutdownPosition(s.DataDirectory(db.ID, db.Generation))
+	return err == nil && position == db.Slept.Position
+}
+
+// startAsleep holds the port of a database that sleeps.
+func (s *Service) startAsleep(ctx context.Context, db model.Database) error {
+	if _, err := s.renewFor(db); err != nil {
+		return err
+	}
+	db, err := s.holdPort(db, db.Slept.Changed)
+	if err != nil {
+		return s.retryInBackground(ctx, db, err)
+	}
+	spec, err := s.servingSpec(ctx, db)
+	if err != nil {
+		return s.retryInBackground(ctx, db, err)
+	}
+	s.rest(db.ID, *db.Slept)
+	return s.Instances.Register(spec)
+}
+
+// rest sets the statistics of a database that sleeps: nobody is connected, and the
+// archive has everything.
+func (s *Service) rest(id string, slept model.Slept) {
+	s.Statistics.newest.Store(id, Statistics{At: slept.At, Usage: postgres.Usage{SizeBytes: slept.SizeBytes}, RPO: new(time.Duration)})
+}

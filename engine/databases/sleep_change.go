@@ -1,0 +1,32 @@
+package databases
+
+import (
+	"context"
+	"slices"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// updateSleep changes how long a database must be unused before it sleeps. Whether
+// clients reach the server directly depends on that, so turning it on or off restarts
+// the server. The change is recorded first: an interrupted one is complete with the next
+// start.
+func (s *Service) updateSleep(ctx context.Context, call *model.Call, db, next model.Database) (model.Database, error) {
+	if next.SleepAfter > 0 && slices.Contains(db.Preload, "pg_cron") {
+		return db, model.Errorf(model.CodeConflict, "sleep_after: the jobs of the extension pg_cron would not run while the database sleeps: drop it first")
+	}
+	if err := s.core.Change(call, func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, nil) }); err != nil {
+		return db, core.ExplainDiskFull(err)
+	}
+	if (next.SleepAfter > 0) == (db.SleepAfter > 0) || !s.Started() {
+		return next, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+s.Timeouts.Start)
+	defer cancel()
+	if err := s.StopInstance(ctx, db.ID); err != nil {
+		return next, err
+	}
+	return next, s.doesNotStart(s.StartDatabase(ctx, next))
+}

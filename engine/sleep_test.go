@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+	"holdfast/internal/testenv"
+)
+
+// A database that sleeps has no server. Whoever connects wakes it, however many do at
+// once, and it has everything; so has its archive. It sleeps on across a restart of the
+// appliance.
+func TestSleepAndWake(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	first := connect(t, connection)
+	if _, err := first.Exec(t.Context(), "create table t as select 1 as n"); err != nil {
+		t.Fatal(err)
+	}
+	a.letSleep(t, db.ID, 10*time.Second)
+	if err := first.Ping(t.Context()); err == nil {
+		t.Error("the switch did not restart the server")
+	}
+	again := connect(t, connection)
+	if _, err := again.Exec(t.Context(), "insert into t values (2)"); err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := a.Databases.SessionList(t.Context(), a.call(model.ActionDatabaseSessionList), db.ID)
+	if err != nil || len(sessions) != 1 || sessions[0].Address != "127.0.0.1" {
+		t.Errorf("sessions: %+v, %v", sessions, err)
+	}
+	_ = again.Close(t.Context())
+	a.awaitSleep(t, db.ID)
+	view, err := a.Databases.Get(a.call(model.ActionDatabaseGet), db.ID)
+	if err != nil || view.Status != model.DatabaseAvailable || !view.Asleep {
+		t.Errorf("asleep: %+v, %v", view, err)
+	}
+	if sessions, err := a.Databases.SessionList(t.Context(), a.call(model.ActionDatabaseSessionList), db.ID); err != nil || len(sessions) != 0 {
+		t.Errorf("sessions of a database that sleeps: %+v, %v", sessions, err)
+	}
+	if !a.Databases.IsAsleep(db.ID) {
+		t.Error("a list woke it")
+	}
+	var all sync.WaitGroup
+	for range 40 { // max_connections less those reserved
+		all.Go(func() {
+			conn, err := pgx.Connect(t.Context(), connection.URL())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close(context.Background())
+			n := 0
+			if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 2 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		})
+	}
+	all.Wait()
+	a.awaitSleep(t, db.ID)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startEngineOn(t, a.cfg)
+	testenv.Eventually(t, "the database", func() bool { return b.Databases.IsAsleep(db.ID) })
+	began := time.Now()
+	conn := connect(t, connection)
+	n := 0
+	if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	t.Logf("woken in %v", time.Since(began))
+}
+
+// Nobody who is not allowed wakes a database, and neither does a connection alone. The
+// allow-list also ends the sessions that it excludes.
+func TestSleepRefuses(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, connection := a.createDatabase(t, "shop")
+	a.letSleep(t, db.ID, 10*time.Second)
+	set := func(entry string) databases.Allowlist {
+		t.Helper()
+		list, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{entry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	session := connect(t, connection)
+	if list := set("10.0.0.0/8"); list.SessionsTerminated != 1 {
+		t.Errorf("ended %d sessions", list.SessionsTerminated)
+	}
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("a session that is no longer allowed goes on")
+	}
+	a.awaitSleep(t, db.ID)
+	_, err := pgx.Connect(t.Context(), connection.URL())
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
+		t.Errorf("connecting from an address that is not allowed: %v", err)
+	}
+	set("127.0.0.1")
+	a.awaitSleep(t, db.ID)
+	for _, sent := range [][]byte{nil, {0, 0, 0, 8, 4, 210, 22, 47}, []byte("GET / HTTP/1.1\r\n\r\n")} { // nothing, an SSLRequest, HTTP
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(db.Port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(sent); err != nil {
+			t.Error(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_, _ = io.ReadAll(conn)
+		conn.Close()
+	}
+	if !a.Databases.IsAsleep(db.ID) {
+		t.Error("a refused client woke it")
+	}
+}
+
+func (a *appliance) letSleep(t testing.TB, id string, after time.Duration) {
+	t.Helper()
+	if _, err := a.Databases.Update(t.Context(), a.call(model.ActionDatabaseUpdate), id, databases.Change{SleepAfter: &after}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *appliance) awaitSleep(t testing.TB, id string) {
+	t.Helper()
+	testenv.Eventually(t, "sleep", func() bool { return a.Databases.IsAsleep(id) })
+}
