@@ -38,6 +38,12 @@ func aboutDatabase(tab string, page func(*request, databaseData, error) (answer,
 // show the progress and offer fewer actions.
 func (d databaseData) busy() bool { return d.RunningOp != nil }
 
+// letsSleep reports whether a page leaves out what only the server knows, because the
+// database sleeps: looking at pages does not wake it.
+func (req *request) letsSleep(db databaseData) bool {
+	return db.Asleep && !req.r.URL.Query().Has("wake")
+}
+
 // databasePath returns the path of the database's page tab.
 func (req *request) databasePath(tab string) string {
 	return strings.TrimSuffix("/databases/"+req.id()+"/"+tab, "/")

@@ -13,6 +13,9 @@ type extensionsData struct {
 }
 
 func (req *request) extensions(db databaseData, cause error) (answer, error) {
+	if req.letsSleep(db) {
+		return answer{page: "database_extensions.html", data: extensionsData{databaseData: db}}, cause
+	}
 	all, err := req.engine.Databases.ExtensionList(req.r.Context(), req.call, db.ID)
 	data := extensionsData{databaseData: db}
 	for _, x := range all {

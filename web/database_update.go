@@ -15,6 +15,7 @@ type propertiesData struct {
 	databaseData
 	Projects []model.Project
 	Every    string
+	Sleep    string
 	KeptDays int64
 	Settings []databases.SettingView
 }
@@ -41,6 +42,9 @@ func (req *request) databaseSettings(db databaseData, cause error) (answer, erro
 	}
 	if err == nil && db.Status == model.DatabaseAvailable {
 		data.Settings, err = req.engine.Databases.SettingList(req.r.Context(), req.call, db.ID)
+	}
+	if db.SleepAfter > 0 {
+		data.Sleep = db.SleepAfter.String()
 	}
 	return answer{page: "database_settings.html", data: data}, cmp.Or(cause, err)
 }
@@ -129,6 +133,17 @@ func (req *request) databaseRetention() (answer, error) {
 	}
 	keep := min(time.Duration(days)*24*time.Hour, databases.MaxBackupRetention+24*time.Hour)
 	return req.changeDatabase(databases.Change{BackupRetention: &keep})
+}
+
+// databaseSleep changes after how long without connections a database sleeps.
+func (req *request) databaseSleep() (answer, error) {
+	after, err := time.Duration(0), error(nil)
+	if text := strings.ReplaceAll(req.form("sleep_after"), " ", ""); text != "" {
+		if after, err = time.ParseDuration(text); err != nil || after <= 0 {
+			return answer{}, model.Invalid("sleep_after", "must be a time such as 10m or 1h, or empty for a server that always runs")
+		}
+	}
+	return req.changeDatabase(databases.Change{SleepAfter: &after})
 }
 
 func (req *request) changeDatabase(change databases.Change) (answer, error) {

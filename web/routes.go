@@ -91,6 +91,7 @@ func routes() []route {
 		{"GET /databases/{id}/settings", model.ActionDatabaseGet, show(settings), nil},
 		{"POST /databases/{id}/settings", model.ActionDatabaseUpdate, (*request).databaseUpdate, settings},
 		{"POST /databases/{id}/postgresql", model.ActionSettingsUpdate, (*request).settingsUpdate, settings},
+		{"POST /databases/{id}/sleep", model.ActionDatabaseUpdate, (*request).databaseSleep, settings},
 		{"POST /databases/{id}/retention", model.ActionDatabaseUpdate, (*request).databaseRetention, settings},
 		{"POST /databases/{id}/rename", model.ActionDatabaseUpdate, (*request).databaseRename, settings},
 		{"POST /databases/{id}/cancel", model.ActionOperationCancel, (*request).operationCancel, settings},

@@ -44,6 +44,9 @@ func newDatabaseList(s *session) *cobra.Command {
 
 // doing returns a database's status and its operation's progress.
 func doing(db wire.Database) string {
+	if db.Operation == nil && db.Asleep {
+		return "asleep"
+	}
 	if db.Operation == nil {
 		return string(db.Status)
 	}

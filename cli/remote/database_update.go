@@ -13,7 +13,7 @@ import (
 
 // changes are the flags of `db update`, as typed; "default" restores a default.
 type changes struct {
-	name, project, every, keep, connections, window, replication, expires string
+	name, project, every, keep, connections, window, replication, expires, sleep string
 
 	dropSlots bool
 }
@@ -50,6 +50,7 @@ func newDatabaseUpdate(s *session) *cobra.Command {
 	f.BoolVar(&typed.dropSlots, "drop-slots", false, "with --logical-replication off: drop the replication slots")
 	flagWords(cmd, "logical-replication", cobra.FixedCompletions([]cobra.Completion{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, and a restart for a newer PostgreSQL, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
+	f.StringVar(&typed.sleep, "sleep-after", "", "stop the server after this long without connections, such as 10m, until somebody connects")
 	return cmd
 }
 
@@ -62,10 +63,7 @@ func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
 		in.Project = &c.project
 	}
 	if given("backup-every") {
-		in.BackupEverySeconds, err = readDefault("backup-every", c.every, func(text string) (wire.WholeNumber, error) {
-			every, err := time.ParseDuration(text)
-			return wire.WholeNumber(every.Seconds()), err
-		})
+		in.BackupEverySeconds, err = readDefault("backup-every", c.every, wholeSeconds)
 	}
 	if err == nil && given("keep-backups") {
 		in.BackupRetentionDays, err = readDefault("keep-backups", c.keep, wholeNumber)
@@ -88,7 +86,15 @@ func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
 	if given("drop-slots") {
 		in.DropSlots = &c.dropSlots
 	}
+	if err == nil && given("sleep-after") {
+		in.SleepAfterSeconds, err = readDefault("sleep-after", c.sleep, wholeSeconds)
+	}
 	return in, err
+}
+
+func wholeSeconds(text string) (wire.WholeNumber, error) {
+	d, err := time.ParseDuration(text)
+	return wire.WholeNumber(d.Seconds()), err
 }
 
 // readDefault reads a flag's value, or "default".
@@ -150,6 +156,11 @@ func (t *task) confirmUpdate(db wire.Database, in wire.UpdateDatabase) error {
 			return err
 		}
 	}
+	if after, given := in.SleepAfterSeconds.Value(); given && (after == nil) != (db.SleepAfterSeconds == nil) {
+		if err := t.confirm("restart %s, which ends its sessions", db.Name); err != nil {
+			return err
+		}
+	}
 	if days, given := in.BackupRetentionDays.Value(); given && (days == nil || db.BackupRetentionDays == nil || float64(*days) < *db.BackupRetentionDays) {
 		kept := "for longer than the appliance keeps them"
 		if days != nil {
@@ -162,7 +173,7 @@ func (t *task) confirmUpdate(db wire.Database, in wire.UpdateDatabase) error {
 
 // ownProperties returns what a database has of its own, for details.
 func ownProperties(db wire.Database) []string {
-	every, keep, connections, window, branched, expires := "", "", "", "", "", ""
+	every, keep, connections, window, branched, expires, sleep := "", "", "", "", "", "", ""
 	if db.Parent != nil {
 		branched, expires = *db.Parent+" as of "+formatTime(db.BranchedAt), orNever(formatTime(db.ExpiresAt))
 	}
@@ -178,9 +189,12 @@ func ownProperties(db wire.Database) []string {
 	if m := db.MaintenanceWindow; m != nil {
 		window = fmt.Sprintf("%s %s UTC, %d minutes", strings.ReplaceAll(string(m.Day), "_", " "), m.Start, m.Minutes)
 	}
+	if db.SleepAfterSeconds != nil {
+		sleep = (time.Duration(*db.SleepAfterSeconds) * time.Second).String()
+	}
 	replication := ""
 	if db.LogicalReplication {
 		replication = "on"
 	}
-	return []string{"logical replication", replication, "backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window, "branch of", branched, "expires", expires}
+	return []string{"logical replication", replication, "backup every", every, "backups kept", keep, "connection limit", connections, "maintenance window", window, "sleeps after", sleep, "branch of", branched, "expires", expires}
 }

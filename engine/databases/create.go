@@ -272,6 +272,7 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 	}
 	s.Statistics.newest.Delete(id)
 	s.States.Drop(id)
+	s.resting.Delete(id)
 	s.verifiers.drop(id)
 	return s.backups.StopReceiving(id)
 }

@@ -34,6 +34,7 @@ type Service struct {
 	warm          *warmServers
 	minors        minorUpdates
 	proxies       proxySet
+	resting       sync.Map // ids of databases that sleep, see Rests
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases

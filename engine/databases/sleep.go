@@ -29,7 +29,7 @@ func validSleep(after time.Duration) error {
 	if after == 0 || after >= MinSleepAfter && after <= MaxSleepAfter {
 		return nil
 	}
-	return model.Invalid("sleep_after", "must be from %d to %d seconds, or null for a server that always runs",
+	return model.Invalid("sleep_after_seconds", "must be from %d to %d seconds, or null for a server that always runs",
 		int(MinSleepAfter.Seconds()), int(MaxSleepAfter.Seconds()))
 }
 
@@ -39,7 +39,7 @@ func wakesNobody(db model.Database, extension string) error {
 	if db.SleepAfter == 0 || extension != "pg_cron" {
 		return nil
 	}
-	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after to null first")
+	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after_seconds to null first")
 }
 
 // IsAsleep reports whether a database sleeps.
@@ -49,6 +49,13 @@ func (s *Service) IsAsleep(id string) bool {
 	}
 	state, _, _ := s.Instances.Status(id)
 	return state == postgres.StateAsleep
+}
+
+// Rests reports whether a database sleeps and its archive has all of its WAL. While it
+// falls asleep, the last of it may be missing.
+func (s *Service) Rests(id string) bool {
+	_, whole := s.resting.Load(id)
+	return whole && s.IsAsleep(id)
 }
 
 // Awaken starts the server of a database if it sleeps, and keeps it awake until release
@@ -146,6 +153,7 @@ func (s *Service) fallAsleep(ctx context.Context, db model.Database) error {
 		return err
 	}
 	p := s.proxies.get(db.ID)
+	s.resting.Delete(db.ID) // since it last slept, it was awake
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()
 	asleep, err := s.Instances.Sleep(stopping, db.ID, func() bool { return p.Usage().Idle })
@@ -181,10 +189,13 @@ func (s *Service) recordSleep(db model.Database, changed time.Time) error {
 	if stats, known := s.Statistics.Get(db.ID); known {
 		slept.SizeBytes = stats.SizeBytes
 	}
-	s.rest(db.ID, *slept)
-	return s.core.Meta.Update(func(tx *meta.Tx) error {
+	err = s.core.Meta.Update(func(tx *meta.Tx) error {
 		return tx.Databases().Change(db.ID, func(d *model.Database) { d.Slept = slept })
 	})
+	if err == nil {
+		s.rest(db.ID, *slept)
+	}
+	return err
 }
 
 // hasSlept reports whether a database has not been awake since it fell asleep, and need
@@ -217,5 +228,6 @@ func (s *Service) startAsleep(ctx context.Context, db model.Database) error {
 // rest sets the statistics of a database that sleeps: nobody is connected, and the
 // archive has everything.
 func (s *Service) rest(id string, slept model.Slept) {
+	s.resting.Store(id, true)
 	s.Statistics.newest.Store(id, Statistics{At: slept.At, Usage: postgres.Usage{SizeBytes: slept.SizeBytes}, RPO: new(time.Duration)})
 }

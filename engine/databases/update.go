@@ -84,7 +84,7 @@ func (s *Service) validate(c Change) error {
 	}
 	if c.SleepAfter != nil {
 		if c.Name != nil || c.ConnectionLimit != nil {
-			return model.Invalid("sleep_after", "cannot be changed together with the name or the connection limit: send two requests")
+			return model.Invalid("sleep_after_seconds", "cannot be changed together with the name or the connection limit: send two requests")
 		}
 		if err := validSleep(*c.SleepAfter); err != nil {
 			return err

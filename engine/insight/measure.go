@@ -22,6 +22,7 @@ type Measurement struct {
 	// Unprotected is the number of databases that should have a completed backup
 	// and have none.
 	Unprotected int
+	Asleep      int // databases that sleep
 	// AuditQueued is the number of entries that wait to be written, AuditRoom the
 	// capacity of their queue.
 	AuditQueued, AuditRoom int
@@ -88,6 +89,9 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) (all []model.Dat
 		newest, err := databases.NewestCompleted(tx, db.ID)
 		if err != nil {
 			return err
+		}
+		if s.databases.IsAsleep(db.ID) {
+			m.Asleep++
 		}
 		if databases.IsUnprotected(db, newest) {
 			m.Unprotected++

@@ -113,7 +113,7 @@ func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 // it has been connected since the newest backup began. That backup then counts as
 // current, however old it is.
 func (s *Service) sleepsSinceBackup(db model.Database) (bool, error) {
-	if !s.databases.IsAsleep(db.ID) {
+	if !s.databases.Rests(db.ID) {
 		return false, nil
 	}
 	now, err := s.databases.Record(db.ID)

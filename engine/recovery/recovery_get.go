@@ -76,7 +76,7 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	if r.Archiving, err = s.archiving(db); err != nil {
 		return r, err
 	}
-	r.RPO = s.recoveryPoint(r, s.databases.IsAsleep(db.ID))
+	r.RPO = s.recoveryPoint(r, s.databases.Rests(db.ID))
 	unchanged, err := s.sleepsSinceBackup(db)
 	if err != nil {
 		return r, err
@@ -118,7 +118,7 @@ func (s *Service) recoveryPoint(r Recovery, asleep bool) *time.Duration {
 // does.
 func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
 	status, _ := s.databases.LiveStatus(db)
-	away := !s.databases.IsAsleep(db.ID) && r.Archiving.State != wal.StateStreaming &&
+	away := !s.databases.Rests(db.ID) && r.Archiving.State != wal.StateStreaming &&
 		(r.Archiving.State == "" || r.Archiving.RPO(s.core.Clock()) > time.Minute || r.Archiving.State == wal.StateFailed)
 	switch {
 	case r.Window.Earliest == nil:
@@ -140,7 +140,7 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 	w.Earliest = backups[len(backups)-1].CompletedAt
 	s.AwaitArchive(ctx, db.ID, *w.Earliest)
 	latest, err := s.restorableTo(ctx, backups[0])
-	if s.databases.IsAsleep(db.ID) { // nothing happens that is not in the archive
+	if s.databases.Rests(db.ID) { // nothing happens that is not in the archive
 		latest = s.core.Clock()
 	}
 	if err != nil {

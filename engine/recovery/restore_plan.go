@@ -280,7 +280,7 @@ const firstGeneration = 1
 // idleUntil returns the time up to which the archive is known to have all commits of a generation: safe for the current
 // one, now for one that was shut down cleanly and replaced, else the zero time.
 func (s *Service) idleUntil(db model.Database, generation int, safe time.Time) time.Time {
-	if generation == db.Generation && s.databases.IsAsleep(db.ID) {
+	if generation == db.Generation && s.databases.Rests(db.ID) {
 		return s.core.Clock()
 	}
 	if generation == db.Generation {

@@ -30,9 +30,13 @@ type createDatabaseInput struct {
 }
 
 func (h *handlers) databaseCreate(ctx context.Context, call *model.Call, in *createDatabaseInput) (wire.CreatedDatabase, error) {
+	var sleepAfter time.Duration
+	if after := in.Body.SleepAfterSeconds; after != nil {
+		sleepAfter = time.Duration(*after) * time.Second
+	}
 	db, connection, err := h.engine.Databases.Create(ctx, call, databases.NewDatabase{
 		Project: in.Body.Project, Name: in.Body.Name,
-		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)), Version: text(in.Body.Version),
+		User: text(in.Body.DBUser), Password: model.NewSecret(text(in.Body.Password)), Version: text(in.Body.Version), SleepAfter: sleepAfter,
 		LogicalReplication: in.Body.LogicalReplication != nil && *in.Body.LogicalReplication,
 	})
 	if err != nil {

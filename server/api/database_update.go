@@ -21,6 +21,7 @@ func (h *handlers) databaseUpdate(ctx context.Context, call *model.Call, in *upd
 		BackupRetention:    units(in.Body.BackupRetentionDays, 24*time.Hour),
 		ConnectionLimit:    units(in.Body.ConnectionLimit, 1),
 		LogicalReplication: in.Body.LogicalReplication, DropSlots: in.Body.DropSlots != nil && *in.Body.DropSlots,
+		SleepAfter: units(in.Body.SleepAfterSeconds, time.Second),
 	}
 	if at, given := in.Body.ExpiresAt.Value(); given {
 		change.ExpiresAt = &at

@@ -61,6 +61,7 @@ func figures(m insight.Measurement) []figure {
 	return []figure{
 		{name: "organizations", help: "Organizations.", value: int64(m.Organizations)},
 		{name: "databases", help: "Databases by status.", label: "status", by: byStatus(m.Databases)},
+		{name: "databases_asleep", help: "Databases whose server starts when somebody connects.", value: int64(m.Asleep)},
 		{name: "databases_without_backup", help: "Databases that are to have a completed backup and have none.", value: int64(m.Unprotected)},
 		{name: "buckets", help: "Buckets.", value: m.Totals.Buckets},
 		{name: "objects", help: "Objects.", value: m.Totals.Objects},

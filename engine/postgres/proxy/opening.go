@@ -41,7 +41,7 @@ var errMalformed = errors.New("not a client of PostgreSQL")
 // readOpening reads what a client asks for. It answers requests for encryption, so that
 // a client must begin a handshake before the server is started for it.
 func readOpening(conn net.Conn) (o opening, err error) {
-	gss, ssl := false, false
+	gss := false
 	for {
 		header := make([]byte, headerSize)
 		if _, err := io.ReadFull(conn, header); err != nil {
@@ -52,8 +52,7 @@ func readOpening(conn net.Conn) (o opening, err error) {
 		}
 		length, code := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[4:])
 		switch {
-		case length == headerSize && code == sslRequest && !ssl:
-			ssl = true
+		case length == headerSize && code == sslRequest:
 			return readHandshake(conn)
 		case length == headerSize && code == gssRequest && !gss:
 			gss = true

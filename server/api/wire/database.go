@@ -31,6 +31,8 @@ type Database struct {
 	ConnectionLimit     *int               `json:"connection_limit" doc:"How many sessions its owner may have at a time; null for as many as the server has."`
 	MaintenanceWindow   *MaintenanceWindow `json:"maintenance_window" doc:"When its scheduled backups begin, and when it is restarted for a newer minor version of PostgreSQL; null for backups at any time and no such restart."`
 	LogicalReplication  bool               `json:"logical_replication" doc:"Whether clients may stream its changes: see getDatabaseReplication."`
+	SleepAfterSeconds   *int64             `json:"sleep_after_seconds" doc:"After how long without connections its server stops, until somebody connects; null for a server that always runs."`
+	Asleep              bool               `json:"asleep" doc:"Whether it sleeps: it is available, and its server starts when somebody connects."`
 }
 
 // MaintenanceWindow is a time of the day or week.
@@ -65,6 +67,7 @@ type UpdateDatabase struct {
 	MaintenanceWindow   Resettable[MaintenanceWindow] `json:"maintenance_window,omitzero" required:"false" doc:"When its scheduled backups begin, with the verification and the export that follow, and when it is restarted for a newer minor version of PostgreSQL, which ends its sessions; null for backups at any time and no such restart."`
 	LogicalReplication  *bool                         `json:"logical_replication,omitzero" required:"false" doc:"Whether clients may stream its changes. A change restarts the server, which ends the open sessions, so it is not sent together with other properties. Each time it is switched on, the user who may replicate gets a new password. Needs an available database."`
 	DropSlots           *bool                         `json:"drop_slots,omitzero" required:"false" doc:"Whether switching logical_replication off drops the replication slots; their clients would have to copy everything again. Without it the request is refused while there are slots."`
+	SleepAfterSeconds   Resettable[WholeNumber]       `json:"sleep_after_seconds,omitzero" required:"false" minimum:"10" maximum:"604800" doc:"After how long without connections its server stops, until somebody connects; null for a server that always runs. Turning this on or off restarts the server, which ends its sessions. Not together with name or connection_limit."`
 }
 
 // Operation is a long-running operation on a database.
@@ -87,12 +90,13 @@ type Operation struct {
 
 // CreateDatabase is a request to create a database.
 type CreateDatabase struct {
-	Project            string  `json:"project" maxLength:"64" doc:"Id of the project."`
-	Name               string  `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
-	DBUser             *string `json:"db_user,omitzero" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
-	Password           *string `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
-	Version            *string `json:"version,omitzero" required:"false" minLength:"2" maxLength:"3" doc:"The major version of PostgreSQL, one of GET /versions; the default one when left out." example:"16"`
-	LogicalReplication *bool   `json:"logical_replication,omitzero" required:"false" doc:"Whether clients may stream its changes; false when left out. It takes a second longer."`
+	Project            string       `json:"project" maxLength:"64" doc:"Id of the project."`
+	Name               string       `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
+	DBUser             *string      `json:"db_user,omitzero" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
+	Password           *string      `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
+	Version            *string      `json:"version,omitzero" required:"false" minLength:"2" maxLength:"3" doc:"The major version of PostgreSQL, one of GET /versions; the default one when left out." example:"16"`
+	LogicalReplication *bool        `json:"logical_replication,omitzero" required:"false" doc:"Whether clients may stream its changes; false when left out. It takes a second longer."`
+	SleepAfterSeconds  *WholeNumber `json:"sleep_after_seconds,omitzero" required:"false" minimum:"10" maximum:"604800" doc:"After how long without connections its server stops, until somebody connects; it always runs when left out."`
 }
 
 // Recoverable says until when a deleted resource can be recovered.
