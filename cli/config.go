@@ -63,6 +63,8 @@ type config struct {
 
 	proxies []netip.Prefix // TrustedProxies, parsed
 
+	private bool // the appliance belongs to the user of `run`, see run_private.go
+
 	serves bool   // validate checks the settings of serve too
 	runsAs choice // the user that serve switched to, once it has
 }

@@ -181,6 +181,7 @@ func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io
 	c.FirstPort = 10000 + rand.IntN(20000)
 	c.LastPort = c.FirstPort + 1000
 	c.LogFormat, c.LogLevel, c.Warm = "text", "warn", 1
+	c.private = true
 	c.NoFirstKey, c.NoExports, c.NoVerification, c.AuditKeep = true, true, true, 1000
 	c.MaxObjectBytes = 1 << 30
 	c.Allowlist, c.Rates = loopback(), core.DefaultRates()

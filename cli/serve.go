@@ -226,6 +226,7 @@ func announce(w io.Writer, eng *engine.Engine, dataDir, baseURL, s3URL string, s
 func (c config) engine() core.Config {
 	cfg := c.Config
 	cfg.Search.CacheDir = filepath.Join(c.DataDir, "postgres")
+	cfg.SandboxSuperuser = c.private
 	cfg.Exports, cfg.VerifyBackups, cfg.Offsite.Verify = !c.NoExports, !c.NoVerification, !c.NoOffsiteVerification
 	cfg.Advice, cfg.Version, cfg.Clock = c.advice(), version(), clock
 	return cfg

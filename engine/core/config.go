@@ -48,6 +48,9 @@ type Config struct {
 	BackupInterval time.Duration
 	// BackupRetention is how long completed backups are kept, 0 for forever.
 	BackupRetention time.Duration
+	// SandboxSuperuser makes the owners of empty sandboxes superusers of their servers:
+	// whoever may take a sandbox is the user as whom the servers run, or root.
+	SandboxSuperuser bool
 	// Exports enables a logical export after each completed backup.
 	Exports bool
 	// VerifyBackups enables a test restore of each completed backup.

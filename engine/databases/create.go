@@ -31,6 +31,8 @@ type NewDatabase struct {
 	SleepAfter time.Duration
 
 	Sandbox bool
+	// Untrusted means that strangers fill it: its owner is no superuser.
+	Untrusted bool
 }
 
 // Create creates a database and returns once it accepts connections. It first
@@ -160,6 +162,7 @@ func (s *Service) recordOf(call *model.Call, in NewDatabase, id string) model.Da
 	}
 	if in.Sandbox {
 		db.Sandbox, db.Settings = true, sandboxSettings()
+		db.Superuser = s.core.Config.SandboxSuperuser && !in.Untrusted
 	}
 	s.setReplication(&db, in.LogicalReplication)
 	db.OwnerPassword = s.core.Sealer.Seal(passwordPurpose(db.ID, db.Owner), in.Password)

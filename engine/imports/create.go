@@ -88,7 +88,7 @@ func (s *Service) isForeignPort(organization string, port int) (foreign bool, er
 
 // database describes the new database.
 func (in NewImport) database(source importer.Source) (databases.NewDatabase, error) {
-	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox}
+	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox, Untrusted: true}
 	user := "username"
 	if in.SameCredentials {
 		if in.Username != "" || !in.Password.IsZero() {

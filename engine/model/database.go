@@ -53,6 +53,8 @@ type Database struct {
 	// Sandbox means that the database is discarded when its holder is gone: it has
 	// no backups, and does not wait for the disk.
 	Sandbox bool `json:"sandbox,omitempty"`
+	// Superuser means that the owner is a superuser of the sandbox's server.
+	Superuser bool `json:"superuser,omitempty"`
 
 	// Parent is the database of which this one is a branch, "" if it is none; it may
 	// have been removed since. BranchedAt is the moment of the parent whose data the

@@ -17,7 +17,7 @@ import (
 // the access rules must admit no others. Sessions with an uncommitted change of a
 // role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
-	now, err := present(ctx, conn)
+	now, err := present(ctx, conn, t.Database)
 	if err == nil && now.database != t.Database && now != preparedNames() { // nobody has logged in to a prepared directory
 		_, err = TerminateSessions(ctx, conn, now.database)
 	}
@@ -63,7 +63,7 @@ type Loaded struct {
 // other names or privileges, or a role besides the superuser's can log in. conn is
 // the superuser's, just opened.
 func CheckPrepared(ctx context.Context, conn *pgx.Conn) (Loaded, error) {
-	now, err := present(ctx, conn)
+	now, err := present(ctx, conn, preparedDatabase)
 	if err != nil {
 		return Loaded{}, err
 	}
@@ -90,14 +90,15 @@ func preparedNames() names { return names{preparedDatabase, preparedOwner, prepa
 
 // present finds the tenant in an instance: the database is the one that is not
 // PostgreSQL's own, the owner is its owner, and the other role is marked. It
-// ignores whether the database is a template, because the owner decides that.
-func present(ctx context.Context, conn *pgx.Conn) (names, error) {
+// ignores whether the database is a template, because the owner decides that. A
+// superuser of a sandbox may have made others: the one named likely comes first.
+func present(ctx context.Context, conn *pgx.Conn, likely string) (names, error) {
 	var n names
 	err := conn.QueryRow(ctx, `select d.datname, pg_get_userbyid(d.datdba), r.rolname
 		from pg_database d, pg_roles r
 		where d.datname not in ('postgres', 'template0', 'template1')
 		and shobj_description(r.oid, 'pg_authid') = $1
-		order by d.oid limit 1`, readOnlyMark).Scan(&n.database, &n.owner, &n.readOnly)
+		order by d.datname <> $2, d.oid limit 1`, readOnlyMark, likely).Scan(&n.database, &n.owner, &n.readOnly)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return n, errors.New("the instance has no tenant: it was not made from a prepared data directory")
 	}

@@ -39,6 +39,9 @@ type Tenant struct {
 	// Connections is how many sessions the owner may have at a time; the read-only
 	// role may have a part of that. 0 means no limit.
 	Connections int
+	// Superuser makes the owner a superuser: the server is a sandbox of the user as
+	// whom it runs.
+	Superuser bool
 }
 
 // SetPasswords gives the roles of the tenant new passwords. Open sessions stay
@@ -150,9 +153,16 @@ func (t Tenant) credentials() ([]string, error) {
 	}
 	o := quoteName(t.Owner)
 	return append([]string{
-		"ALTER ROLE " + o + " " + plainRole + connectionLimit(t.Connections) + passwordClause(owner),
+		"ALTER ROLE " + o + " " + t.ownerRights() + connectionLimit(t.Connections) + passwordClause(owner),
 		"ALTER ROLE " + quoteName(t.ReadOnly) + " " + plainRole + connectionLimit(t.readerConnections()) + passwordClause(readOnly),
 	}, t.readerSettings()...), nil
+}
+
+func (t Tenant) ownerRights() string {
+	if t.Superuser {
+		return "LOGIN SUPERUSER"
+	}
+	return plainRole
 }
 
 // ownerVerifier returns what pg_authid is to have for the owner's role.

@@ -1,0 +1,69 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDjango runs the commands of a Django project as its authors do: in a private
+// sandbox, whose role may create the database of the tests, in parallel ones too.
+func TestDjango(t *testing.T) {
+	t.Parallel()
+	python, project := djangoProject(t)
+	cache, _ := privateCache(t)
+	for _, args := range [][]string{
+		{"migrate", "-v", "0"},
+		{"test", "-v", "2"},
+		{"test", "--parallel", "2"},
+	} {
+		run := append([]string{"run", "--private", "--", python, "manage.py"}, args...)
+		cmd := exec.Command(program, run...)
+		cmd.Dir = project
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s", "PYTHONDONTWRITEBYTECODE=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+		if args[0] == "test" && !strings.Contains(string(out), "Ran 3 tests") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
+// djangoProject returns the Python interpreter that has Django, and the project.
+func djangoProject(t *testing.T) (python, project string) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := driverPrograms()[1]
+	p.part = "cli/testdata/drivers/installed/python/bin/django-admin"
+	p.requirePart(t, root)
+	return filepath.Join(root, "cli/testdata/drivers/installed/python/bin/python"), filepath.Join(root, "cli/testdata/django")
+}
+
+// TestRunPrivatelyAsSuperuser checks that the role of a private sandbox is a superuser
+// of its own server only, and that of a shared appliance's sandbox is not.
+func TestRunPrivatelyAsSuperuser(t *testing.T) {
+	t.Parallel()
+	cache, _ := privateCache(t)
+	const ask = `psql "$DATABASE_URL" -XAtqc 'select rolsuper, rolcreatedb from pg_roles where rolname = current_user' -c 'create database beside' -c '\c beside' -c 'create extension "uuid-ossp"' && psql -d postgres -XAtqc 'drop database beside'`
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command(program, append(append([]string{"run"}, args...), "--", "sh", "-c", ask)...)
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("--private"); err != nil || !strings.HasPrefix(out, "t|") {
+		t.Errorf("private: %v: %s", err, out)
+	}
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	if out, err := run("--data-dir", m.dataDir); err == nil || !strings.HasPrefix(out, "f|f") || !strings.Contains(out, "permission denied to create database") {
+		t.Errorf("shared: %v: %s", err, out)
+	}
+}
