@@ -78,7 +78,7 @@ func (req *request) databaseUpdate() (answer, error) {
 }
 
 // settingsUpdate changes the settings whose fields differ from what the database has
-// of its own. An empty field restores a default.
+// of its own. An empty field restores a default; a setting without a field stays.
 func (req *request) settingsUpdate() (answer, error) {
 	all, err := req.engine.Databases.SettingList(req.r.Context(), req.call, req.id())
 	if err != nil {
@@ -86,8 +86,9 @@ func (req *request) settingsUpdate() (answer, error) {
 	}
 	change := databases.SettingsChange{Settings: map[string]*string{}, Restart: req.checked("restart")}
 	for _, s := range all {
-		switch text := strings.TrimSpace(req.form("setting." + s.Name)); {
-		case text == s.Own:
+		field := "setting." + s.Name
+		switch text := strings.TrimSpace(req.form(field)); {
+		case !req.r.PostForm.Has(field), text == s.Own:
 		case text == "":
 			change.Settings[s.Name] = nil
 		default:
