@@ -100,7 +100,9 @@ func (c *chaos) loadObjects(random *rand.Rand, life time.Duration, end func()) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			for over.Err() == nil {
 				ctx, cancel := context.WithTimeout(over, chaosPatience)
-				acts[random.IntN(len(acts))].do(c, ctx, random, api)
+				if !acts[random.IntN(len(acts))].do(c, ctx, random, api) { // it had no target
+					time.Sleep(5 * time.Millisecond)
+				}
 				cancel()
 			}
 		})
