@@ -39,7 +39,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/webhooks":                              {"engine/core", "engine/meta", "engine/model", "internal/address", "internal/durable"},
 		"holdfast/engine/connstring":                            {"engine/model"},
 		"holdfast/engine/importer":                              {"engine/model", "internal/address"},
-		"holdfast/engine/advice":                                {"engine/model", "engine/postgres"},
+		"holdfast/engine/advice":                                {"engine/model", "engine/postgres", "engine/postgres/binaries"},
 		"holdfast/engine/password":                              {"engine/model"},
 		"holdfast/engine/meta":                                  {"engine/model", "internal/durable"},
 		"holdfast/engine/postgres/proxy":                        {"engine/certificates"},

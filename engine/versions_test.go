@@ -115,7 +115,7 @@ func TestUnknownVersion(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
-	all, err := a.Databases.Versions(t.Context(), a.call(model.ActionPostgresVersionList))
+	all, err := a.Databases.Versions(t.Context(), a.call(model.ActionDatabaseVersionList))
 	if err != nil || len(all) == 0 {
 		t.Fatalf("versions: %+v, %v", all, err)
 	}

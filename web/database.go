@@ -6,7 +6,6 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres/binaries"
 )
 
 // databaseData is the data of every page about a database.
@@ -76,7 +75,7 @@ func (req *request) database(db databaseData, _ error) (answer, error) {
 // databaseForm is what database_new.html shows.
 type databaseForm struct {
 	Projects                     []model.Project
-	Versions                     []binaries.Available
+	Versions                     []databases.Version
 	Project, Name, User, Version string
 }
 

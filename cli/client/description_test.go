@@ -196,7 +196,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return err(c.ListDatabases(ctx, client.DatabaseOptions{ListOptions: page, Filter: filter, Status: wire.DatabaseAvailable}))
 		},
 		"createDatabase": func() error {
-			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password"), Version: new("16"), LogicalReplication: new(true)}))
+			return err(c.CreateDatabase(ctx, wire.CreateDatabase{Project: "p", Name: "n", DBUser: new("u"), Password: new("a long password"), Version: new("16"), LogicalReplication: new(true), SleepAfterSeconds: new(wire.WholeNumber(600))}))
 		},
 		"getDatabase":     func() error { return err(c.GetDatabase(ctx, id)) },
 		"deleteDatabase":  func() error { return err(c.DeleteDatabase(ctx, id)) },
@@ -220,7 +220,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				Name: new("n"), Project: new("p"), BackupEverySeconds: wire.SetTo[wire.WholeNumber](3600),
 				BackupRetentionDays: wire.Default[wire.WholeNumber](), ConnectionLimit: wire.SetTo[wire.WholeNumber](5),
 				MaintenanceWindow:  wire.SetTo(wire.MaintenanceWindow{Day: wire.Sunday, Start: "03:00", Minutes: 60}),
-				LogicalReplication: new(false), DropSlots: new(true),
+				LogicalReplication: new(false), DropSlots: new(true), SleepAfterSeconds: wire.SetTo[wire.WholeNumber](600),
 				ExpiresAt: wire.SetTo(now),
 			}))
 		},

@@ -17,12 +17,15 @@ import (
 
 // Branches returns the branches of a database, newest first.
 func (s *Service) Branches(call *model.Call, id string, page core.Page) (core.List[View], error) {
-	parent, err := s.Database(call, id)
+	selection := core.Select(id, func(db model.Database) bool { return db.Parent == id })
+	w, err := selection.Walk(s.core, call, model.ActionBranchList, page)
 	if err != nil {
 		return core.List[View]{}, err
 	}
-	list, err := core.ListRecords(s.core, s.core.Meta.View, call, model.ActionBranchList, (*meta.Tx).Databases, page,
-		core.Select(parent.ID, func(db model.Database) bool { return db.Parent == parent.ID }))
+	if _, err := s.Database(call, id); err != nil {
+		return core.List[View]{}, err
+	}
+	list, err := core.WalkRecords(s.core.Meta.View, w, (*meta.Tx).Databases, meta.ByOrganization, call.Organization, selection)
 	if err != nil {
 		return core.List[View]{}, err
 	}

@@ -95,6 +95,11 @@ func (in *NewDatabase) Complete() error {
 	if err := cmp.Or(model.ValidateDatabaseName("name", in.Name), model.ValidateDatabaseUser("db_user", in.User), validSleep(in.SleepAfter)); err != nil {
 		return err
 	}
+	if in.Version != "" {
+		if _, err := parseMajor("version", in.Version); err != nil {
+			return err
+		}
+	}
 	if in.Password.IsZero() {
 		in.Password = model.GeneratePassword(core.RandomBytes())
 		return nil

@@ -35,7 +35,7 @@ func (m *minorUpdates) first(id, version string) bool {
 // without a window is restarted by people only.
 func (s *Service) UpdateMinor(ctx context.Context, db model.Database) error {
 	now := s.core.Clock()
-	if db.Sandbox || db.MaintenanceWindow.IsZero() || db.MaintenanceWindow.Next(now).After(now) || db.Operation != "" {
+	if db.Sandbox || db.MaintenanceWindow.IsZero() || db.MaintenanceWindow.Next(now).After(now) || db.Operation != "" || s.IsAsleep(db.ID) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, minorSearch)

@@ -13,9 +13,12 @@ import (
 	"holdfast/engine/postgres/binaries"
 )
 
+// Version is a major version of PostgreSQL that a database can have here.
+type Version = binaries.Available
+
 // Versions returns the major versions of PostgreSQL that a database can have here,
 // the newest first.
-func (s *Service) Versions(ctx context.Context, call *model.Call) ([]binaries.Available, error) {
+func (s *Service) Versions(ctx context.Context, call *model.Call) ([]Version, error) {
 	call.Resource = model.Resource{Type: model.ResourceOrganization, ID: call.Organization}
 	all := s.core.Config.Search.Majors(ctx)
 	for n := range all {
@@ -24,15 +27,12 @@ func (s *Service) Versions(ctx context.Context, call *model.Call) ([]binaries.Av
 	return all, ctx.Err()
 }
 
-// parseMajor parses the version that a client asks for, a major such as "16"; ""
-// means the default. field names it in errors.
-func (s *Service) parseMajor(field, version string) (int, error) {
-	if version == "" {
-		return s.Binaries.Major, nil
-	}
+// parseMajor parses the version that a client asks for, a major such as "16". field
+// names it in errors.
+func parseMajor(field, version string) (int, error) {
 	major, err := strconv.Atoi(version)
 	if err != nil || strconv.Itoa(major) != version {
-		return 0, model.Invalid(field, "%q is not a major version of PostgreSQL, such as %q", version, strconv.Itoa(s.Binaries.Major))
+		return 0, model.Invalid(field, "%q is not a major version of PostgreSQL, such as %q", version, strconv.Itoa(binaries.OldestMajor))
 	}
 	if major < binaries.OldestMajor {
 		return 0, model.Invalid(field, "PostgreSQL %d is too old: %d is the oldest that databases can have", major, binaries.OldestMajor)
@@ -43,7 +43,10 @@ func (s *Service) parseMajor(field, version string) (int, error) {
 // FindVersion returns the PostgreSQL of a major version that a client asks for in
 // a field; it fetches one that is not installed.
 func (s *Service) FindVersion(ctx context.Context, field, version string) (binaries.Set, error) {
-	major, err := s.parseMajor(field, version)
+	if version == "" {
+		return s.Binaries, nil
+	}
+	major, err := parseMajor(field, version)
 	if err != nil {
 		return binaries.Set{}, err
 	}

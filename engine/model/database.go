@@ -219,12 +219,8 @@ func (t OperationType) BegunBy() Action {
 	switch t {
 	case OperationBackup, OperationExport, OperationVerification:
 		return ActionBackupCreate
-	case OperationRestore, OperationPITR:
+	case OperationRestore, OperationPITR, OperationBranch, OperationReset:
 		return ActionRecoveryUndo
-	case OperationBranch:
-		return ActionBranchCreate
-	case OperationReset:
-		return ActionBranchReset
 	case OperationImport:
 		return ActionDatabaseCreate
 	default:

@@ -94,7 +94,7 @@ const (
 	ActionStatementPlan       Action = "database.statement.plan"
 	ActionLockList            Action = "database.lock.list"
 	ActionRelationList        Action = "database.relation.list"
-	ActionPostgresVersionList Action = "postgres.version.list"
+	ActionDatabaseVersionList Action = "database.version.list"
 
 	ActionReplicationGet      Action = "database.replication.get"
 	ActionReplicationSlotDrop Action = "database.replication.slot_drop"
@@ -296,7 +296,7 @@ func Operations() []Operation {
 		operation(ActionStatementPlan, "explainStatement", ScopeDatabaseUpdate),
 		operation(ActionLockList, "listLocks", ScopeDatabaseRead),
 		operation(ActionRelationList, "listRelations", ScopeDatabaseRead),
-		operation(ActionPostgresVersionList, "listPostgresVersions", ScopeDatabaseRead),
+		operation(ActionDatabaseVersionList, "listPostgresVersions", ScopeDatabaseRead),
 
 		operation(ActionReplicationGet, "getDatabaseReplication", ScopeDatabaseRead),
 		operation(ActionReplicationSlotDrop, "dropReplicationSlot", ScopeDatabaseUpdate),
@@ -325,8 +325,7 @@ func Operations() []Operation {
 		operation(ActionOperationGet, "getOperation", ScopeDatabaseRead),
 		operation(ActionOperationCancel, "cancelOperation", ScopeDatabaseRead).
 			alsoWhen("To cancel a backup, an export or a verification", ActionBackupCreate).
-			alsoWhen("To cancel a restore", ActionRecoveryUndo).
-			alsoWhen("To cancel the creation or a reset of a branch", ActionBranchCreate).
+			alsoWhen("To cancel a restore, or the creation or a reset of a branch", ActionRecoveryUndo).
 			alsoWhen("To cancel an import", ActionDatabaseCreate),
 		operation(ActionOperationStream, "getOperationEvents", ScopeDatabaseRead),
 		operation(ActionEventStream, "getEvents", ScopeDatabaseRead),

@@ -141,7 +141,7 @@ func tag(action model.Action) string {
 		return "Insight"
 	case area == "branch":
 		return "Branches"
-	case area == "database" && (strings.HasPrefix(rest, "settings.") || strings.HasPrefix(rest, "extension.")):
+	case area == "database" && (strings.HasPrefix(rest, "version.") || strings.HasPrefix(rest, "settings.") || strings.HasPrefix(rest, "extension.")):
 		return "Settings & extensions"
 	case area == "bucket" || area == "object":
 		return "Storage"

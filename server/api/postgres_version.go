@@ -4,12 +4,12 @@ import (
 	"context"
 	"strconv"
 
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres/binaries"
 	"holdfast/server/api/wire"
 )
 
-func newPostgresVersion(v binaries.Available) wire.PostgresVersion {
+func newPostgresVersion(v databases.Version) wire.PostgresVersion {
 	return wire.PostgresVersion{
 		Major: strconv.Itoa(v.Major), Version: v.Version, Origin: string(v.Origin), Installed: !v.Fetch, Default: v.Default,
 		Lacks: append([]string{}, v.Lacks...),

@@ -51,7 +51,7 @@ func (h *handlers) routes() []route {
 		{"POST", "/databases/{id}/statements/explain", model.ActionStatementPlan, one(h.statementExplain), ""},
 		{"GET", "/databases/{id}/locks", model.ActionLockList, one(h.lockList), ""},
 		{"GET", "/databases/{id}/relations", model.ActionRelationList, one(h.relationList), ""},
-		{"GET", "/versions", model.ActionPostgresVersionList, one(h.postgresVersionList), ""},
+		{"GET", "/versions", model.ActionDatabaseVersionList, one(h.postgresVersionList), ""},
 
 		{"GET", "/databases/{id}/replication", model.ActionReplicationGet, one(h.replicationGet), ""},
 		{"DELETE", "/databases/{id}/replication/slots/{slot}", model.ActionReplicationSlotDrop, one(h.replicationSlotDrop), ""},

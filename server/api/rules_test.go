@@ -217,7 +217,7 @@ func inWords(body any) bool {
 			return false
 		}
 	}
-	if !switchesAlone(fields) {
+	if !switchesAlone(fields) || !sleepsAlone(fields) {
 		return false
 	}
 	entries, _ := fields["entries"].([]any)
@@ -236,6 +236,13 @@ func switchesAlone(fields node) bool {
 	_, switches := fields["logical_replication"].(bool)
 	drops, _ := fields["drop_slots"].(bool)
 	return !changes || !switches && !drops
+}
+
+// sleepsAlone reports whether a change of a database, which here always has connection_limit, leaves its sleep alone.
+func sleepsAlone(fields node) bool {
+	_, changes := fields["connection_limit"]
+	_, sleeps := fields["sleep_after_seconds"]
+	return !changes || !sleeps
 }
 
 // edges returns values at the edges of a schema, on both sides, and of other types.
