@@ -77,9 +77,9 @@ func newStatementExplain(s *session) *cobra.Command {
 	var sql string
 	cmd := s.aboutDatabase("explain DATABASE [STATEMENT]", "Show the plan of a statement, without executing it", cobra.RangeArgs(1, 2),
 		func(t *task, db wire.Database, args []string) error {
-			in := wire.ExplainStatement{Statement: sql}
+			in := wire.ExplainStatement{Statement: orNil(sql)}
 			if len(args) > 0 {
-				in.StatementID = args[0]
+				in.StatementID = &args[0]
 			}
 			return shows(t, func(w io.Writer, x wire.StatementPlan) { fmt.Fprint(w, x.Plan) })(t.api.ExplainStatement(t.ctx, db.ID, in))
 		})

@@ -43,7 +43,7 @@ func parseMajor(field, version string) (int, error) {
 // FindVersion returns the PostgreSQL of a major version that a client asks for in
 // a field; it fetches one that is not installed.
 func (s *Service) FindVersion(ctx context.Context, field, version string) (binaries.Set, error) {
-	if version == "" {
+	if version == "" || !s.Started() {
 		return s.Binaries, nil
 	}
 	major, err := parseMajor(field, version)

@@ -106,6 +106,9 @@ func (s *Service) Explain(ctx context.Context, call *model.Call, id string, in E
 	if err != nil {
 		return "", "", err
 	}
+	if err := s.core.ClaimIdempotencyKey(call); err != nil {
+		return "", "", err
+	}
 	db, err := s.databases.Database(call, id)
 	if err != nil {
 		return "", "", err

@@ -69,6 +69,7 @@ GET /databases/{id}/relations database:read
 GET /databases/{id}/replication database:read
 DELETE /databases/{id}/replication/slots/{slot} database:update
 GET /databases/{id}/settings database:read
+GET /versions database:read
 PATCH /databases/{id}/settings database:update
 GET /databases/{id}/extensions database:read
 POST /databases/{id}/extensions database:update

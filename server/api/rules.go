@@ -108,6 +108,9 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 			describe(s, "name", databaseName)
 			describe(s, "", restoreName())
 		},
+		reflect.TypeFor[wire.ExplainStatement](): func(s *huma.Schema) {
+			describe(s, "", exactlyOne("statement", "statement_id"))
+		},
 		reflect.TypeFor[wire.RequestRestore](): func(s *huma.Schema) {
 			describe(s, "name", databaseName)
 			describe(s, "target_lsn", rule{"not": noText(`^0+/0+$`)})

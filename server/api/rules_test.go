@@ -16,6 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"holdfast/engine/advice"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/password"
@@ -36,6 +37,15 @@ var words = map[string]func(text string) bool{
 	"client_name": func(text string) bool { return model.ValidateClientName("", text) == nil },
 	"password": func(text string) bool {
 		return cmp.Or(password.ForDatabase("", model.NewSecret(text), "name", model.DefaultOwner), postgres.CheckPassword("", model.NewSecret(text))) == nil
+	},
+	"statement": func(text string) bool { return len(text) <= advice.MaxExplained && !strings.Contains(text, "\x00") },
+	"statement_id": func(text string) bool {
+		_, err := strconv.ParseInt(text, 10, 64)
+		return err == nil
+	},
+	"version": func(text string) bool {
+		major, err := strconv.Atoi(text)
+		return err == nil && major >= binaries.OldestMajor
 	},
 	"source_url": func(text string) bool { return text == goodSource },
 	"cursor":     func(text string) bool { return text == "" },

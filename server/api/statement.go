@@ -51,7 +51,7 @@ type explainInput struct {
 }
 
 func (h *handlers) statementExplain(ctx context.Context, call *model.Call, in *explainInput) (wire.StatementPlan, error) {
-	statement, plan, err := h.engine.Insight.Explain(ctx, call, in.ID, insight.Explained{Statement: in.Body.Statement, ID: in.Body.StatementID})
+	statement, plan, err := h.engine.Insight.Explain(ctx, call, in.ID, insight.Explained{Statement: text(in.Body.Statement), ID: text(in.Body.StatementID)})
 	return wire.StatementPlan{Statement: statement, Plan: plan}, err
 }
 

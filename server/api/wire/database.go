@@ -94,7 +94,7 @@ type CreateDatabase struct {
 	Name               string       `json:"name" doc:"Begins with a letter; at most 63 letters, digits, underscores and hyphens. Unique in its project."`
 	DBUser             *string      `json:"db_user,omitzero" required:"false" minLength:"1" doc:"The role that will own it; app when left out."`
 	Password           *string      `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
-	Version            *string      `json:"version,omitzero" required:"false" minLength:"2" maxLength:"3" doc:"The major version of PostgreSQL, one of GET /versions; the default one when left out." example:"16"`
+	Version            *string      `json:"version,omitzero" required:"false" pattern:"^[1-9][0-9]{1,2}$" patternDescription:"a major version such as 16" doc:"The major version of PostgreSQL, one of GET /versions; the default one when left out." example:"16"`
 	LogicalReplication *bool        `json:"logical_replication,omitzero" required:"false" doc:"Whether clients may stream its changes; false when left out. It takes a second longer."`
 	SleepAfterSeconds  *WholeNumber `json:"sleep_after_seconds,omitzero" required:"false" minimum:"10" maximum:"604800" doc:"After how long without connections its server stops, until somebody connects; it always runs when left out."`
 }

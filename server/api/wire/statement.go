@@ -43,8 +43,8 @@ type ResetStatements struct {
 
 // ExplainStatement asks for the plan of a statement. One of its fields is set.
 type ExplainStatement struct {
-	Statement   string `json:"statement,omitempty" required:"false" maxLength:"65536" doc:"One statement. It may have parameters: $1, $2, …" example:"select * from orders where id = $1"`
-	StatementID string `json:"statement_id,omitempty" required:"false" maxLength:"20" doc:"Id of a statement from the list instead."`
+	Statement   *string `json:"statement,omitzero" required:"false" minLength:"1" maxLength:"65536" doc:"One statement, of at most 64 KiB. It may have parameters: $1, $2, …" example:"select * from orders where id = $1"`
+	StatementID *string `json:"statement_id,omitzero" required:"false" pattern:"^-?[0-9]{1,19}$" patternDescription:"the id of a statement, from the list of statements" doc:"Id of a statement from the list instead."`
 }
 
 // StatementPlan is a plan.
