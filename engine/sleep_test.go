@@ -85,34 +85,44 @@ func TestSleepAndWake(t *testing.T) {
 }
 
 // Nobody who is not allowed wakes a database, and neither does a connection alone. The
-// allow-list also ends the sessions that it excludes.
+// allow-list also ends the sessions that it excludes. It cannot exclude the address from
+// which the server sees every client. A change waits until the database has fallen asleep.
 func TestSleepRefuses(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
 	db, connection := a.createDatabase(t, "shop")
 	a.letSleep(t, db.ID, 10*time.Second)
-	set := func(entry string) databases.Allowlist {
-		t.Helper()
-		list, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{entry})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
+	set := func(entries ...string) (databases.Allowlist, error) {
+		return a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, entries)
 	}
-	session := connect(t, connection)
-	if list := set("10.0.0.0/8"); list.SessionsTerminated != 1 {
-		t.Errorf("ended %d sessions", list.SessionsTerminated)
+	session, err := connectFrom(t, connection, "127.0.0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set("10.0.0.0/8", "127.0.0.2"); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("an allow-list that the server cannot enforce: %v", err)
+	}
+	if err := session.Ping(t.Context()); err != nil {
+		t.Errorf("a refused allow-list: %v", err)
+	}
+	if list, err := set("127.0.0.1"); err != nil || list.SessionsTerminated != 1 {
+		t.Errorf("ended %d sessions, %v", list.SessionsTerminated, err)
 	}
 	if err := session.Ping(t.Context()); err == nil {
 		t.Error("a session that is no longer allowed goes on")
 	}
-	a.awaitSleep(t, db.ID)
-	_, err := pgx.Connect(t.Context(), connection.URL())
-	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "28000" {
+	a.sleepSoon(t, db.ID)
+	if _, err := connectFrom(t, connection, "127.0.0.2"); !turnedAway(err) {
 		t.Errorf("connecting from an address that is not allowed: %v", err)
 	}
-	set("127.0.0.1")
-	a.awaitSleep(t, db.ID)
+	for range 3 { // at once: it is falling asleep
+		for _, entries := range [][]string{{}, {"127.0.0.1"}} {
+			if _, err := set(entries...); err != nil {
+				t.Fatal(err)
+			}
+			a.awaitSleep(t, db.ID)
+		}
+	}
 	for _, sent := range [][]byte{nil, {0, 0, 0, 8, 4, 210, 22, 47}, []byte("GET / HTTP/1.1\r\n\r\n")} { // nothing, an SSLRequest, HTTP
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(db.Port)))
 		if err != nil {
@@ -130,6 +140,28 @@ func TestSleepRefuses(t *testing.T) {
 	}
 }
 
+// connectFrom connects from an address of this machine.
+func connectFrom(t testing.TB, c databases.Connection, from string) (*pgx.Conn, error) {
+	t.Helper()
+	config, err := pgx.ParseConfig(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	config.DialFunc = dialer.DialContext
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+// turnedAway reports whether an error says that a client is not allowed.
+func turnedAway(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "28000"
+}
+
 func (a *appliance) letSleep(t testing.TB, id string, after time.Duration) {
 	t.Helper()
 	if _, err := a.Databases.Update(t.Context(), a.call(model.ActionDatabaseUpdate), id, databases.Change{SleepAfter: &after}); err != nil {
@@ -140,4 +172,11 @@ func (a *appliance) letSleep(t testing.TB, id string, after time.Duration) {
 func (a *appliance) awaitSleep(t testing.TB, id string) {
 	t.Helper()
 	testenv.Eventually(t, "sleep", func() bool { return a.Databases.IsAsleep(id) })
+}
+
+// sleepSoon makes a database that may sleep do so at the next opportunity, and waits.
+func (a *appliance) sleepSoon(t testing.TB, id string) {
+	t.Helper()
+	a.edit(t, id, func(d *model.Database) { d.SleepAfter = time.Millisecond })
+	testenv.Eventually(t, "sleep", func() bool { return a.Databases.Rests(id) })
 }

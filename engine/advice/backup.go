@@ -22,9 +22,9 @@ func noBackup(_ Facts, db Database) []model.Recommendation {
 	}}
 }
 
-// oldBackup reports that the newest backup is old.
+// oldBackup reports that the newest backup is old, unless nothing has changed since.
 func oldBackup(f Facts, db Database) []model.Recommendation {
-	if db.LastCompleted == nil || db.LastCompleted.CompletedAt == nil {
+	if db.Current || db.LastCompleted == nil || db.LastCompleted.CompletedAt == nil {
 		return nil
 	}
 	age := f.Now.Sub(*db.LastCompleted.CompletedAt)

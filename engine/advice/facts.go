@@ -41,6 +41,9 @@ type Database struct {
 	// LastAttempt and LastCompleted are the newest backup attempt and the newest
 	// completed backup, nil if there is none.
 	LastAttempt, LastCompleted *model.Backup
+	// Current means that the newest completed backup has everything: the database sleeps
+	// and has not been changed since.
+	Current bool
 	// Unprotected means that a completed backup is required and missing.
 	Unprotected bool
 	// FailedVerifications are the backups whose test restore failed.

@@ -19,19 +19,19 @@ type Claims struct {
 // claim is one operation's hold on an id.
 type claim struct {
 	what     string // being done
-	ending   bool   // recorded as done, or about to be; only cleanup remains
+	ending   bool   // soon over: brief, or only its cleanup remains; others wait for it
 	released chan struct{}
 }
 
 func NewClaims() *Claims { return &Claims{held: map[string]*claim{}} }
 
-// endingWait is how long an operation waits for one that is recorded as done.
+// endingWait is how long an operation waits for one that is brief or recorded as done.
 const endingWait = 10 * time.Second
 
 // Take claims id for what is about to be done ("a restore"), or returns a conflict
 // that names the operation in progress. The caller releases the claim. Take waits
 // for the cleanup of an operation that is done, because a client that was told of
-// its end may continue at once.
+// its end may continue at once, and for what was claimed with TakeBriefly.
 func (c *Claims) Take(id, what string) (release func(), err error) {
 	return c.TakeAnd(id, what, func() {})
 }
@@ -41,7 +41,7 @@ func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err err
 	timeout := time.NewTimer(endingWait)
 	defer timeout.Stop()
 	for {
-		mine, other := c.put(id, what, taken)
+		mine, other := c.put(id, claim{what: what}, taken)
 		if other == nil {
 			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
 		}
@@ -56,11 +56,21 @@ func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err err
 	}
 }
 
+// TakeBriefly is Take for what the appliance does of its own accord and is soon over:
+// it waits for nobody, and other operations wait for it.
+func (c *Claims) TakeBriefly(id, what string) (release func(), err error) {
+	mine, other := c.put(id, claim{what: what, ending: true}, func() {})
+	if other != nil {
+		return nil, underWay(other.what)
+	}
+	return sync.OnceFunc(func() { c.remove(id, mine) }), nil
+}
+
 // TakeAfter is Take, but waits for as long as ctx lasts until an operation that holds id
 // has ended.
 func (c *Claims) TakeAfter(ctx context.Context, id, what string) (release func(), err error) {
 	for {
-		mine, other := c.put(id, what, func() {})
+		mine, other := c.put(id, claim{what: what}, func() {})
 		if other == nil {
 			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
 		}
@@ -72,15 +82,15 @@ func (c *Claims) TakeAfter(ctx context.Context, id, what string) (release func()
 	}
 }
 
-// put claims id, or returns a copy of the existing claim.
-func (c *Claims) put(id, what string, taken func()) (mine, other *claim) {
+// put claims id as next says, or returns a copy of the existing claim.
+func (c *Claims) put(id string, next claim, taken func()) (mine, other *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if held := c.held[id]; held != nil {
 		there := *held
 		return nil, &there
 	}
-	mine = &claim{what: what, released: make(chan struct{})}
+	mine, next.released = &next, make(chan struct{})
 	c.held[id] = mine
 	taken()
 	return mine, nil

@@ -48,6 +48,9 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	if err := call.Match(allowlistOf(db).Tag()); err != nil {
 		return Allowlist{}, err
 	}
+	if err := reachesProxied(db.SleepAfter, allow); err != nil {
+		return Allowlist{}, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
 	old := db

@@ -42,6 +42,9 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := in.Complete(); err != nil {
 		return View{}, Connection{}, err
 	}
+	if err := reachesProxied(in.SleepAfter, s.core.Config.Allowlist); err != nil {
+		return View{}, Connection{}, err
+	}
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, Connection{}, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/proxy"
 )
 
 // A database whose record says SleepAfter sleeps while nobody is connected: its server
@@ -42,6 +44,18 @@ func wakesNobody(db model.Database, extension string) error {
 	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after_seconds to null first")
 }
 
+// reachesProxied refuses that a database sleeps while its allow-list has entries but not
+// the address from which its proxy connects. The server cannot tell the proxy from other
+// programs of this machine, so it would let in what the list excludes.
+func reachesProxied(after time.Duration, allow []netip.Prefix) error {
+	proxied := netip.MustParseAddr(postgres.ProxiedHost)
+	if after == 0 || len(allow) == 0 || (proxy.Rules{Allow: allow}).Admits(proxied) {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "while a database sleeps when it is unused, its allow-list must include %s: "+
+		"add that, or set sleep_after_seconds to null", postgres.ProxiedHost)
+}
+
 // IsAsleep reports whether a database sleeps.
 func (s *Service) IsAsleep(id string) bool {
 	if !s.Started() {
@@ -56,6 +70,14 @@ func (s *Service) IsAsleep(id string) bool {
 func (s *Service) Rests(id string) bool {
 	_, whole := s.resting.Load(id)
 	return whole && s.IsAsleep(id)
+}
+
+// RestsSince reports whether a database sleeps and nobody who may have changed it has
+// been connected since a backup began: that backup then has everything and counts as
+// current, however old it is, unless its verification failed.
+func (s *Service) RestsSince(db model.Database, b model.Backup) bool {
+	return s.Rests(db.ID) && db.Slept != nil && b.Generation == db.Generation && b.StartedAt.After(db.Slept.Changed) &&
+		b.Verification.Status != model.VerificationFailed
 }
 
 // Awaken starts the server of a database if it sleeps, and keeps it awake until release
@@ -135,16 +157,19 @@ func (s *Service) isIdle(db model.Database) bool {
 	return usage.Idle && time.Since(usage.Last) >= db.SleepAfter
 }
 
+// fallingAsleep describes in its claims what others wait for.
+const fallingAsleep = "falling asleep"
+
 // fallAsleep stops the server of an idle database, archives the rest of its WAL and
 // records that it sleeps. If the archive cannot have all of the WAL, the server is
 // started again.
 func (s *Service) fallAsleep(ctx context.Context, db model.Database) error {
-	release, err := s.core.Claims.Take(db.ID, "falling asleep")
+	release, err := s.core.Claims.TakeBriefly(db.ID, fallingAsleep)
 	if err != nil {
 		return nil // busy: it is not idle
 	}
 	defer release()
-	releaseBackups, err := s.core.Claims.Take(BackupClaim(db.ID), "falling asleep")
+	releaseBackups, err := s.core.Claims.TakeBriefly(BackupClaim(db.ID), fallingAsleep)
 	if err != nil {
 		return nil
 	}
@@ -156,12 +181,10 @@ func (s *Service) fallAsleep(ctx context.Context, db model.Database) error {
 	s.resting.Delete(db.ID) // since it last slept, it was awake
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()
-	asleep, err := s.Instances.Sleep(stopping, db.ID, func() bool { return p.Usage().Idle })
+	asleep, err := s.Instances.Sleep(stopping, db.ID, func() bool { return p.Usage().Idle },
+		func() error { return s.recordSleep(db, p.Usage().Changed) })
 	if !asleep {
 		return err
-	}
-	if err == nil {
-		err = s.recordSleep(db, p.Usage().Changed)
 	}
 	if err != nil {
 		p.Hold(false)() // used just now: it is not tried again at once
@@ -183,7 +206,7 @@ func (s *Service) recordSleep(db model.Database, changed time.Time) error {
 		return err
 	}
 	if position == "" {
-		return errors.New("the server left postmaster.pid")
+		return errors.New("the server has not shut down")
 	}
 	slept := &model.Slept{At: s.core.Clock(), Changed: changed, Position: position}
 	if stats, known := s.Statistics.Get(db.ID); known {

@@ -17,6 +17,9 @@ func (s *Service) updateSleep(ctx context.Context, call *model.Call, db, next mo
 	if next.SleepAfter > 0 && slices.Contains(db.Preload, "pg_cron") {
 		return db, model.Errorf(model.CodeConflict, "sleep_after_seconds: the jobs of the extension pg_cron would not run while the database sleeps: drop it first")
 	}
+	if err := reachesProxied(next.SleepAfter, next.Allowlist); err != nil {
+		return db, err
+	}
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, nil) }); err != nil {
 		return db, core.ExplainDiskFull(err)
 	}

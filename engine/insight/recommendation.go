@@ -404,7 +404,10 @@ func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database
 	if about.FailedVerifications, err = core.AllBy(tx.Backups(), meta.ByVerification, failed); err != nil {
 		return about, err
 	}
-	about.LastCompleted, err = databases.NewestCompleted(tx, db.ID)
+	if about.LastCompleted, err = databases.NewestCompleted(tx, db.ID); err != nil {
+		return about, err
+	}
+	about.Current = about.LastCompleted != nil && s.databases.RestsSince(db, *about.LastCompleted)
 	about.Unprotected = databases.IsUnprotected(db, about.LastCompleted)
-	return about, err
+	return about, nil
 }

@@ -77,11 +77,12 @@ func (s *Supervisor) Register(spec Spec) error {
 }
 
 // Sleep stops a running instance until Wake, unless idle, which is called when no
-// further client can reach the server without Wake, reports false. It reports whether
-// the instance sleeps.
-func (s *Supervisor) Sleep(ctx context.Context, id string, idle func() bool) (asleep bool, err error) {
+// further client can reach the server without Wake, reports false. stopped is called
+// once the server has shut down; nobody wakes it before that returns. Sleep reports
+// whether the instance sleeps.
+func (s *Supervisor) Sleep(ctx context.Context, id string, idle func() bool, stopped func() error) (asleep bool, err error) {
 	err = s.act(id, "put to sleep", func(i *instance) (err error) {
-		asleep, err = i.sleep(ctx, idle)
+		asleep, err = i.sleep(ctx, idle, stopped)
 		return err
 	})
 	return asleep, err
@@ -107,7 +108,7 @@ func (s *Supervisor) ClientAddress(id string) (string, bool) {
 	return net.JoinHostPort(ProxiedHost, strconv.Itoa(i.specification().Config.Port)), true
 }
 
-func (i *instance) sleep(ctx context.Context, idle func() bool) (bool, error) {
+func (i *instance) sleep(ctx context.Context, idle func() bool, stopped func() error) (bool, error) {
 	if err := i.acquire(ctx); err != nil {
 		return false, err
 	}
@@ -125,6 +126,9 @@ func (i *instance) sleep(ctx context.Context, idle func() bool) (bool, error) {
 	i.state, i.reason = StateAsleep, ""
 	i.mu.Unlock()
 	i.report(StateAsleep, "")
+	if err == nil {
+		err = stopped()
+	}
 	return true, err
 }
 
@@ -164,7 +168,7 @@ func (i *instance) wake(ctx context.Context) error {
 }
 
 // ShutdownPosition returns the position of the last checkpoint in a data directory in
-// which no server runs, "" if a server did or may have.
+// which no server runs, "" if one may run or did not shut down.
 func ShutdownPosition(dir string) (string, error) {
 	if _, err := os.Lstat(pidFilePath(dir)); !errors.Is(err, os.ErrNotExist) {
 		return "", err
@@ -175,6 +179,9 @@ func ShutdownPosition(dir string) (string, error) {
 	}
 	if pgcontrol.Content(control) == nil {
 		return "", errors.New("pg_control is damaged")
+	}
+	if !pgcontrol.ShutDown(control) {
+		return "", nil
 	}
 	timeline, lsn := pgcontrol.Checkpoint(control)
 	return fmt.Sprintf("%d/%X/%X", timeline, lsn>>32, uint32(lsn)), nil

@@ -109,19 +109,17 @@ func (s *Service) backUpScheduled(ctx context.Context, db model.Database) {
 	}
 }
 
-// sleepsSinceBackup reports whether a database sleeps and nobody who may have changed
-// it has been connected since the newest backup began. That backup then counts as
-// current, however old it is.
+// sleepsSinceBackup is RestsSince of the newest backup of a database.
 func (s *Service) sleepsSinceBackup(db model.Database) (bool, error) {
 	if !s.databases.Rests(db.ID) {
 		return false, nil
 	}
 	now, err := s.databases.Record(db.ID)
-	if err != nil || now.Slept == nil {
+	if err != nil {
 		return false, err
 	}
 	backups, err := s.restorableBackups(db.ID)
-	return len(backups) > 0 && backups[0].Generation == now.Generation && backups[0].StartedAt.After(now.Slept.Changed), err
+	return len(backups) > 0 && s.databases.RestsSince(now, backups[0]), err
 }
 
 // backUpSoon runs backUpNow in the background. It holds a claim until the first attempt, so that a caller that waits

@@ -26,6 +26,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // The offsets.
 const (
+	state          = 16
 	checkpoint     = 32 // the position of the last checkpoint record
 	timeline       = 48 // in the copy of the checkpoint
 	nonceLength    = 32
@@ -51,6 +52,12 @@ func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // SystemIdentifier returns the identifier of the cluster.
 func SystemIdentifier(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+// stateShutDown is DB_SHUTDOWNED: a primary was shut down.
+const stateShutDown = 1
+
+// ShutDown reports whether the cluster is one that was shut down and not started since.
+func ShutDown(b []byte) bool { return binary.LittleEndian.Uint32(b[state:]) == stateShutDown }
 
 // Checkpoint returns the timeline and the position of the last checkpoint.
 func Checkpoint(b []byte) (tli uint32, lsn uint64) {

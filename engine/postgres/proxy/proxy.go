@@ -31,7 +31,8 @@ type Rules struct {
 	Allow    []netip.Prefix
 }
 
-func (r Rules) allow(client netip.Addr) bool {
+// Admits reports whether the rules let a client's address in.
+func (r Rules) Admits(client netip.Addr) bool {
 	return slices.ContainsFunc(r.Allow, func(p netip.Prefix) bool {
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -225,7 +226,7 @@ func (p *Proxy) endOpening(c *client) {
 func (p *Proxy) admit(c *client) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.clients) >= mostClients || !p.rules.allow(c.from.Addr()) {
+	if p.closed || len(p.clients) >= mostClients || !p.rules.Admits(c.from.Addr()) {
 		return false
 	}
 	p.clients[c] = true
@@ -281,7 +282,7 @@ func (p *Proxy) Excluded() (ports []int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.clients {
-		if p.rules.allow(c.from.Addr()) {
+		if p.rules.Admits(c.from.Addr()) {
 			continue
 		}
 		c.excluded = true

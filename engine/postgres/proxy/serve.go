@@ -59,7 +59,7 @@ func (p *Proxy) open(c *client) (o opening, admitted bool) {
 // closes the connection when it has sent the signal.
 func (p *Proxy) cancel(c *client, o opening) {
 	address, running := p.o.Running()
-	if !running || !p.Rules().allow(c.from.Addr()) {
+	if !running || !p.Rules().Admits(c.from.Addr()) {
 		return
 	}
 	server, err := net.DialTimeout("tcp", address, openingTime)
