@@ -42,6 +42,7 @@ func jsonCommands() []jsonCommand {
 
 		{name: "db create", args: "shop", keep: "ID"},
 		{name: "db list", api: "/databases"},
+		{name: "db versions", api: "/versions"},
 		{name: "db get", args: "shop", api: "/databases/$ID"},
 		{name: "db env", args: "shop"},
 		{name: "db url", args: "shop", api: "/databases/$ID/connection"},
