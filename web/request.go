@@ -210,8 +210,12 @@ func problemTitle(err error) string {
 }
 
 // sentence turns an error's message into a sentence: a capital letter and a
-// full stop. It replaces underscores in a leading field name.
+// full stop. It replaces underscores in a leading field name, but not in the name of
+// one of PostgreSQL's settings.
 func sentence(message string) string {
+	if setting, is := strings.CutPrefix(message, "settings."); is {
+		return sentence("setting " + setting)
+	}
 	if field, rest, found := strings.Cut(message, ": "); found && !strings.Contains(field, " ") {
 		message = strings.ReplaceAll(field, "_", " ") + ": " + rest
 	}

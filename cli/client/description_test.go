@@ -238,7 +238,8 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listStatements":  func() error { return err(c.ListStatements(ctx, id, wire.ByMeanTime)) },
 		"resetStatements": func() error { return err(c.ResetStatements(ctx, id)) },
 		"explainStatement": func() error {
-			return err(c.ExplainStatement(ctx, id, wire.ExplainStatement{Statement: new("select 1"), StatementID: new("1")}))
+			return errors.Join(err(c.ExplainStatement(ctx, id, wire.ExplainStatement{Statement: new("select 1")})),
+				err(c.ExplainStatement(ctx, id, wire.ExplainStatement{StatementID: new("1")})))
 		},
 		"listLocks":     func() error { return err(c.ListLocks(ctx, id)) },
 		"listRelations": func() error { return err(c.ListRelations(ctx, id)) },
