@@ -18,7 +18,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A database that sleeps has no server. Whoever connects wakes it, however many do at
+// A database that sleeps has no server. A client that connects wakes it, however many do at
 // once, and it has everything; so has its archive. It sleeps on across a restart of the
 // appliance.
 func TestSleepAndWake(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSleepAndWake(t *testing.T) {
 	t.Logf("woken in %v", time.Since(began))
 }
 
-// Nobody who is not allowed wakes a database, and neither does a connection alone. The
+// No client that is not allowed wakes a database, and neither does a connection alone. The
 // allow-list also ends the sessions that it excludes. It cannot exclude the address from
 // which the server sees every client. A change waits until the database has fallen asleep.
 func TestSleepRefuses(t *testing.T) {

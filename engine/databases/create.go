@@ -27,7 +27,7 @@ type NewDatabase struct {
 	// LogicalReplication lets clients stream the database's changes.
 	LogicalReplication bool
 
-	// SleepAfter is how long nobody must be connected before the server stops, 0 = never.
+	// SleepAfter is how long no client must be connected before the server stops, 0 = never.
 	SleepAfter time.Duration
 
 	Sandbox bool

@@ -13,7 +13,7 @@ import (
 	"holdfast/engine/postgres/proxy"
 )
 
-// A database whose record says SleepAfter sleeps while nobody is connected: its server
+// A database whose record says SleepAfter sleeps while no client is connected: its server
 // is stopped, and a proxy, which holds its port, starts it again. Everything it ever
 // wrote is in the archive by then. The record says how it fell asleep. It is not changed
 // when the database wakes: a start compares it with the data directory.
@@ -116,7 +116,7 @@ func (s *Service) receiveAgain(id string) {
 	}
 }
 
-// LetSleep stops the servers of databases that nobody uses, until ctx ends.
+// LetSleep stops the servers of unused databases, until ctx ends.
 func (s *Service) LetSleep(ctx context.Context) {
 	ticker := time.NewTicker(sleepInterval)
 	defer ticker.Stop()

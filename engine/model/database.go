@@ -77,8 +77,8 @@ type Database struct {
 	// role of ReplicationUser.
 	LogicalReplication  bool   `json:"logical_replication,omitempty"`
 	ReplicationPassword []byte `json:"replication_password,omitempty"` // sealed; nil while nobody may
-	// SleepAfter is how long nobody must be connected before the server is stopped until
-	// somebody connects; 0 means that it runs always.
+	// SleepAfter is how long no client must be connected before the server is stopped until
+	// one connects; 0 means that it always runs.
 	SleepAfter time.Duration `json:"sleep_after,omitempty"`
 	// Slept is set when the server was last stopped because of that. It holds until the
 	// server runs again, which is not recorded.

@@ -26,8 +26,8 @@ type Database struct {
 
 // Template says what databases begin with.
 type Template struct {
-	// Hash identifies the content: whoever comes with the same hash gets copies of what
-	// the first one has filled. See [Hash] and [HashFiles].
+	// Hash identifies the content: all tests with the same hash get copies of what the
+	// first one has filled. See [Hash] and [HashFiles].
 	Hash string
 	// Fill fills the database once, by migrations for example. It closes its
 	// connections. The context ends with the test.
