@@ -59,7 +59,6 @@ http {
 	"caddy": {"Caddyfile", `{
 	admin off
 	auto_https off
-	persist_config off
 }
 https://%[2]s {
 	tls %[1]s/cert.pem %[1]s/key.pem
