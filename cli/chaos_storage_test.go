@@ -39,8 +39,6 @@ type chaosBucket struct {
 type chaosObject struct {
 	mu       sync.Mutex
 	versions []version // each is possible; none is known to be absent
-	// remembers means that the object may be lost: earlier versions stay possible.
-	remembers bool
 }
 
 // version is the content of an object; the zero version means no object.
@@ -94,10 +92,10 @@ func (o *chaosObject) known() []version {
 
 // asked records the outcome of a request to store v.
 func (o *chaosObject) asked(is outcome, v version) {
-	switch {
-	case is == done && !o.remembers:
+	switch is {
+	case done:
 		o.versions = []version{v}
-	case is != refused:
+	case unknown:
 		o.versions = append(slices.Clone(o.known()), v)
 	}
 }
