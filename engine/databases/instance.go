@@ -65,15 +65,20 @@ func Access(db model.Database) postgres.HBA {
 	if db.Status == model.DatabaseImporting || db.Name == "" { // only the import, as the owner; a warm server has neither
 		return postgres.HBA{Database: db.Name, Local: db.Owner}
 	}
-	users := []string{db.Owner, db.ReadOnly}
-	if db.LogicalReplication {
-		users = append(users, model.ReplicationUser(db.Owner))
-	}
 	allow := db.Allowlist
 	if db.SleepAfter > 0 && len(allow) > 0 { // the proxy is the only client
 		allow = proxyNetworks()
 	}
-	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: users, Allow: allow}
+	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: clientUsers(db), Allow: allow}
+}
+
+// clientUsers returns the users as whom clients may log in to a database.
+func clientUsers(db model.Database) []string {
+	users := []string{db.Owner, db.ReadOnly}
+	if db.LogicalReplication {
+		users = append(users, model.ReplicationUser(db.Owner))
+	}
+	return users
 }
 
 // tenant returns the database's roles with their passwords decrypted.
