@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/pgcontrol"
 )
 
 // ErrNotShutDown means that the data directory's server is running, or was not shut down cleanly.
@@ -20,11 +21,8 @@ type Shutdown struct {
 
 // Offsets in pg_control, the same in every major version (ControlFileData in pg_control.h).
 const (
-	controlState      = 16
 	controlCheckpoint = 32
 	controlTimeline   = 48 // in the copy of the checkpoint, after its redo
-
-	stateShutDown = 1 // DB_SHUTDOWNED
 )
 
 // ReadShutdown returns the shutdown checkpoint of a data directory's server, or ErrNotShutDown.
@@ -38,7 +36,7 @@ func ReadShutdown(dir string) (Shutdown, error) {
 	if err != nil {
 		return Shutdown{}, fmt.Errorf("read how a server ended: %w", err)
 	}
-	if binary.LittleEndian.Uint32(control[controlState:]) != stateShutDown {
+	if !pgcontrol.ShutDown(control) {
 		return Shutdown{}, ErrNotShutDown
 	}
 	return Shutdown{

@@ -75,19 +75,31 @@ func newSessionTerminate(s *session) *cobra.Command {
 
 // sessionNames yields the sessions of the database that the first argument names.
 func sessionNames(t *task, before []string, _ string) iter.Seq2[named, error] {
-	return func(yield func(named, error) bool) {
-		db, err := t.database(before[0])
-		if err != nil {
-			yield(named{}, err)
-			return
-		}
-		found, err := t.api.ListDatabaseSessions(t.ctx, db.ID)
-		if err != nil {
-			yield(named{}, err)
-			return
-		}
+	return t.namesIn(before[0], func(db string) ([]named, error) {
+		found, err := t.api.ListDatabaseSessions(t.ctx, db)
+		var names []named
 		for _, x := range found.Sessions {
-			if !yield(named{id: x.ID, note: x.User}, nil) {
+			names = append(names, named{id: x.ID, note: x.User})
+		}
+		return names, err
+	})
+}
+
+// namesIn yields what a database has, as list returns it for the database's id.
+func (t *task) namesIn(database string, list func(id string) ([]named, error)) iter.Seq2[named, error] {
+	return func(yield func(named, error) bool) {
+		db, err := t.database(database)
+		if err != nil {
+			yield(named{}, err)
+			return
+		}
+		names, err := list(db.ID)
+		if err != nil {
+			yield(named{}, err)
+			return
+		}
+		for _, name := range names {
+			if !yield(name, nil) {
 				return
 			}
 		}

@@ -89,21 +89,12 @@ func newReplicationDropSlot(s *session) *cobra.Command {
 
 // slotNames yields the replication slots of the database that the first argument names.
 func slotNames(t *task, before []string, _ string) iter.Seq2[named, error] {
-	return func(yield func(named, error) bool) {
-		db, err := t.database(before[0])
-		if err != nil {
-			yield(named{}, err)
-			return
-		}
-		r, err := t.api.GetDatabaseReplication(t.ctx, db.ID)
-		if err != nil {
-			yield(named{}, err)
-			return
-		}
+	return t.namesIn(before[0], func(db string) ([]named, error) {
+		r, err := t.api.GetDatabaseReplication(t.ctx, db)
+		var names []named
 		for _, x := range r.Slots {
-			if !yield(named{id: x.Name, note: x.WALStatus}, nil) {
-				return
-			}
+			names = append(names, named{id: x.Name, note: x.WALStatus})
 		}
-	}
+		return names, err
+	})
 }
