@@ -17,6 +17,7 @@ import (
 
 	"holdfast/internal/objectstore/objectstoretest"
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 // copied is a copy of appliances in a store, and what opens it.
@@ -337,6 +338,39 @@ func (m *machine) awaitCopied() {
 		m.must("GET", "/account/offsite", nil, &copied)
 		return copied.Status == "copying" && copied.Point.After(began)
 	})
+}
+
+// TestPointOfIdleMachine: right after a commit, the status does not say that the copy has it.
+func TestPointOfIdleMachine(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	c := m.prepareCopy(t)
+	m.start(c.serveFlags()...)
+	shop := m.createDatabase("shop")
+	url := m.connectionURL(shop.ID)
+	query(t, url, "create table t (n int)")
+	m.awaitCopied()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	testenv.Eventually(t, "an answer in time", func() bool {
+		if _, err := conn.Exec(t.Context(), "insert into t values (1)"); err != nil {
+			t.Fatal(err)
+		}
+		committed := time.Now()
+		var copied wire.Offsite
+		m.must("GET", "/account/offsite", nil, &copied)
+		if time.Since(committed) > 300*time.Millisecond {
+			return false // by now the copy may have it
+		}
+		if copied.Point.After(committed) {
+			t.Errorf("committed at %s, and at once the point is %s", committed, copied.Point)
+		}
+		return true
+	})
+	m.awaitCopied()
 }
 
 // TestRecoverMoment brings back the middle of a load: databases and objects of the same second.

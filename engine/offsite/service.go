@@ -41,8 +41,9 @@ type Service struct {
 	state   State           // as on disk
 	writer  *stream.Writer  // nil while there is none
 	failure failure
-	foreign []string // keys of claims that the run passed over as it began
-	whole   uint64   // the number of gaps that the newest checkpoint of the run closes
+	foreign []string  // keys of claims that the run passed over as it began
+	whole   uint64    // the number of gaps that the newest checkpoint of the run closes
+	reached time.Time // the newest point that the status has named
 
 	// gaps counts what the log lacks until the next checkpoint: the beginning of a run, and
 	// changes that were too many.

@@ -17,8 +17,8 @@ import (
 // Status describes the copy at a moment.
 type Status struct {
 	State model.OffsiteState
-	// Point is the moment to which a recovery would bring the appliance, nil if there
-	// is nothing to recover from. Lag is its age, 0 if nothing has changed since.
+	// Point is the moment to which a recovery would bring the appliance with everything that was acknowledged before, nil if
+	// there is nothing to recover from. Lag is the age of the oldest change that is known to be missing, 0 for none.
 	Point *time.Time
 	Lag   time.Duration
 	// Backlog is the bytes that wait, about.
@@ -156,9 +156,8 @@ func (s *Service) describe(st *Status) {
 			st.Cause, st.Since = w.Problem.Err, w.Problem.Since
 		}
 		if s.whole == s.gaps.Load() {
-			reached := now.Add(-w.Lag)
-			st.State, st.Point, st.Lag = model.OffsiteCopying, &reached, w.Lag
-			st.Streams = streamsOf(w.Streams, now)
+			st.State, st.Lag, st.Streams = model.OffsiteCopying, w.Lag, streamsOf(w.Streams, now)
+			s.countUnarchived(st, now)
 		}
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
@@ -216,7 +215,9 @@ func (s *Service) ended(w *stream.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == w && s.whole == s.gaps.Load() {
-		s.state.Covered = s.core.Clock().Add(-w.Status().Lag)
+		st := Status{Lag: w.Status().Lag, Streams: streamsOf(w.Status().Streams, s.core.Clock())}
+		s.countUnarchived(&st, s.core.Clock())
+		s.state.Covered = *st.Point
 	}
 	s.writer = nil
 }

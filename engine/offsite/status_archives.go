@@ -1,0 +1,47 @@
+package offsite
+
+import (
+	"time"
+)
+
+// countUnarchived sets the recovery points of the whole and of the streams of WAL. The log copies archives, so what a server
+// has committed and its archive does not have yet waits in no stream: a point is not after the time up to which
+// the archive is known to have every commit. While that is not known, as just after a server's start, a point
+// stays where it was. s.mu is held.
+func (s *Service) countUnarchived(st *Status, now time.Time) {
+	point := now.Add(-st.Lag)
+	before := s.reached
+	if before.IsZero() {
+		before = s.state.Covered
+	}
+	for i := range st.Streams {
+		stream := &st.Streams[i]
+		archive, receives := s.backups.WALStatus(stream.Database)
+		if stream.Database == "" || !receives || s.databases.Rests(stream.Database) {
+			continue
+		}
+		if !archive.Healthy() || archive.Backlog > 0 {
+			stream.Lag = max(stream.Lag, archive.RPO(now))
+			st.Lag = max(st.Lag, stream.Lag)
+		}
+		known := archive.RestorableTo
+		if known.IsZero() {
+			known = before
+		}
+		stream.Point = earlier(stream.Point, known)
+		point = earlier(point, known)
+	}
+	if point.Before(before) {
+		point = before // which stays true
+	}
+	s.reached = point
+	st.Point = &point
+}
+
+// earlier returns the earlier of two times. A zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
