@@ -177,7 +177,7 @@ func names(dir string) (all []string) {
 
 // topLevel is the expected content of a data directory.
 var topLevel = []string{
-	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls",
+	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls", "offsite",
 }
 
 // leftFiles names an orphaned file.

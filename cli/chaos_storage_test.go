@@ -39,6 +39,8 @@ type chaosBucket struct {
 type chaosObject struct {
 	mu       sync.Mutex
 	versions []version // each is possible; none is known to be absent
+	// remembers means that the object may be lost: earlier versions stay possible.
+	remembers bool
 }
 
 // version is the content of an object; the zero version means no object.
@@ -92,10 +94,10 @@ func (o *chaosObject) known() []version {
 
 // asked records the outcome of a request to store v.
 func (o *chaosObject) asked(is outcome, v version) {
-	switch is {
-	case done:
+	switch {
+	case is == done && !o.remembers:
 		o.versions = []version{v}
-	case unknown:
+	case is != refused:
 		o.versions = append(slices.Clone(o.known()), v)
 	}
 }

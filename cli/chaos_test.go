@@ -42,6 +42,8 @@ const (
 	chaosClients = 6
 	// chaosRound is the duration of a round before the check.
 	chaosRound = 15 * time.Second
+	// chaosBurns is after how many rounds the machine burns, and is recovered from its copy off-site.
+	chaosBurns = 3
 	// chaosPatience limits every wait: the machine may be busy with other
 	// tests.
 	chaosPatience = 90 * time.Second
@@ -62,6 +64,7 @@ type chaos struct {
 	fill    func() // the disk; nil if there is none to fill
 	empty   func()
 	offset  string // file with the appliance's clock offset
+	copy    copied // off-site
 	// clockMoves counts the changes of the offset.
 	clockMoves atomic.Int64
 
@@ -101,11 +104,14 @@ func TestChaos(t *testing.T) {
 		c.check(c.random("check", rounds))
 		t.Logf("round %d: %s of disorder, %s until all was seen to be in order, %d databases, %d buckets",
 			rounds, disorder, (time.Since(began) - disorder).Round(time.Millisecond), len(c.databases), len(c.buckets))
+		if !t.Failed() && rounds%chaosBurns == 0 {
+			c.burn(c.random("burn", rounds))
+		}
 	}
 	close(c.ended)
 	c.writers.Wait()
 	t.Logf("%d rounds: %v", rounds, c.counts)
-	for _, must := range []string{"kill the appliance", "rows"} {
+	for _, must := range []string{"kill the appliance", "rows", "recover from the copy"} {
 		if c.counts[must] == 0 {
 			t.Errorf("never: %s; the run is too tame to say anything", must)
 		}
@@ -118,6 +124,7 @@ func newChaos(t *testing.T) *chaos {
 		ended: make(chan struct{}),
 	}
 	c.takeClock()
+	c.copy = c.m.prepareCopy(t) // on another disk
 	if os.Geteuid() == 0 {
 		c.fill, c.empty = c.m.smallDisk(chaosDisk)
 	} else {
@@ -133,9 +140,9 @@ func newChaos(t *testing.T) *chaos {
 	return c
 }
 
-func (c *chaos) start() { c.m.start(chaosFlags...) }
+func (c *chaos) start() { c.m.start(append(c.copy.serveFlags(), chaosFlags...)...) }
 
-func (c *chaos) launch() { c.m.launch(chaosFlags...) }
+func (c *chaos) launch() { c.m.launch(append(c.copy.serveFlags(), chaosFlags...)...) }
 
 // chaosFlags suit the length of a round: deleted resources are removed at once,
 // and nothing is scheduled.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 )
 
 // occupiedBlock is the unit in bytes in which file systems allocate space.
@@ -22,7 +23,7 @@ func MeasureOccupied(dir string) (occupied int64, err error) {
 		if err == nil && d.Type().IsRegular() {
 			var info fs.FileInfo
 			if info, err = d.Info(); err == nil {
-				occupied += Occupied(info.Size())
+				occupied += allocated(info)
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -34,4 +35,17 @@ func MeasureOccupied(dir string) (occupied int64, err error) {
 		return occupied, fmt.Errorf("measure what %s occupies on disk: %w", dir, err)
 	}
 	return occupied, nil
+}
+
+// blockUnit is the unit in bytes of a file's number of blocks, whatever the file system's.
+const blockUnit = 512
+
+// allocated returns the disk usage of a file: a sparse one takes less than its size, and what a file system
+// reserved beyond its end does not count.
+func allocated(info fs.FileInfo) int64 {
+	occupied := Occupied(info.Size())
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		occupied = min(occupied, int64(stat.Blocks)*blockUnit)
+	}
+	return occupied
 }

@@ -17,6 +17,12 @@ func TestMeasureOccupied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "sparse"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "sparse"), 16<<20); err != nil { // occupies nothing
+		t.Fatal(err)
+	}
 	if err := os.Symlink("byte", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
