@@ -34,7 +34,7 @@ const (
 	verificationAttempts = 4
 	verificationRetry    = time.Minute
 	// verificationNice is the niceness of the scratch instance.
-	verificationNice = 19
+	verificationNice = 10
 )
 
 // VerifyNext verifies a backup if one is due, and reports whether it did.
