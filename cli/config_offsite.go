@@ -15,7 +15,7 @@ import (
 
 // registerOffsite declares the settings of the copy in a store elsewhere.
 func (c *config) registerOffsite(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: s3://bucket/prefix or file:///path; prepare it with `holdfast offsite init` (default: none)")
+	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: s3://bucket/prefix or file:///path; prepare it with \"holdfast offsite init\" (default: none)")
 	flags.StringVar(&c.OffsitePassphraseFile, "offsite-passphrase-file", "", "file with the passphrase of --offsite; earlier passphrases in the lines after it")
 	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with an age identity that opens --offsite, in place of a passphrase")
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")

@@ -87,7 +87,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 	cmd.Example = "  holdfast db create shop\n  holdfast db create shop --pg 16\n  holdfast db create shop --user owner --with-password < password.txt"
 	cmd.Flags().BoolVar(&replicates, "logical-replication", false, "let clients stream the changes of the database")
 	cmd.Flags().StringVar(&user, "user", "", "the role that owns the database (default: app)")
-	cmd.Flags().StringVar(&version, "pg", "", "the major version of PostgreSQL (default: see `holdfast db versions`)")
+	cmd.Flags().StringVar(&version, "pg", "", "the major version of PostgreSQL (default: see \"holdfast db versions\")")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "read the owner's password from standard input (default: one is made)")
 	return cmd
 }

@@ -24,7 +24,7 @@ func newObjectDelete(s *session) *cobra.Command {
 	cmd.Long = "Delete objects. With --recursive all whose keys begin with KEY.\n" + wildcards
 	cmd.Example = "  holdfast object delete files/notes.txt\n  holdfast object delete 'files/tmp/**'"
 	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "delete all objects whose keys begin with KEY")
-	cmd.Flags().StringVar(&version, "version", "", "remove this version for good; `holdfast object versions` shows them")
+	cmd.Flags().StringVar(&version, "version", "", "remove this version for good; \"holdfast object versions\" shows them")
 	cmd.ValidArgsFunction = s.complete(objectNames)
 	return cmd
 }
