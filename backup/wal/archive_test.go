@@ -342,3 +342,40 @@ func TestCompressedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestCommitsBeforeAFork: a generation begins with the segment in which it forked. What was committed in it before the fork
+// says nothing about how far the generation's own commits are archived.
+func TestCommitsBeforeAFork(t *testing.T) {
+	t.Parallel()
+	b := &xlogtest.Builder{Start: smallSegment}
+	b.Commit(10e6)
+	fork := b.Pos()
+	b.Commit(20e6)
+	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), durable.OS{})
+	if err == nil {
+		err = appendAll(w, b, func(xlog.LSN) {})
+	}
+	if err == nil {
+		err = a.Create(2, &Parent{Generation: 1, Timeline: 1, Fork: fork})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	child, err := a.Writer(2)
+	if err == nil {
+		err = child.Identify(77, smallSegment, 1)
+	}
+	if err == nil {
+		_, err = child.Start(1, fork)
+	}
+	if err == nil {
+		err = child.Append(b.Start, b.Bytes())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, commits, err := child.Sync(); err != nil || len(commits) != 1 || !commits[0].Equal(xlog.FromTimestamp(20e6)) {
+		t.Errorf("the commits after the fork: %v, %v", commits, err)
+	}
+}

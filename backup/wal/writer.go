@@ -23,6 +23,7 @@ type Writer struct {
 	failed  error // an ErrSync
 
 	timeline uint32
+	fork     xlog.LSN // the WAL of the timeline before it repeats that of the one it forked from
 	scan     *xlog.Scanner
 	sum      *summary
 	file     durable.File // the open segment; nil between segments
@@ -30,7 +31,7 @@ type Writer struct {
 	pos      xlog.LSN // end of the received bytes
 
 	unsynced   bool
-	commits    []time.Time // times of commits since the last Sync, at most maxCommits
+	commits    []time.Time // times of commits after the fork since the last Sync, at most maxCommits
 	compressor *compressor
 }
 
@@ -157,6 +158,11 @@ func (w *Writer) Start(timeline uint32, from xlog.LSN) (xlog.LSN, error) {
 	w.timeline, w.commits = timeline, w.commits[:0]
 	var last *segment
 	w.archive.mu.Lock()
+	_, _, fork, err := w.archive.forkOf(w.branch, timeline)
+	if err != nil {
+		fork = 0 // the parent was removed
+	}
+	w.fork = fork
 	if all := w.branch.of(timeline); len(all) > 0 && all[len(all)-1].n >= first.n {
 		last = all[len(all)-1]
 	}
