@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 )
@@ -294,9 +295,10 @@ func averageLog(status stream.Status) int64 {
 // checkpoint stores a checkpoint.
 func (s *Service) checkpoint(ctx context.Context, w *stream.Writer) error {
 	lacks := s.gaps.Load()
-	p, err := w.Checkpoint(ctx, s.entries)
+	_, err := w.Checkpoint(ctx, s.entries)
 	if err == nil {
-		err = s.setState(func(state *State) { state.Covered = p.Time })
+		s.succeed(lacks)
+		err = s.saveCovered()
 	}
 	switch {
 	case ctx.Err() != nil, w.Err() != nil:
@@ -305,8 +307,16 @@ func (s *Service) checkpoint(ctx context.Context, w *stream.Writer) error {
 		s.fail(err)
 		return err
 	}
-	s.succeed(lacks)
 	return nil
+}
+
+// saveCovered notes how far the copy came, unless the log lacks something again.
+func (s *Service) saveCovered() error {
+	st := s.Status()
+	if st.State != model.OffsiteCopying || st.Point == nil {
+		return nil
+	}
+	return s.setState(func(state *State) { state.Covered = *st.Point })
 }
 
 // entries returns the state of all parts.

@@ -152,6 +152,9 @@ func (s *Service) describe(st *Status) {
 	if s.writer != nil {
 		w := s.writer.Status()
 		st.Backlog, st.Counts, st.Foreign = w.Backlog, w.Counts, slices.Concat(s.foreign, w.Foreign)
+		if at := w.Point.Time; !at.IsZero() {
+			st.Checkpoint = &at
+		}
 		if w.Problem.Err != nil {
 			st.Cause, st.Since = w.Problem.Err, w.Problem.Since
 		}
