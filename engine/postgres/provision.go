@@ -40,8 +40,8 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	return nil
 }
 
-// ProvisionPrepared is [Provision] for an instance that [CheckPrepared] has checked,
-// in one round trip. Nobody may replicate it: its server was started without senders.
+// ProvisionPrepared is [Provision] for an instance that [CheckPrepared] has checked, or that was started in a prepared
+// directory just now, in one round trip. Nobody may replicate it: its server was started without senders.
 func ProvisionPrepared(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	statements, err := t.provisioning(preparedNames())
 	if err == nil {

@@ -21,6 +21,12 @@ func fillTemplate(ctx context.Context, spec Spec) error {
 	}); err != nil {
 		return fmt.Errorf("make the tenant's database: %w", err)
 	}
+	// The checkpoint of the shutdown is the first record of a WAL file then, which copies get as good as empty.
+	if err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) error {
+		return all(ctx, conn, []string{"SELECT pg_switch_wal()"})
+	}); err != nil {
+		return fmt.Errorf("begin a WAL file: %w", err)
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,12 @@ func TestCopiesOfTheTemplate(t *testing.T) {
 	}
 	if systemIdentifier(t, dirs[0]) == systemIdentifier(t, dirs[1]) {
 		t.Error("two copies have the same system identifier")
+	}
+	if content := len(walOf(t, dirs[0])); content > 64<<10 {
+		t.Errorf("a copy begins with %d bytes of WAL", content)
+	}
+	if forks, err := filepath.Glob(filepath.Join(dirs[0], "base", "*", "*_[fv][sm]*")); err != nil || len(forks) > 0 {
+		t.Errorf("a copy has %d maps of free or visible pages, %v", len(forks), err)
 	}
 	bin := postgrestest.Binaries(t)
 	run := func(name string, args ...string) {
@@ -57,6 +64,20 @@ func TestCopiesOfTheTemplate(t *testing.T) {
 	run("pg_waldump", "--quiet", "--limit=1000", "--path="+filepath.Join(dirs[0], "pg_wal"), filepath.Base(segments[0]))
 }
 
+// walOf returns the WAL of a directory whose server was shut down, which is one file, without the zeros at its end.
+func walOf(t *testing.T, dir string) []byte {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(dir, "pg_wal", "0*"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("WAL: %q, %v", segments, err)
+	}
+	content, err := os.ReadFile(segments[0])
+	if err != nil || len(content) != 16<<20 {
+		t.Fatalf("%d bytes of WAL, %v", len(content), err)
+	}
+	return bytes.TrimRight(content, "\x00")
+}
+
 // write writes to a starting copy, and checks that no one could log in to it.
 func write(t *testing.T, c *postgrestest.Cluster) {
 	t.Helper()
@@ -67,8 +88,10 @@ func write(t *testing.T, c *postgrestest.Cluster) {
 		return err == nil
 	})
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), "create extension amcheck; create table t as select n from generate_series(1, 10000) n"); err != nil {
-		t.Error(err)
+	for _, statement := range []string{"create extension amcheck", "create table t as select n from generate_series(1, 10000) n", "vacuum"} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
 	}
 	var canLogIn int
 	if err := conn.QueryRow(t.Context(), "select count(*) from pg_authid where oid >= 16384 and (rolcanlogin or rolpassword is not null)").Scan(&canLogIn); err != nil || canLogIn > 0 {

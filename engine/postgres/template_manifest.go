@@ -36,9 +36,22 @@ func sumFile(path string) (fileSum, error) {
 		return fileSum{}, err
 	}
 	defer f.Close()
-	crc := crc32.New(castagnoli)
-	size, err := io.Copy(crc, f)
-	return fileSum{Size: size, CRC: crc.Sum32()}, err
+	return sumReader(f, make([]byte, copyBuffer))
+}
+
+// sumReader reads a file to its end.
+func sumReader(f io.Reader, buffer []byte) (sum fileSum, err error) {
+	for {
+		n, err := f.Read(buffer)
+		sum.Size += int64(n)
+		sum.CRC = crc32.Update(sum.CRC, castagnoli, buffer[:n])
+		if err == io.EOF {
+			return sum, nil
+		}
+		if err != nil {
+			return sum, err
+		}
+	}
 }
 
 // sumTree returns the manifest of the files in dir.
@@ -94,15 +107,4 @@ func (m manifest) compare(other manifest) error {
 		}
 	}
 	return nil
-}
-
-// needed returns the part of the manifest that a copy with one WAL file has.
-func (m manifest) needed(wal string) manifest {
-	part := manifest{}
-	for name, sum := range m {
-		if name == wal || filepath.Dir(name) != filepath.Dir(wal) {
-			part[name] = sum
-		}
-	}
-	return part
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/engine/postgres/binaries"
@@ -51,6 +52,8 @@ type WarmPool struct {
 	wake   chan struct{}
 	// templating holds a token while the template is built or looked for.
 	templating chan struct{}
+	// known is the template, once it has been read.
+	known atomic.Pointer[template]
 
 	mu     sync.Mutex
 	ready  []string // directories

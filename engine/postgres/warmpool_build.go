@@ -16,7 +16,7 @@ import (
 
 // PreparedFormat is the version of what a template contains. A change of
 // fillTemplate or Init must raise it.
-const PreparedFormat = "7"
+const PreparedFormat = "8"
 
 // The pool's directory contains the template, template-<format>-<version>, and
 // prepared directories, prepared-<format>-<version>-<random>. Pools remove
@@ -56,14 +56,30 @@ func (s *WarmPool) buildOne(ctx context.Context, nice int) (string, error) {
 
 // copyOne makes a prepared directory from the template.
 func (s *WarmPool) copyOne(ctx context.Context, nice int) (string, error) {
+	t, err := s.readOnce()
+	if err != nil {
+		return "", fmt.Errorf("read the template of data directories: %w", err)
+	}
 	path := filepath.Join(s.opts.Dir, s.prefix()+strings.ToLower(rand.Text()))
-	err := publish(path, func(dir string) error {
-		return atNice(nice, func() error { return copyTemplate(ctx, s.template(), dir) })
+	err = publish(path, func(dir string) error {
+		return atNice(nice, func() error { return t.copyTo(ctx, dir) })
 	})
 	if err != nil {
 		return "", fmt.Errorf("build data directory: %w", err)
 	}
 	return path, nil
+}
+
+// readOnce returns the template, as it was when it was first read.
+func (s *WarmPool) readOnce() (*template, error) {
+	if t := s.known.Load(); t != nil {
+		return t, nil
+	}
+	t, err := readTemplate(s.template())
+	if err == nil {
+		s.known.Store(t)
+	}
+	return t, err
 }
 
 // ensureTemplate builds the template unless there is one. Only one call builds, and
@@ -86,6 +102,7 @@ func (s *WarmPool) ensureTemplate(ctx context.Context) error {
 // damaged, or cannot be read for want of file descriptors or memory, it stays, and only a copy that another call's removal disturbed is worth another try.
 func (s *WarmPool) checkTemplate(ctx context.Context, cause error) error {
 	return s.templates(ctx, func() error {
+		s.known.Store(nil)
 		files, err := readManifest(s.template())
 		if err == nil {
 			var present manifest
@@ -195,12 +212,33 @@ func (s *WarmPool) privateSpec(dir string) (Spec, error) {
 func tidy(dir string) error {
 	err := os.RemoveAll(filepath.Join(dir, logDir))
 	if err == nil {
+		err = removeForks(dir)
+	}
+	if err == nil {
 		err = writeManifest(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("tidy data directory: %w", err)
 	}
 	return durable.SyncTree(dir)
+}
+
+// removeForks removes the maps of free space and of visible pages from the directory of a server that was shut down. They
+// are a quarter of its files. PostgreSQL works without them and makes those that it needs again: a page without a bit
+// in them counts as full, and as not visible to all.
+func removeForks(dir string) error {
+	for _, pattern := range []string{"global/*_fsm", "global/*_vm", "base/*/*_fsm", "base/*/*_vm"} {
+		forks, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, fork := range forks {
+			if err := os.Remove(fork); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // discard removes an unfinished or outdated directory. It first ends the
