@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -212,7 +214,11 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 	if err != nil {
 		return db, fmt.Errorf("start instance: %w", err)
 	}
-	if err := s.Provision(ctx, db.ID, db); err != nil {
+	provision := s.provisioning(db)
+	if !db.LogicalReplication {
+		provision = func(ctx context.Context, conn *pgx.Conn) error { return s.provisionPrepared(ctx, conn, db) }
+	}
+	if err := s.maintain(ctx, db.ID, provision); err != nil {
 		return db, fmt.Errorf("provision database: %w", err)
 	}
 	return db, nil

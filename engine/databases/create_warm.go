@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -63,6 +65,11 @@ func (s *Service) convert(ctx context.Context, db model.Database, w warmServer) 
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	return s.provisionPrepared(ctx, conn, db)
+}
+
+// provisionPrepared gives an instance made from a prepared directory the names and passwords of its database.
+func (s *Service) provisionPrepared(ctx context.Context, conn *pgx.Conn, db model.Database) error {
 	tenant, err := s.tenant(db)
 	if err != nil {
 		return err

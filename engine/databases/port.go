@@ -2,6 +2,7 @@ package databases
 
 import (
 	"errors"
+	"sync"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -17,7 +18,7 @@ var errPortClaimed = errors.New("the port was claimed by another database")
 // another if a record took the port in between.
 func (s *Service) withPort(claim func(port int) error) error {
 	for {
-		port, err := s.freePort()
+		port, release, err := s.reservePort()
 		if w, ok := s.warmForPort(err); ok {
 			err = s.removeWarm(w)
 			if err == nil {
@@ -27,10 +28,47 @@ func (s *Service) withPort(claim func(port int) error) error {
 		if err != nil {
 			return err
 		}
-		if err := claim(port); !errors.Is(err, errPortClaimed) {
+		err = claim(port)
+		release()
+		if !errors.Is(err, errPortClaimed) {
 			return err
 		}
 	}
+}
+
+// reservePort chooses a free port that no concurrent call gets until release is called. If others have reserved the last
+// ones, it waits: their records may be refused.
+func (s *Service) reservePort() (port int, release func(), err error) {
+	c := s.choosing
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for port, err = s.freePort(); err != nil; port, err = s.freePort() {
+		if len(c.reserved) == 0 {
+			return 0, nil, err
+		}
+		c.released.Wait()
+	}
+	c.reserved[port] = true
+	return port, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.reserved, port)
+		c.released.Broadcast()
+	}, nil
+}
+
+// portChoice holds the ports of records that are about to be committed. Without it, creations at once would all choose
+// the lowest free port, and all but one would choose again.
+type portChoice struct {
+	mu       sync.Mutex
+	released *sync.Cond
+	reserved map[int]bool
+}
+
+func newPortChoice() *portChoice {
+	c := &portChoice{reserved: map[int]bool{}}
+	c.released = sync.NewCond(&c.mu)
+	return c
 }
 
 // warmForPort takes a warm server if its port is needed, because err says that none
@@ -43,7 +81,7 @@ func (s *Service) warmForPort(err error) (w warmServer, ok bool) {
 }
 
 // freePort returns a port that neither a record, including those in the trash, nor
-// a warm server nor another process uses.
+// a warm server nor another process uses. The caller holds choosing.mu.
 func (s *Service) freePort() (int, error) {
 	databases, err := s.databasesWhere(func(model.Database) bool { return true })
 	if err != nil {
@@ -53,7 +91,7 @@ func (s *Service) freePort() (int, error) {
 	for _, db := range databases {
 		taken[db.Port] = true
 	}
-	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] || s.warm.hasPort(p) })
+	port, err := postgres.FreePort(s.core.Config.FirstPort, s.core.Config.LastPort, s.core.Config.Listen, func(p int) bool { return taken[p] || s.choosing.reserved[p] || s.warm.hasPort(p) })
 	if err != nil {
 		return 0, model.Errorf(model.CodeForbidden,
 			"no port between %d and %d is free for another database; the operator can widen --postgres-ports", s.core.Config.FirstPort, s.core.Config.LastPort)

@@ -32,6 +32,7 @@ type Service struct {
 	backups       Backups
 	imports       Imports
 	warm          *warmServers
+	choosing      *portChoice
 	minors        minorUpdates
 	proxies       proxySet
 	resting       sync.Map // ids of databases that sleep, see Rests
@@ -50,7 +51,7 @@ type Service struct {
 
 // New returns the service. Connect must be called before it is used.
 func New(c *core.Core) *Service {
-	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts(), warm: newWarmServers()}
+	return &Service{core: c, samples: newSampleBuffer(), Timeouts: defaultTimeouts(), warm: newWarmServers(), choosing: newPortChoice()}
 }
 
 // Connect sets the services that build on this one.

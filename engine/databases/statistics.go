@@ -55,9 +55,15 @@ func (s *Service) SampleOne(ctx context.Context, db model.Database) {
 	s.sample(ctx, db, func(ctx context.Context, conn *pgx.Conn) { s.noteSession(ctx, conn, db) })
 }
 
-// sampleNew samples the instance of a new database, of which nothing else can be
-// noted yet.
+// sampleNew samples the instance of a new database, of which nothing else can be noted yet, after the other creations
+// of a burst and unless it has been sampled meanwhile.
 func (s *Service) sampleNew(ctx context.Context, db model.Database) {
+	if s.awaitCalm(ctx) != nil {
+		return
+	}
+	if _, sampled := s.Statistics.Get(db.ID); sampled {
+		return
+	}
 	s.sample(ctx, db, func(context.Context, *pgx.Conn) {})
 }
 

@@ -40,6 +40,10 @@ func (s *Service) DatabaseBytes(databases []model.Database) (bytes int64) {
 // refuseFullDatabases refuses another database if the existing ones use up what the
 // plan allows.
 func (s *Service) refuseFullDatabases(tx *meta.Tx, organization string) error {
+	plan, err := s.core.PlanOf(tx, organization)
+	if _, limited := plan.Limits[model.MetricDatabaseBytes]; err != nil || !limited {
+		return err
+	}
 	databases, err := AllDatabases(tx, organization)
 	if err != nil {
 		return err

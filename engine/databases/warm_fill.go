@@ -100,10 +100,11 @@ func (s *Service) makeWarm(ctx context.Context) error {
 // are read, and a record that claims a port reads the reservations in its
 // transaction: one of both sees the other.
 func (s *Service) planWarm() (warmServer, error) {
-	port, err := s.freePort()
+	port, release, err := s.reservePort()
 	if err != nil {
 		return warmServer{}, err
 	}
+	defer release()
 	w := warmServer{id: s.core.NewID(model.ResourceDatabase), port: port, version: s.Binaries.Version}
 	s.warm.add(w)
 	claimed, err := s.databasesWhere(func(db model.Database) bool { return db.Port == port })
