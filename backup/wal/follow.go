@@ -41,7 +41,7 @@ type follower struct {
 
 	end      xlog.LSN    // end of the timeline
 	slot     xlog.LSN    // restart_lsn of the slot
-	baseline walPosition // the first poll that found the current flush position
+	baseline walPosition // the poll whose time is to become restorable
 }
 
 // run receives until an error. At the end of the timeline it returns nil.
@@ -154,17 +154,14 @@ func copyWAL(w *Writer, from *source, buf []byte, to xlog.LSN) error {
 }
 
 // updateRestorable derives the time up to which every commit is archived. A commit takes its timestamp before its
-// WAL position. Only if a later poll finds the same flush position is everything committed by the time of the
-// earlier poll archived. The server flushes whole pages, so the last record may be incomplete; its effects are then
-// not committed.
+// WAL position, at most a moment before: what was committed by the time of a poll is flushed at a poll half a second later. Commits
+// are rare where a server writes nothing, or much in one transaction or a vacuum. The server flushes whole pages, so the
+// last record may be incomplete; its effects are then not committed.
 func (f *follower) updateRestorable(now walPosition) {
-	switch {
-	case now.flushed != f.baseline.flushed:
-		f.baseline = now
-	case now.at.Sub(f.baseline.at).Abs() > idlePoll/2: // the clock may be set back
+	if now.at.Sub(f.baseline.at).Abs() > idlePoll/2 { // the clock may be set back
 		sure := f.baseline.at
 		f.baseline = now
-		if now.flushed <= f.r.writer.pos {
+		if now.flushed <= f.r.writer.pos && !sure.IsZero() {
 			f.r.tracker.change(func(s *Status) { s.restorable(sure) })
 		}
 	}
