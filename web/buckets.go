@@ -139,8 +139,8 @@ func (req *request) objectDelete() (answer, error) {
 
 // bucketUpdate changes who may read a bucket.
 func (req *request) bucketUpdate() (answer, error) {
-	public := req.checked("public")
-	return req.changeBucket(objects.BucketChange{Public: &public})
+	public, listing := req.checked("public"), req.checked("public_listing")
+	return req.changeBucket(objects.BucketChange{Public: &public, PublicListing: &listing})
 }
 
 // bucketExpire changes how long a bucket's files are kept.

@@ -59,7 +59,7 @@ func bucketDetails(w io.Writer, b wire.Bucket) {
 	}
 	details(w,
 		"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
-		"public", yesNo(b.Public), "public URL", text(b.PublicURL), "objects kept", kept, "versioning", string(b.Versioning), "locks", locks(b.ObjectLock), "created", formatTime(&b.CreatedAt))
+		"public", yesNo(b.Public), "public list", yesNo(b.PublicListing), "public URL", text(b.PublicURL), "objects kept", kept, "versioning", string(b.Versioning), "locks", locks(b.ObjectLock), "created", formatTime(&b.CreatedAt))
 }
 
 // locks describes the Object Lock of a bucket.
@@ -74,7 +74,7 @@ func locks(l *wire.BucketLock) string {
 }
 
 func newBucketUpdate(s *session) *cobra.Command {
-	var public bool
+	var public, listing bool
 	var days int
 	var versioning wire.Versioning
 	var lock string
@@ -84,6 +84,9 @@ func newBucketUpdate(s *session) *cobra.Command {
 			var in wire.UpdateBucket
 			if t.cmd.Flags().Changed("public") {
 				in.Public = &public
+			}
+			if t.cmd.Flags().Changed("public-listing") {
+				in.PublicListing = &listing
 			}
 			if t.cmd.Flags().Changed("expire-after-days") {
 				in.ExpireAfterDays = new(wire.WholeNumber(days))
@@ -96,7 +99,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 				return err
 			}
 			if in.Public == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
-				return usagef("say what is to change: --public, --expire-after-days, --versioning or --object-lock")
+				return usagef("say what is to change: --public, --public-listing, --expire-after-days, --versioning or --object-lock")
 			}
 			id, err := t.bucket(args[0])
 			if err != nil {
@@ -112,6 +115,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled" +
 		"\n  holdfast bucket update books --versioning enabled --object-lock compliance --lock-days 3650"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
+	cmd.Flags().BoolVar(&listing, "public-listing", false, "let anybody list its keys, by the S3 endpoint; --public-listing=false lets nobody")
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")
 	cmd.Flags().StringVar(&lock, "object-lock", "", "let versions be locked, for which versioning must be on, and which cannot be turned off again: on, or governance or compliance with --lock-days for all new versions")

@@ -53,7 +53,7 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 		err := c.ThrottleAddress(call.IP, rateDeviceToken)
 		call.Budgets = c.visitors.State(model.VisitorOf(call.IP), []model.RateClass{rateDeviceToken}, c.Clock())
 		return err
-	case model.ActionObjectDownload:
+	case model.ActionObjectDownload, model.ActionObjectList:
 		return c.throttlePage(call.IP, rateDownload)
 	default:
 		return nil

@@ -29,8 +29,9 @@ type Bucket struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int `json:"expire_after_days"`
-	// CORS, Policy and PublicAccessBlock are what S3 clients set. Policy is the document that made the bucket public or
-	// private.
+	// PublicListing says whether everybody may list the keys of the objects, by the S3 endpoint.
+	PublicListing bool `json:"public_listing,omitempty"`
+	// CORS, Policy and PublicAccessBlock are what S3 clients set. Policy is the document that said what is public.
 	CORS              []CORSRule         `json:"cors,omitempty"`
 	Policy            string             `json:"policy,omitempty"`
 	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`

@@ -106,7 +106,7 @@ type PublicAccessBlock struct {
 // Block sets or, with nil, removes the public access block. A public bucket that it blocks is public no more.
 func (b *Bucket) Block(block *PublicAccessBlock) {
 	if b.PublicAccessBlock = block; b.isBlocked() {
-		b.Public, b.Policy = false, ""
+		b.Public, b.PublicListing, b.Policy = false, false, ""
 	}
 }
 
@@ -115,13 +115,14 @@ func (b *Bucket) isBlocked() bool {
 	return block != nil && (block.BlockPublicPolicy || block.RestrictPublicBuckets)
 }
 
-// SetPublic makes a bucket public or private. The policy document that did the opposite is dropped.
-func (b *Bucket) SetPublic(public bool) error {
-	if public && b.isBlocked() {
+// SetPublic says what everybody may: read the objects of the bucket, and list their keys. A policy document that said something
+// else is dropped.
+func (b *Bucket) SetPublic(read, list bool) error {
+	if (read || list) && b.isBlocked() {
 		return Errorf(CodeConflict, "the bucket's public access block keeps it private; remove it first (DELETE ?publicAccessBlock by S3)")
 	}
-	if b.Public != public {
-		b.Public, b.Policy = public, ""
+	if b.Public != read || b.PublicListing != list {
+		b.Public, b.PublicListing, b.Policy = read, list, ""
 	}
 	return nil
 }

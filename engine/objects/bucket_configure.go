@@ -41,7 +41,7 @@ func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucke
 	if err != nil {
 		return model.Bucket{}, err
 	}
-	if len(named) == 0 || !named[0].Public {
+	if len(named) == 0 || !named[0].Public && !named[0].PublicListing {
 		return model.Bucket{}, model.NotFound(model.ResourceBucket, name)
 	}
 	return s.anonymousBucket(call, named[0].ID)

@@ -11,6 +11,7 @@ import (
 // BucketChange holds the properties of a bucket to change; nil leaves one unchanged.
 type BucketChange struct {
 	Public          *bool
+	PublicListing   *bool
 	ExpireAfterDays *int
 	Versioning      *model.Versioning
 	Lock            *model.BucketLock
@@ -69,10 +70,8 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			return err
 		}
 		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
-			if change.Public != nil {
-				if err := b.SetPublic(*change.Public); err != nil {
-					return err
-				}
+			if err := b.SetPublic(either(change.Public, b.Public), either(change.PublicListing, b.PublicListing)); err != nil {
+				return err
 			}
 			if change.ExpireAfterDays != nil {
 				if change.expiresLater(*b) { // what has expired is gone for good
@@ -151,4 +150,12 @@ func (c BucketChange) note(call *model.Call) {
 	if c.ExpireAfterDays != nil {
 		call.Note("expire_after_days", fmt.Sprint(*c.ExpireAfterDays))
 	}
+}
+
+// either returns what a change says, or what there is if it says nothing.
+func either[T any](change *T, now T) T {
+	if change != nil {
+		return *change
+	}
+	return now
 }

@@ -10,6 +10,17 @@ import (
 	"holdfast/server/s3/sigv4"
 )
 
+// publicRequest returns the handler of a request without a signature that a bucket's public rights may allow, nil for others.
+func (s *Server) publicRequest(r *http.Request, q *request) http.Handler {
+	switch {
+	case isPublicRead(r, q):
+		return s.publicRead(q)
+	case isPublicList(r, q):
+		return s.publicList(q)
+	}
+	return nil
+}
+
 // isPublicRead reports whether a request without a signature reads an object, which everybody may in a public bucket.
 func isPublicRead(r *http.Request, q *request) bool {
 	if q.key == "" || r.Method != http.MethodGet && r.Method != http.MethodHead || sigv4.IsSigned(r) {
@@ -30,14 +41,10 @@ func isPublicRead(r *http.Request, q *request) bool {
 func (s *Server) publicRead(q *request) http.Handler {
 	return s.gate.Handler(model.Operation{Action: model.ActionObjectDownload}, func(x *gate.Exchange) error {
 		q.Exchange = x
-		b, err := s.engine.Objects.BucketForEverybody(x.Call, q.bucket)
-		if model.CodeOf(err) == model.CodeNotFound {
-			return fail("AccessDenied", "Access Denied.")
-		}
+		b, err := q.publicBucket(func(b model.Bucket) bool { return b.Public })
 		if err != nil {
 			return err
 		}
-		q.allowOrigin(b)
 		if err := errors.Join(checkKey(q.key), q.checkPartNumber()); err != nil {
 			return err
 		}
@@ -60,4 +67,46 @@ func (s *Server) publicRead(q *request) http.Handler {
 		}
 		return nil
 	})
+}
+
+// isPublicList reports whether a request without a signature lists the keys of a bucket, or asks for its location or whether it is
+// there, as clients do first.
+func isPublicList(r *http.Request, q *request) bool {
+	if q.bucket == "" || q.key != "" || sigv4.IsSigned(r) {
+		return false
+	}
+	switch q.subresource() {
+	case "", "location":
+		return r.Method == http.MethodGet || r.Method == http.MethodHead && q.subresource() == ""
+	}
+	return false
+}
+
+// publicList serves the list of a bucket that everybody may list.
+func (s *Server) publicList(q *request) http.Handler {
+	return s.gate.Handler(model.Operation{Action: model.ActionObjectList}, func(x *gate.Exchange) error {
+		q.Exchange = x
+		if _, err := q.publicBucket(func(b model.Bucket) bool { return b.PublicListing }); err != nil {
+			return err
+		}
+		switch {
+		case x.Request.Method == http.MethodHead:
+			return q.headBucket()
+		case q.subresource() == "location":
+			return q.bucketLocation()
+		}
+		return q.listObjects()
+	})
+}
+
+// publicBucket returns the bucket of a request without a signature, which then belongs to the bucket's organization.
+func (q *request) publicBucket(allows func(model.Bucket) bool) (model.Bucket, error) {
+	b, err := q.engine.Objects.BucketForEverybody(q.Call, q.bucket)
+	if model.CodeOf(err) == model.CodeNotFound || err == nil && !allows(b) {
+		return b, fail("AccessDenied", "Access Denied.")
+	}
+	if err == nil {
+		q.allowOrigin(b)
+	}
+	return b, err
 }

@@ -11,7 +11,7 @@ import (
 // maxPolicy is the maximum size of a policy document in bytes.
 const maxPolicy = 20 << 10
 
-// putPolicy makes a bucket public or private: the two meanings of a policy that there are here.
+// putPolicy says what everybody may do with a bucket: the only meaning that a policy has here.
 func (q *request) putPolicy() error {
 	b, err := q.findBucket()
 	if err != nil {
@@ -21,12 +21,12 @@ func (q *request) putPolicy() error {
 	if err != nil {
 		return err
 	}
-	public, err := parsePolicy(text, b.Name)
+	may, err := parsePolicy(text, b.Name)
 	if err != nil {
 		return err
 	}
 	err = q.configure(b, "policy", func(b *model.Bucket) error {
-		if err := b.SetPublic(public); err != nil {
+		if err := b.SetPublic(may.read, may.list); err != nil {
 			return fail("AccessDenied", "Public policies are blocked by the public access block of this bucket.")
 		}
 		b.Policy = string(text)
@@ -44,8 +44,8 @@ func (q *request) getPolicy() error {
 		return err
 	}
 	text := b.Policy
-	if text == "" && b.Public { // by the API
-		text = publicPolicy(b.Name)
+	if text == "" && (b.Public || b.PublicListing) { // by the API
+		text = publicPolicy(b.Name, publicRights{b.Public, b.PublicListing})
 	}
 	if text == "" {
 		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
@@ -60,7 +60,7 @@ func (q *request) deletePolicy() error {
 	if err != nil {
 		return err
 	}
-	err = q.configure(b, "policy", func(b *model.Bucket) error { b.Policy = ""; return b.SetPublic(false) })
+	err = q.configure(b, "policy", func(b *model.Bucket) error { b.Policy = ""; return b.SetPublic(false, false) })
 	if err == nil {
 		q.WriteHeader(http.StatusNoContent)
 	}
@@ -72,12 +72,12 @@ func (q *request) policyStatus() error {
 	if err != nil {
 		return err
 	}
-	if b.Policy == "" && !b.Public {
+	if b.Policy == "" && !b.Public && !b.PublicListing {
 		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
 	}
 	return writeXML(q.Exchange, struct {
 		XMLName  xml.Name `xml:"PolicyStatus"`
 		Xmlns    string   `xml:"xmlns,attr"`
 		IsPublic bool
-	}{Xmlns: namespace, IsPublic: b.Public})
+	}{Xmlns: namespace, IsPublic: b.Public || b.PublicListing})
 }

@@ -49,7 +49,7 @@ func (w *world) bucketWith(t *testing.T, client *minio.Client, name string) {
 }
 
 func publicRead(bucket, effect string) string {
-	return strings.Replace(publicPolicy(bucket), "Allow", effect, 1)
+	return strings.Replace(publicPolicy(bucket, publicRights{read: true}), "Allow", effect, 1)
 }
 
 // TestPolicy covers the two policies there are, and what everybody may do then.
@@ -99,37 +99,80 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("the policy is %q, %v", got, err)
 	}
 	for policy, want := range map[string]string{
-		strings.Replace(publicPolicy("photos"), "GetObject", "PutObject", 1):             "NotImplemented",
-		strings.Replace(publicPolicy("photos"), `"*"`, `{"AWS":"*"}`, 1) + " ":           "",
-		strings.Replace(publicPolicy("photos"), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
-		strings.Replace(publicPolicy("photos"), ":photos/", ":others/", 1):               "MalformedPolicy",
-		strings.Replace(publicPolicy("photos"), "/*", "/a/*", 1):                         "NotImplemented",
-		strings.Replace(publicPolicy("photos"), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), "GetObject", "PutObject", 1):             "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `{"AWS":"*"}`, 1) + " ":           "",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), ":photos/", ":others/", 1):               "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), "/*", "/a/*", 1):                         "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "NotImplemented",
+		// What MinIO's client and console set: download, public and upload.
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetBucketLocation","s3:ListBucket"],"Resource":["arn:aws:s3:::photos"]},{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::photos/*"]}]}`: "",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::photos","arn:aws:s3:::photos/*"]}]}`:                                                                                                                              "",
+		`{"Statement":[{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:PutObject","s3:DeleteObject"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                        "NotImplemented",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                                                   "NotImplemented",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos"],"Condition":{"StringEquals":{"s3:prefix":["a/"]}}}]}`:                                                                                                                   "NotImplemented",
 		"{}": "MalformedPolicy", "x": "MalformedPolicy",
 	} {
 		if got := minio.ToErrorResponse(client.SetBucketPolicy(ctx, "photos", policy)).Code; got != want {
 			t.Errorf("%s: %s, want %s", policy, got, want)
 		}
 	}
-	if got := minio.ToErrorResponse(w.minio(t, w.org.read).SetBucketPolicy(ctx, "photos", publicPolicy("photos"))).Code; got != "AccessDenied" {
+	if got := minio.ToErrorResponse(w.minio(t, w.org.read).SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{read: true}))).Code; got != "AccessDenied" {
 		t.Errorf("with a key that may only read: %s", got)
 	}
+}
+
+// TestPublicListing: where a policy lets everybody list the keys, requests without a signature list them, and do nothing else.
+func TestPublicListing(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	answers := func(what string, want int, method string, paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			if got, text := w.anonymous(t, method, path, nil); got.StatusCode != want {
+				t.Errorf("%s: %s %s by everybody: %d %s, want %d", what, method, path, got.StatusCode, text, want)
+			}
+		}
+	}
+	lists := []string{"/photos", "/photos?list-type=2&prefix=a/&delimiter=/", "/photos?location"}
+	answers("private", 403, "GET", lists...)
+	answers("private", 403, "HEAD", "/photos")
+	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{list: true})); err != nil {
+		t.Fatal(err)
+	}
+	answers("listed", 200, "GET", lists...)
+	answers("listed", 200, "HEAD", "/photos")
+	answers("listed", 403, "GET", "/photos/a/b", "/photos?versions", "/photos?policy", "/photos?uploads", "/nowhere", "/")
+	answers("listed", 403, "DELETE", "/photos")
+	answers("listed", 403, "PUT", "/photos", "/photos/c")
+	if _, text := w.anonymous(t, "GET", "/photos", nil); !strings.Contains(text, "<Key>a/b</Key>") || strings.Contains(text, "Owner") {
+		t.Errorf("the list is %s", text)
+	}
+	both := `{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::photos","arn:aws:s3:::photos/*"]},` +
+		`{"Effect":"Deny","Principal":"*","Action":"s3:ListBucket","Resource":"arn:aws:s3:::photos"}]}`
+	if err := client.SetBucketPolicy(ctx, "photos", both); err != nil {
+		t.Fatal(err)
+	}
+	answers("a denied list", 403, "GET", lists...)
+	answers("a denied list", 200, "GET", "/photos/a/b")
 }
 
 // TestAccessBlock checks that a blocked bucket is private, whatever asks for it to be public.
 func TestAccessBlock(t *testing.T) {
 	t.Parallel()
-	b := model.Bucket{Public: true, Policy: "x"}
+	b := model.Bucket{Public: true, PublicListing: true, Policy: "x"}
 	b.Block(&model.PublicAccessBlock{BlockPublicACLs: true})
 	if !b.Public {
 		t.Error("a switch about ACLs makes the bucket private")
 	}
 	b.Block(&model.PublicAccessBlock{RestrictPublicBuckets: true})
-	if b.Public || b.Policy != "" || b.SetPublic(true) == nil || b.SetPublic(false) != nil {
+	if b.Public || b.PublicListing || b.Policy != "" || b.SetPublic(true, true) == nil || b.SetPublic(false, false) != nil {
 		t.Errorf("blocked: %+v", b)
 	}
 	b.Block(nil)
-	if err := b.SetPublic(true); err != nil || !b.Public {
+	if err := b.SetPublic(true, true); err != nil || !b.Public {
 		t.Errorf("without a block: %v", err)
 	}
 }
@@ -140,7 +183,7 @@ func TestCORS(t *testing.T) {
 	w, ctx := open(t), context.Background()
 	client := w.minio(t, w.org.full)
 	w.bucketWith(t, client, "photos")
-	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos")); err != nil {
+	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{read: true})); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(origin, method, headers string) *http.Response {

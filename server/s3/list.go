@@ -69,7 +69,7 @@ func (q *request) listObjects() error {
 		MaxKeys: limit, EncodingType: q.query.Get("encoding-type"),
 	}
 	if limit > 0 {
-		if err := q.fill(&answer, b, after, limit, encode, !v2 || q.query.Get("fetch-owner") == "true"); err != nil {
+		if err := q.fill(&answer, b, after, limit, encode, q.signature != nil && (!v2 || q.query.Get("fetch-owner") == "true")); err != nil {
 			return err
 		}
 	}

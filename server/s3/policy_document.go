@@ -36,44 +36,62 @@ func (n *policyNames) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(n))
 }
 
-// publicPolicy returns the policy of a bucket that was made public by the API.
-func publicPolicy(bucket string) string {
-	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Sid":"PublicRead","Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::%s/*"}]}`, bucket)
+// publicPolicy returns the policy of a bucket whose public rights were set by the API.
+func publicPolicy(bucket string, may publicRights) string {
+	var statements []string
+	add := func(sid, action, resource string) {
+		statements = append(statements, fmt.Sprintf(`{"Sid":%q,"Effect":"Allow","Principal":"*","Action":%s,"Resource":"arn:aws:s3:::%s"}`, sid, action, resource))
+	}
+	if may.list {
+		add("PublicList", `["s3:GetBucketLocation","s3:ListBucket"]`, bucket)
+	}
+	if may.read {
+		add("PublicRead", `"s3:GetObject"`, bucket+"/*")
+	}
+	return `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`
 }
+
+// publicRights are what everybody may without a key.
+type publicRights struct{ read, list bool }
 
 func malformedPolicy(format string, args ...any) error {
 	return fail("MalformedPolicy", format, args...)
 }
 
-// parsePolicy returns whether a policy makes its bucket public. It refuses one that says anything else than that
-// everybody, or nobody without a key, may read the objects.
-func parsePolicy(text []byte, bucket string) (public bool, err error) {
+// parsePolicy returns what a policy lets everybody do. It refuses one that says anything else than whether everybody may
+// read the objects of the bucket and list their keys.
+func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
 	if !bytes.HasPrefix(text, []byte("{")) {
-		return false, malformedPolicy("Policies must be valid JSON and the first byte must be '{'")
+		return may, malformedPolicy("Policies must be valid JSON and the first byte must be '{'")
 	}
 	var p policyDocument
 	if err := json.Unmarshal(text, &p); err != nil {
-		return false, malformedPolicy("This policy contains invalid Json")
+		return may, malformedPolicy("This policy contains invalid Json")
 	}
 	switch {
 	case p.Statement == nil:
-		return false, malformedPolicy("Missing required field Statement")
+		return may, malformedPolicy("Missing required field Statement")
 	case len(*p.Statement) == 0:
-		return false, malformedPolicy("Could not parse the policy: Statement is empty!")
+		return may, malformedPolicy("Could not parse the policy: Statement is empty!")
 	case p.Version != nil && *p.Version != "2012-10-17" && *p.Version != "2008-10-17":
-		return false, malformedPolicy("The policy must contain a valid version string")
+		return may, malformedPolicy("The policy must contain a valid version string")
 	}
-	denied := false
+	denied := publicRights{}
 	for _, s := range *p.Statement {
 		if err := s.validate(bucket); err != nil {
-			return false, err
+			return publicRights{}, err
 		}
-		if !s.isKnown(bucket) {
-			return false, fail("NotImplemented", "A policy can let everybody (Principal *) s3:GetObject all objects of the bucket, or deny that. Other rights are scopes of keys.")
+		of, known := s.rights(bucket)
+		if !known {
+			return publicRights{}, fail("NotImplemented", "A policy can let everybody (Principal *) s3:GetObject all objects of the bucket, and s3:ListBucket and s3:GetBucketLocation of the bucket, or deny that. Other rights are scopes of keys.")
 		}
-		denied = denied || s.Effect == "Deny"
+		to := &may
+		if s.Effect == "Deny" {
+			to = &denied
+		}
+		to.read, to.list = to.read || of.read, to.list || of.list
 	}
-	return !denied, nil
+	return publicRights{may.read && !denied.read, may.list && !denied.list}, nil
 }
 
 var policyAction = regexp.MustCompile(`^s3:[A-Za-z*?]+$`)
@@ -117,8 +135,29 @@ func isResourceOf(bucket, resource string) bool {
 	return ok && (name == bucket || strings.HasPrefix(name, bucket+"/"))
 }
 
-// isKnown reports whether the statement is about reading all objects of the bucket.
-func (s policyStatement) isKnown(bucket string) bool {
-	return slices.Equal(s.Action, policyNames{"s3:GetObject"}) && slices.Equal(s.Resource, policyNames{"arn:aws:s3:::" + bucket + "/*"}) &&
-		(len(s.Condition) == 0 || string(s.Condition) == "null" || string(s.Condition) == "{}")
+// rights returns what the statement is about, false if that is something else than reading all objects and listing their
+// keys. The location of a bucket, which is the same for all, may be told with them.
+func (s policyStatement) rights(bucket string) (of publicRights, known bool) {
+	if len(s.Condition) > 0 && string(s.Condition) != "null" && string(s.Condition) != "{}" {
+		return of, false
+	}
+	arn := "arn:aws:s3:::" + bucket
+	for _, r := range s.Resource {
+		if r != arn && r != arn+"/*" {
+			return of, false
+		}
+	}
+	whole, objects := slices.Contains(s.Resource, arn), slices.Contains(s.Resource, arn+"/*")
+	for _, action := range s.Action {
+		switch {
+		case action == "s3:GetObject" && objects:
+			of.read = true
+		case action == "s3:ListBucket" && whole:
+			of.list = true
+		case action == "s3:GetBucketLocation" && whole && s.Effect == "Allow":
+		default:
+			return of, false
+		}
+	}
+	return of, true
 }

@@ -125,8 +125,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).ServeHTTP(w, r)
 		return
 	}
-	if isPublicRead(r, q) {
-		s.publicRead(q).ServeHTTP(w, r)
+	if public := s.publicRequest(r, q); public != nil {
+		public.ServeHTTP(w, r)
 		return
 	}
 	s.gate.Handler(route.operation, func(x *gate.Exchange) error {

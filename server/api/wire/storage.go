@@ -29,6 +29,7 @@ type Bucket struct {
 	Project         string      `json:"project" doc:"Id of its project."`
 	Name            string      `json:"name"`
 	Public          bool        `json:"public" doc:"Whether anybody may download its objects."`
+	PublicListing   bool        `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint."`
 	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with."`
 	ObjectCount     int64       `json:"object_count"`
 	SizeBytes       int64       `json:"size_bytes"`
@@ -180,6 +181,7 @@ type CreateBucket struct {
 // UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
 	Public          *bool          `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	PublicListing   *bool          `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint; unchanged when left out."`
 	ExpireAfterDays *WholeNumber   `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
 	ObjectLock      *SetBucketLock `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
