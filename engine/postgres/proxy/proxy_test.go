@@ -1,0 +1,189 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/internal/testenv"
+)
+
+// backend is a server that sends back what it is sent, and is started once.
+type backend struct {
+	l     net.Listener
+	wakes atomic.Int32
+	begin chan struct{} // closed when it may start
+	fails bool
+}
+
+// open starts a backend and a proxy of it.
+func open(t *testing.T, b *backend, allow ...string) (p *Proxy, address string) {
+	t.Helper()
+	var err error
+	if b.l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := b.l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			})
+		}
+	})
+	rules := Rules{Database: "shop", Users: []string{"app"}}
+	for _, prefix := range allow {
+		rules.Allow = append(rules.Allow, netip.MustParsePrefix(prefix))
+	}
+	p, err = Open(Options{
+		Listen: []string{"127.0.0.1"}, Rules: rules, Directory: func() string { return t.TempDir() }, Log: slog.New(slog.DiscardHandler),
+		Running: func() (string, bool) { return b.l.Addr().String(), b.wakes.Load() > 0 },
+		Wake: func(ctx context.Context) (string, error) {
+			b.wakes.Add(1)
+			if b.fails {
+				return "", errors.New("it does not start")
+			}
+			if b.begin != nil {
+				select {
+				case <-b.begin:
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}
+			return b.l.Addr().String(), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), p.Close(), b.l.Close()); err != nil {
+			t.Error(err)
+		}
+		served.Wait()
+	})
+	return p, p.listeners[0].Addr().String()
+}
+
+// dial connects and sends bytes.
+func dial(t *testing.T, address string, send []byte) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Write(send); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// A hundred clients at once reach a server that is started for the first of them, and each gets its own bytes.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	b := &backend{begin: make(chan struct{})}
+	p, address := open(t, b, "127.0.0.1/32")
+	message := startup("user", "app", "database", "shop")
+	var all sync.WaitGroup
+	for n := range 100 {
+		conn := dial(t, address, message)
+		all.Go(func() {
+			defer conn.Close()
+			own := strings.Repeat(string(rune('a'+n%26)), 100<<10)
+			go func() { _, _ = io.WriteString(conn, own) }()
+			got := make([]byte, len(message)+len(own))
+			if _, err := io.ReadFull(conn, got); err != nil || string(got) != string(message)+own {
+				t.Errorf("client %d: %d bytes, %v", n, len(got), err)
+			}
+		})
+	}
+	testenv.Eventually(t, "a hundred clients", func() bool { return p.Usage().Clients == 100 })
+	if p.Usage().Idle {
+		t.Error("it is idle with clients that wait")
+	}
+	close(b.begin)
+	all.Wait()
+	testenv.Eventually(t, "the end of the clients", func() bool { return p.Usage().Idle })
+}
+
+// A client that is not named by the rules, or does not ask for a session, does not start the server.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	p, address := open(t, b, "127.0.0.1/32")
+	expect := func(what string, send []byte, want string) {
+		t.Helper()
+		conn := dial(t, address, send)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		got, _ := io.ReadAll(conn)
+		if !strings.Contains(string(got), want) || want == "" && len(got) > 0 {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	expect("another user", startup("user", "eve", "database", "shop"), `no pg_hba.conf entry for host "127.0.0.1", user "eve"`)
+	expect("another database", startup("user", "app", "database", "postgres"), "no pg_hba.conf entry")
+	expect("rubbish", []byte("GET / HTTP/1.1\r\n\r\n"), "")
+	expect("a cancellation while it sleeps", packet(cancelRequest, "pidkkkk!"), "")
+	p.SetRules(Rules{Database: "shop", Users: []string{"app"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	expect("another address", startup("user", "app", "database", "shop"), "no pg_hba.conf entry")
+	if n := b.wakes.Load(); n > 0 {
+		t.Errorf("they started the server %d times", n)
+	}
+	b.fails = true
+	p.SetRules(Rules{Database: "shop", Users: []string{"app"}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	expect("a server that does not start", startup("user", "app", "database", "shop"), "could not be started")
+}
+
+// Connections that ask for nothing are bounded in number and in time.
+func TestSilentStrangers(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	p, address := open(t, b, "127.0.0.1/32")
+	began := time.Now()
+	silent := make([]net.Conn, mostOpenOf)
+	for n := range silent {
+		silent[n] = dial(t, address, []byte{0, 0}) // part of a length
+	}
+	testenv.Eventually(t, "the connections", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.pending == mostOpenOf
+	})
+	next, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	_ = next.SetReadDeadline(time.Now().Add(openingTime / 2))
+	if _, err := next.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("one connection too many: %v", err)
+	}
+	for _, conn := range silent {
+		_ = conn.SetReadDeadline(began.Add(4 * openingTime))
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatalf("a silent connection after %v: %v", time.Since(began), err)
+		}
+	}
+	if b.wakes.Load() > 0 {
+		t.Error("they started the server")
+	}
+	conn := dial(t, address, startup("user", "app", "database", "shop"))
+	if _, err := bufio.NewReader(conn).ReadByte(); err != nil {
+		t.Errorf("a client afterwards: %v", err)
+	}
+}
