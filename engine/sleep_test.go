@@ -29,6 +29,7 @@ func TestSleepAndWake(t *testing.T) {
 	if _, err := first.Exec(t.Context(), "create table t as select 1 as n"); err != nil {
 		t.Fatal(err)
 	}
+	a.edit(t, db.ID, func(d *model.Database) { d.Settings = map[string]string{"max_connections": "110"} })
 	a.letSleep(t, db.ID, 10*time.Second)
 	if err := first.Ping(t.Context()); err == nil {
 		t.Error("the switch did not restart the server")
@@ -54,7 +55,7 @@ func TestSleepAndWake(t *testing.T) {
 		t.Error("a list woke it")
 	}
 	var all sync.WaitGroup
-	for range 40 { // max_connections less those reserved
+	for range 100 {
 		all.Go(func() {
 			conn, err := pgx.Connect(t.Context(), connection.URL())
 			if err != nil {

@@ -35,6 +35,11 @@ func (s *Service) Replication(ctx context.Context, call *model.Call, id string) 
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
 		return Replication{}, NotAvailable(status, reason)
 	}
+	hold, err := s.Awaken(db, false)
+	if err != nil {
+		return Replication{}, err
+	}
+	defer hold()
 	r := Replication{Enabled: db.LogicalReplication}
 	err = s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if r.Slots, err = postgres.Slots(ctx, conn, WALSlot); err != nil {
