@@ -250,7 +250,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"listPostgresVersions": func() error { return err(c.ListPostgresVersions(ctx)) },
 		"listBranches":         func() error { return err(c.ListBranches(ctx, id, page)) },
 		"createBranch": func() error {
-			return err(c.CreateBranch(ctx, id, wire.CreateBranch{Name: "n", At: &now, ExpiresIn: new(int64(3600))}))
+			return err(c.CreateBranch(ctx, id, wire.CreateBranch{Name: "n", At: &now, ExpiresIn: new(int64(3600)), SleepAfterSeconds: new(wire.WholeNumber(600))}))
 		},
 		"resetBranch":          func() error { return err(c.ResetBranch(ctx, id, wire.ResetBranch{At: &now})) },
 		"getBranchDiff":        func() error { return err(c.GetBranchDiff(ctx, id)) },

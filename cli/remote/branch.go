@@ -20,7 +20,7 @@ func newBranch(s *session) *cobra.Command {
 
 func newBranchCreate(s *session) *cobra.Command {
 	var at string
-	var expires time.Duration
+	var expires, sleep time.Duration
 	var noWait bool
 	cmd := s.aboutDatabase("create DATABASE NAME", "Make a branch of a database", cobra.ExactArgs(2),
 		func(t *task, db wire.Database, args []string) error {
@@ -32,6 +32,9 @@ func newBranchCreate(s *session) *cobra.Command {
 			if expires != 0 {
 				in.ExpiresIn = new(int64(expires.Seconds()))
 			}
+			if t.cmd.Flags().Changed("sleep-after") {
+				in.SleepAfterSeconds = new(wire.WholeNumber(sleep.Seconds()))
+			}
 			made, err := t.api.CreateBranch(t.ctx, db.ID, in)
 			return t.followBranch(made, err, !noWait, "the branch "+in.Name+" of "+db.Name)
 		})
@@ -42,6 +45,7 @@ func newBranchCreate(s *session) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&at, "at", "", "the moment of the database: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m (default: now)")
 	flags.DurationVar(&expires, "expires-in", 0, "after how long the branch is deleted, such as 24h (default: never)")
+	flags.DurationVar(&sleep, "sleep-after", 0, "stop the server after this long without connections, until somebody connects; 0 for never (default: 10m if it can)")
 	flags.BoolVar(&noWait, "no-wait", false, "do not wait until the branch accepts connections")
 	return cmd
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,7 @@ func doing(db wire.Database) string {
 func newDatabaseCreate(s *session) *cobra.Command {
 	var user, version string
 	var withPassword, replicates bool
+	var sleep time.Duration
 	cmd := s.command("create NAME", "Make a database", cobra.ExactArgs(1), func(t *task, args []string) error {
 		in := wire.CreateDatabase{Name: args[0], DBUser: orNil(user), Version: orNil(version)}
 		if replicates {
@@ -71,6 +73,9 @@ func newDatabaseCreate(s *session) *cobra.Command {
 				return err
 			}
 			in.Password = orNil(password)
+		}
+		if sleep != 0 {
+			in.SleepAfterSeconds = new(wire.WholeNumber(sleep.Seconds()))
 		}
 		m := t.meter("creating " + in.Name)
 		created, err := t.api.CreateDatabase(t.ctx, in)
@@ -88,6 +93,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 	cmd.Flags().BoolVar(&replicates, "logical-replication", false, "let clients stream the changes of the database")
 	cmd.Flags().StringVar(&user, "user", "", "the role that owns the database (default: app)")
 	cmd.Flags().StringVar(&version, "pg", "", "the major version of PostgreSQL (default: see \"holdfast db versions\")")
+	cmd.Flags().DurationVar(&sleep, "sleep-after", 0, "stop the server after this long without connections, such as 10m, until somebody connects (default: it always runs)")
 	cmd.Flags().BoolVar(&withPassword, "with-password", false, "read the owner's password from standard input (default: one is made)")
 	return cmd
 }

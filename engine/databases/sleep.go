@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"holdfast/engine/meta"
@@ -23,6 +24,30 @@ const (
 	MinSleepAfter = 10 * time.Second
 	MaxSleepAfter = 7 * 24 * time.Hour
 )
+
+// BranchSleepAfter is how long a branch is unused before it sleeps, unless its creation says otherwise: most branches are
+// looked at once, and each takes as much memory as its parent.
+const BranchSleepAfter = 10 * time.Minute
+
+// SleepOfBranch returns how long a branch of the parent must be unused before it sleeps. asked is what its creation
+// says, 0 for never, nil for the default. By default a branch that could not sleep as it is always runs.
+func (s *Service) SleepOfBranch(parent model.Database, asked *time.Duration) (time.Duration, error) {
+	after := BranchSleepAfter
+	if asked != nil {
+		after = *asked
+	}
+	err := validSleep(after)
+	if err == nil {
+		err = reachesProxied(after, s.core.Config.Allowlist)
+	}
+	if err == nil && after > 0 && slices.Contains(parent.Preload, "pg_cron") {
+		err = model.Errorf(model.CodeConflict, "sleep_after_seconds: the jobs of the extension pg_cron would not run while the branch sleeps: set it to 0")
+	}
+	if err != nil && asked == nil {
+		return 0, nil
+	}
+	return after, err
+}
 
 // sleepInterval is how often the appliance checks which databases are idle.
 const sleepInterval = time.Second

@@ -18,6 +18,8 @@ type NewBranch struct {
 	Name      string
 	At        time.Time     // the moment of the parent; zero for now
 	ExpiresIn time.Duration // 0 for never
+	// SleepAfter is how long it must be unused before it sleeps, 0 for never, nil for databases.BranchSleepAfter if it can.
+	SleepAfter *time.Duration
 }
 
 // Branch is a branch that is being made or reset.
@@ -43,11 +45,15 @@ func (s *Service) BranchCreate(ctx context.Context, call *model.Call, parent str
 	if err != nil {
 		return Branch{}, err
 	}
+	sleepAfter, err := s.databases.SleepOfBranch(from, in.SleepAfter)
+	if err != nil {
+		return Branch{}, err
+	}
 	src, err := s.sourceOfBranch(ctx, from, in.At)
 	if err != nil {
 		return Branch{}, core.ExplainDiskFull(err)
 	}
-	made, release, err := s.recordBranch(call, src, in)
+	made, release, err := s.recordBranch(call, src, in, sleepAfter)
 	if err != nil {
 		src.close()
 		return Branch{}, core.ExplainDiskFull(err)
@@ -72,10 +78,11 @@ func (s *Service) checkExpiresIn(in time.Duration) error {
 }
 
 // recordBranch commits the records of a branch and of its operation. The caller releases the claim of the branch.
-func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch) (made Branch, release func(), err error) {
+func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch, sleepAfter time.Duration) (made Branch, release func(), err error) {
 	parent := src.parent
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: parent.Project, Name: in.Name, User: parent.Owner, Password: model.GeneratePassword(core.RandomBytes()),
+		SleepAfter: sleepAfter,
 	})
 	db.Major, db.Version, db.Settings, db.Preload = parent.Major, parent.Version, parent.Settings, parent.Preload
 	db.Parent = parent.ID

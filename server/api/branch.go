@@ -31,6 +31,9 @@ func (h *handlers) branchCreate(ctx context.Context, call *model.Call, in *creat
 	if in.Body.ExpiresIn != nil {
 		wanted.ExpiresIn = time.Duration(*in.Body.ExpiresIn) * time.Second
 	}
+	if after := in.Body.SleepAfterSeconds; after != nil {
+		wanted.SleepAfter = new(time.Duration(*after) * time.Second)
+	}
 	var err error
 	if wanted.At, err = momentOf(in.Body.At); err != nil {
 		return wire.Branch{}, err

@@ -4,9 +4,10 @@ import "time"
 
 // CreateBranch is a request to make a branch of a database.
 type CreateBranch struct {
-	Name      string     `json:"name" doc:"Of the branch; as of any database, and unique in the project."`
-	At        *time.Time `json:"at,omitzero" required:"false" doc:"The moment of the parent as which the branch begins; now when left out."`
-	ExpiresIn *int64     `json:"expires_in,omitzero" required:"false" minimum:"60" maximum:"315360000" doc:"After how many seconds the branch is deleted; never when left out."`
+	Name              string       `json:"name" doc:"Of the branch; as of any database, and unique in the project."`
+	At                *time.Time   `json:"at,omitzero" required:"false" doc:"The moment of the parent as which the branch begins; now when left out."`
+	ExpiresIn         *int64       `json:"expires_in,omitzero" required:"false" minimum:"60" maximum:"315360000" doc:"After how many seconds the branch is deleted; never when left out."`
+	SleepAfterSeconds *WholeNumber `json:"sleep_after_seconds,omitzero" required:"false" minimum:"0" maximum:"604800" doc:"After how long without connections its server stops, until somebody connects: 10 or more, 0 for a server that always runs. When left out, 600 if it can sleep: its allow-list has no entries or includes 127.0.0.1, and it does not have pg_cron."`
 }
 
 // ResetBranch is a request to put a branch back to its parent.
