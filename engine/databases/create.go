@@ -216,7 +216,10 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 	}
 	provision := s.provisioning(db)
 	if !db.LogicalReplication {
-		provision = func(ctx context.Context, conn *pgx.Conn) error { return s.provisionPrepared(ctx, conn, db) }
+		provision = func(ctx context.Context, conn *pgx.Conn) (err error) {
+			db.Provisioned, err = s.provisionPrepared(ctx, conn, db)
+			return err
+		}
 	}
 	if err := s.maintain(ctx, db.ID, provision); err != nil {
 		return db, fmt.Errorf("provision database: %w", err)
@@ -229,7 +232,7 @@ func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		s.core.Claims.Ending(db.ID)
 		published, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
-			d.Status, d.UpdatedAt = model.DatabaseAvailable, s.core.Clock()
+			d.Status, d.UpdatedAt, d.Provisioned = model.DatabaseAvailable, s.core.Clock(), db.Provisioned
 			return nil
 		})
 		if err == nil {

@@ -32,8 +32,9 @@ func (s *Service) takeWarm() (warmServer, bool) {
 // handOut turns a warm server into the database of a record that has its id and its
 // port. If the server fails, the database is built from a prepared directory.
 func (s *Service) handOut(ctx context.Context, db model.Database, w warmServer) (model.Database, error) {
-	err := s.convert(ctx, db, w)
+	provisioned, err := s.convert(ctx, db, w)
 	if err == nil {
+		db.Provisioned = provisioned
 		return db, nil
 	}
 	if ctx.Err() != nil {
@@ -51,28 +52,32 @@ func (s *Service) handOut(ctx context.Context, db model.Database, w warmServer) 
 
 // convert gives a warm server the rules, names and passwords of its database. The
 // note goes first: from now on the directory belongs to the record.
-func (s *Service) convert(ctx context.Context, db model.Database, w warmServer) error {
+func (s *Service) convert(ctx context.Context, db model.Database, w warmServer) (provisioned string, err error) {
 	if err := s.removeNote(w); err != nil {
-		return err
+		return "", err
 	}
 	spec, err := s.Spec(ctx, db)
 	if err != nil {
-		return err
+		return "", err
 	}
 	keepDefaults(spec.Config.Settings, db, spec.Dir)
 	conn, err := s.Instances.Assign(ctx, spec, w.loaded)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return s.provisionPrepared(ctx, conn, db)
 }
 
-// provisionPrepared gives an instance made from a prepared directory the names and passwords of its database.
-func (s *Service) provisionPrepared(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+// provisionPrepared gives an instance made from a prepared directory the names and passwords of its database, and returns
+// the position in the WAL after that.
+func (s *Service) provisionPrepared(ctx context.Context, conn *pgx.Conn, db model.Database) (provisioned string, err error) {
 	tenant, err := s.tenant(db)
-	if err != nil {
-		return err
+	if err == nil {
+		err = postgres.ProvisionPrepared(ctx, conn, tenant)
 	}
-	return postgres.ProvisionPrepared(ctx, conn, tenant)
+	if err == nil {
+		err = conn.QueryRow(ctx, "select pg_current_wal_insert_lsn()::text").Scan(&provisioned)
+	}
+	return provisioned, err
 }

@@ -84,6 +84,10 @@ type Database struct {
 	// server runs again, which is not recorded.
 	Slept *Slept `json:"slept,omitempty"`
 
+	// Provisioned is the position in the WAL (an LSN) after the database was created empty: what anybody writes is after
+	// it. "" means that it did not begin empty, or is older than this field.
+	Provisioned string `json:"provisioned,omitempty"`
+
 	// Settings are the operator's; they override those tuned to the machine.
 	Settings map[string]string `json:"settings"`
 	// OwnSettings are those that clients changed; the operator's precede them.

@@ -16,7 +16,7 @@ import (
 
 // PreparedFormat is the version of what a template contains. A change of
 // fillTemplate or Init must raise it.
-const PreparedFormat = "8"
+const PreparedFormat = "9"
 
 // The pool's directory contains the template, template-<format>-<version>, and
 // prepared directories, prepared-<format>-<version>-<random>. Pools remove
@@ -214,6 +214,9 @@ func tidy(dir string) error {
 	if err == nil {
 		err = removeForks(dir)
 	}
+	if err == nil { // else autovacuum would be busy in every new database with what the template's making changed
+		err = os.RemoveAll(filepath.Join(dir, statisticsFile))
+	}
 	if err == nil {
 		err = writeManifest(dir)
 	}
@@ -222,6 +225,9 @@ func tidy(dir string) error {
 	}
 	return durable.SyncTree(dir)
 }
+
+// statisticsFile has the cumulative statistics of a server that was shut down.
+const statisticsFile = "pg_stat/pgstat.stat"
 
 // removeForks removes the maps of free space and of visible pages from the directory of a server that was shut down. They
 // are a quarter of its files. PostgreSQL works without them and makes those that it needs again: a page without a bit

@@ -333,6 +333,7 @@ func (s *Service) RemoveBackups(database string) error {
 	}
 	s.archives.open.Delete(database)
 	s.measured.Delete(database)
+	s.unusedUntil.Delete(database)
 	s.archives.changed(database)
 	return nil
 }

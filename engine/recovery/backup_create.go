@@ -140,7 +140,7 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 		}
 	}
 	s.collectChunks(ctx, db.ID)
-	if recordErr := s.endBackup(b, op, result, err, cut); recordErr != nil {
+	if recordErr := s.endBackup(db, b, op, result, err, cut); recordErr != nil {
 		s.core.Log.Error("record the end of a backup", "backup", b.ID, "error", recordErr)
 	}
 	s.backupEnded(db, b, err)
@@ -271,8 +271,12 @@ func roundUpEnd(at time.Time) time.Time {
 }
 
 // endBackup commits the end of a backup: its statistics, or its error.
-func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
+func (s *Service) endBackup(db model.Database, b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
 	completed := roundUpEnd(s.core.Clock())
+	unused := ""
+	if cause == nil && b.Type == model.BackupScheduled && s.isUnused(s.core.Lifetime, db) {
+		unused = unusedDetail
+	}
 	record := func(tx *meta.Tx) error {
 		err := tx.Backups().Change(b.ID, func(b *model.Backup) {
 			b.CompletedAt = &completed
@@ -285,6 +289,7 @@ func (s *Service) endBackup(b model.Backup, op model.DatabaseOperation, result b
 			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
 			b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
+			b.Verification.Detail = unused
 		})
 		if err != nil {
 			return err

@@ -53,6 +53,12 @@ func (s *Service) ExportCreate(call *model.Call, database string) (ExportView, e
 	var x model.Export
 	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
 		x, err = s.requestExport(tx, db.Organization, db.ID)
+		if err == nil {
+			x, err = tx.Exports().Update(x.ID, func(x *model.Export) error {
+				x.Requested = true
+				return nil
+			})
+		}
 		call.Resource = model.Resource{Type: model.ResourceExport, ID: x.ID, Name: db.Name}
 		return err
 	})
@@ -94,7 +100,7 @@ func (s *Service) requestExport(tx *meta.Tx, organization, database string) (mod
 // MakeNextExport makes the oldest export that can be made now and reports whether it made one. It makes one export per
 // organization at a time, so that sessions that block one organization's export do not delay the others.
 func (s *Service) MakeNextExport(ctx context.Context) bool {
-	due, err := s.dueExports()
+	due, err := s.dueExports(ctx)
 	if err != nil {
 		s.core.Log.Error("look for exports to make", "error", err)
 	}
@@ -156,8 +162,9 @@ func (s *Service) beginExport(id string) (db model.Database, op model.DatabaseOp
 }
 
 // dueExports returns the exports of available databases that may be tried now,
-// the oldest first.
-func (s *Service) dueExports() (due []model.Export, err error) {
+// the oldest first. One that nobody asked for waits while its database is unused.
+func (s *Service) dueExports(ctx context.Context) (due []model.Export, err error) {
+	databases := map[string]model.Database{}
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Exports().All(func(x model.Export) error {
 			if x.Status != model.ExportPending || s.core.Clock().Before(x.NotBefore) {
@@ -169,10 +176,12 @@ func (s *Service) dueExports() (due []model.Export, err error) {
 			}
 			if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable && db.Trash == nil {
 				due = append(due, x)
+				databases[db.ID] = db
 			}
 			return nil
 		})
 	})
+	due = slices.DeleteFunc(due, func(x model.Export) bool { return !x.Requested && s.isUnused(ctx, databases[x.Database]) })
 	slices.SortFunc(due, func(a, b model.Export) int { return cmp.Compare(a.ID, b.ID) })
 	return due, err
 }

@@ -23,6 +23,7 @@ type Service struct {
 	offsite       Offsite // nil without a recovery from an off-site copy
 	archives      archiveSet
 	measured      sync.Map     // measurement by the id of the database
+	unusedUntil   sync.Map     // the WAL position up to which nobody has written, by the id of the database
 	Exports       core.WakeUps // wakes the workers that make exports
 	Verifications core.WakeUps // wakes the worker that verifies backups
 	// CanClone reports whether the file system of a directory can share blocks between files.

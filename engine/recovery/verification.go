@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,7 +40,7 @@ const (
 
 // VerifyNext verifies a backup if one is due, and reports whether it did.
 func (s *Service) VerifyNext(ctx context.Context) bool {
-	b, err := s.dueVerification()
+	b, err := s.dueVerification(ctx)
 	if err != nil {
 		s.core.Log.Error("look for backups to verify", "error", err)
 	}
@@ -70,9 +71,9 @@ func (s *Service) VerifyNext(ctx context.Context) bool {
 
 // dueVerification returns the backup to verify next: the newest of its database, which a restore would start from, and
 // first the database whose last verified backup is the oldest. So a database that is backed up often does not delay the
-// others.
-func (s *Service) dueVerification() (due model.Backup, err error) {
-	newest, verified := map[string]model.Backup{}, map[string]string{}
+// others. The scheduled backup of an unused database is not due.
+func (s *Service) dueVerification(ctx context.Context) (due model.Backup, err error) {
+	newest, verified, owners := map[string]model.Backup{}, map[string]string{}, map[string]model.Database{}
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Backups().All(func(b model.Backup) error {
 			switch {
@@ -81,12 +82,15 @@ func (s *Service) dueVerification() (due model.Backup, err error) {
 				verified[b.Database] = max(verified[b.Database], b.ID)
 			case b.Verification.Status == model.VerificationUnverified && b.ID > newest[b.Database].ID &&
 				!s.core.Clock().Before(b.Verification.NotBefore):
-				if _, err := verifiable(tx, b); err == nil {
-					newest[b.Database] = b
+				if db, err := verifiable(tx, b); err == nil {
+					newest[b.Database], owners[b.Database] = b, db
 				}
 			}
 			return nil
 		})
+	})
+	maps.DeleteFunc(newest, func(id string, b model.Backup) bool {
+		return b.Type == model.BackupScheduled && s.isUnused(ctx, owners[id])
 	})
 	for _, b := range newest {
 		if due.ID == "" || cmp.Or(cmp.Compare(verified[b.Database], verified[due.Database]), cmp.Compare(b.ID, due.ID)) < 0 {
