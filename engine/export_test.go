@@ -198,7 +198,7 @@ func TestExportAfterACrash(t *testing.T) {
 	a.backUp(t, db.ID)
 	first := a.awaitExport(t, db.ID, "")
 	x := model.Export{
-		ID: a.Core.NewID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportRunning, CreatedAt: a.Core.Clock(),
+		ID: a.Core.NewID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportRunning, CreatedAt: a.Core.Clock(), Requested: true,
 	}
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,6 @@ type Export struct {
 	Attempts       int       `json:"attempts"`
 	NotBefore      time.Time `json:"not_before"` // earliest time of the next attempt
 	CreatedAt      time.Time `json:"created_at"`
-	// Requested means that somebody asked for it; the others follow a backup.
+	// Requested means that somebody asked for it, or for the backup that it follows.
 	Requested bool `json:"requested,omitempty"`
 }

@@ -54,10 +54,7 @@ func (s *Service) ExportCreate(call *model.Call, database string) (ExportView, e
 	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
 		x, err = s.requestExport(tx, db.Organization, db.ID)
 		if err == nil {
-			x, err = tx.Exports().Update(x.ID, func(x *model.Export) error {
-				x.Requested = true
-				return nil
-			})
+			err = request(tx, x.ID)
 		}
 		call.Resource = model.Resource{Type: model.ResourceExport, ID: x.ID, Name: db.Name}
 		return err
@@ -74,8 +71,16 @@ func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	if !s.core.Config.Exports {
 		return nil
 	}
-	_, err := s.requestExport(tx, b.Organization, b.Database)
+	x, err := s.requestExport(tx, b.Organization, b.Database)
+	if err == nil && b.Type == model.BackupManual {
+		err = request(tx, x.ID)
+	}
 	return err
+}
+
+// request notes that somebody asked for an export.
+func request(tx *meta.Tx, id string) error {
+	return tx.Exports().Change(id, func(x *model.Export) { x.Requested = true })
 }
 
 // requestExport returns the pending export of a database, or a new one.

@@ -66,7 +66,7 @@ func TestOrderOfVerifications(t *testing.T) {
 	}
 	verifyDue := func(what string, want model.Backup) {
 		t.Helper()
-		due, err := s.dueVerification()
+		due, err := s.dueVerification(t.Context())
 		if err != nil || due.ID != want.ID {
 			t.Fatalf("%s: %s of %s is due, not %s: %v", what, due.ID, due.Database, want.ID, err)
 		}
