@@ -79,7 +79,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 	var versioning wire.Versioning
 	var lock string
 	var lockDays int
-	cmd := s.command("update BUCKET", "Change who may download from a bucket, and how long objects and versions are kept", cobra.ExactArgs(1),
+	cmd := s.command("update BUCKET", "Change who may read a bucket, and how long objects and versions are kept", cobra.ExactArgs(1),
 		func(t *task, args []string) error {
 			var in wire.UpdateBucket
 			if t.cmd.Flags().Changed("public") {
@@ -98,7 +98,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 			if in.ObjectLock, err = bucketLock(lock, lockDays); err != nil {
 				return err
 			}
-			if in.Public == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
+			if in.Public == nil && in.PublicListing == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
 				return usagef("say what is to change: --public, --public-listing, --expire-after-days, --versioning or --object-lock")
 			}
 			id, err := t.bucket(args[0])
