@@ -51,7 +51,7 @@ func sessionSettings() map[string]string {
 		"idle_in_transaction_session_timeout": "0",
 		"idle_session_timeout":                "0",
 		"datestyle":                           "ISO",
-		"timezone":                            "UTC",
+		"timezone":                            "GMT", // which needs no files of time zones, unlike UTC
 		"log_statement":                       "none",
 		"log_min_duration_statement":          "-1",
 		"log_min_error_statement":             "panic",
