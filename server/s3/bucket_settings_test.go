@@ -112,6 +112,16 @@ func TestPolicy(t *testing.T) {
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                                                   "NotImplemented",
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos"],"Condition":{"StringEquals":{"s3:prefix":["a/"]}}}]}`:                                                                                                                   "NotImplemented",
 		"{}": "MalformedPolicy", "x": "MalformedPolicy",
+		// Members that limit what the rest says, or say it twice.
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotResource":"arn:aws:s3:::photos/secret/*","Sid"`, 1): "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotAction":"s3:GetObject","Sid"`, 1):                   "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotPrincipal":"*","Sid"`, 1):                           "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Until":"2020","Sid"`, 1):                               "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Condition":{},"Sid"`, 1):           "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"effect":"Deny","Sid"`, 1):                              "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Statement"`, `"Statement":[{"Effect":"Deny"}],"Statement"`, 1):  "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `{"AWS":"*","Service":"backup.amazonaws.com"}`, 1):         "MalformedPolicy",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetBucketLocation","Resource":"arn:aws:s3:::photos"}]}`:               "NotImplemented",
 	} {
 		if got := minio.ToErrorResponse(client.SetBucketPolicy(ctx, "photos", policy)).Code; got != want {
 			t.Errorf("%s: %s, want %s", policy, got, want)

@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +22,55 @@ type policyStatement struct {
 	Action    policyNames
 	Resource  policyNames
 	Condition json.RawMessage
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *policyDocument) UnmarshalJSON(text []byte) error {
+	type plain policyDocument
+	if err := checkMembers(text, "Version", "Id", "Statement"); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, (*plain)(p))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *policyStatement) UnmarshalJSON(text []byte) error {
+	type plain policyStatement
+	if err := checkMembers(text, "Sid", "Effect", "Principal", "Action", "Resource", "Condition"); err != nil {
+		return err
+	}
+	return json.Unmarshal(text, (*plain)(s))
+}
+
+// checkMembers refuses an object with members that are unknown here or that occur twice: to pass over one could give more than
+// the policy says.
+func checkMembers(text []byte, known ...string) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return malformedPolicy("This policy contains invalid Json")
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return err
+		}
+		text, _ := name.(string)
+		switch {
+		case seen[text]:
+			return malformedPolicy("The policy has the member %s twice", text)
+		case strings.HasPrefix(text, "Not"):
+			return fail("NotImplemented", "A policy says here what everybody may, not what is excepted: %s", text)
+		case !slices.Contains(known, text):
+			return malformedPolicy("Unknown field %s", text)
+		}
+		seen[text] = true
+	}
+	return nil
 }
 
 // policyNames is a name or a list of names.
@@ -54,6 +104,9 @@ func publicPolicy(bucket string, may publicRights) string {
 // publicRights are what everybody may without a key.
 type publicRights struct{ read, list bool }
 
+// location is the action that may be allowed together with the list.
+const location = "s3:GetBucketLocation"
+
 func malformedPolicy(format string, args ...any) error {
 	return fail("MalformedPolicy", format, args...)
 }
@@ -66,6 +119,9 @@ func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
 	}
 	var p policyDocument
 	if err := json.Unmarshal(text, &p); err != nil {
+		if refusal, ok := errors.AsType[*failure](err); ok {
+			return may, refusal
+		}
 		return may, malformedPolicy("This policy contains invalid Json")
 	}
 	switch {
@@ -76,7 +132,7 @@ func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
 	case p.Version != nil && *p.Version != "2012-10-17" && *p.Version != "2008-10-17":
 		return may, malformedPolicy("The policy must contain a valid version string")
 	}
-	denied := publicRights{}
+	denied, locates := publicRights{}, false
 	for _, s := range *p.Statement {
 		if err := s.validate(bucket); err != nil {
 			return publicRights{}, err
@@ -89,9 +145,14 @@ func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
 		if s.Effect == "Deny" {
 			to = &denied
 		}
+		locates = locates || slices.Contains(s.Action, location)
 		to.read, to.list = to.read || of.read, to.list || of.list
 	}
-	return publicRights{may.read && !denied.read, may.list && !denied.list}, nil
+	may = publicRights{may.read && !denied.read, may.list && !denied.list}
+	if locates && !may.list {
+		return publicRights{}, fail("NotImplemented", "Everybody may s3:GetBucketLocation together with s3:ListBucket only.")
+	}
+	return may, nil
 }
 
 var policyAction = regexp.MustCompile(`^s3:[A-Za-z*?]+$`)
@@ -122,7 +183,7 @@ func (s policyStatement) hasPrincipal() bool {
 	var names policyNames
 	if names.UnmarshalJSON(s.Principal) != nil {
 		var in struct{ AWS policyNames }
-		if json.Unmarshal(s.Principal, &in) != nil {
+		if checkMembers(s.Principal, "AWS") != nil || json.Unmarshal(s.Principal, &in) != nil {
 			return false
 		}
 		names = in.AWS
@@ -154,7 +215,7 @@ func (s policyStatement) rights(bucket string) (of publicRights, known bool) {
 			of.read = true
 		case action == "s3:ListBucket" && whole:
 			of.list = true
-		case action == "s3:GetBucketLocation" && whole && s.Effect == "Allow":
+		case action == location && whole && s.Effect == "Allow":
 		default:
 			return of, false
 		}
