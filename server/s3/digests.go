@@ -11,8 +11,9 @@ import (
 const (
 	// minParallel is the size in bytes of the smallest body whose MD5 is computed beside others'.
 	minParallel = 1 << 20
-	// maxParallel is the maximum number of bodies whose MD5s are computed beside each other.
-	maxParallel = md5simd.Lanes
+	// maxParallel is the maximum number of bodies whose MD5s are computed beside each other: md5simd's lanes, a constant
+	// that it has on amd64 alone.
+	maxParallel = 16
 )
 
 // digests computes the MD5s of large bodies. MD5 is by far the most expensive part of storing them. One goroutine computes
