@@ -1,0 +1,154 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/engine/model"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// complete gives the new server what pg_upgrade does not bring over, and takes
+// statistics. The settings come last: until then no session has a tenant's.
+func (u Upgrade) complete(ctx context.Context, old oldCluster) (done Upgraded, err error) {
+	to := u.To
+	to.HBA = HBA{Database: old.tenant.database, Local: old.tenant.owner}
+	err = u.within(ctx, to, func() error {
+		return inDatabase(ctx, to, "postgres", func(conn *pgx.Conn) error {
+			if err := all(ctx, conn, []string{ownStatements}); err != nil {
+				return err
+			}
+			if done.Updates, err = u.completeTenant(ctx, old.tenant); err != nil {
+				return err
+			}
+			if done.Notes, err = analyze(ctx, to, old.tenant); err != nil {
+				return fmt.Errorf("take statistics: %w", err)
+			}
+			dropped, err := bringSettings(ctx, conn, old.settings)
+			if err != nil {
+				return fmt.Errorf("bring the settings over: %w", err)
+			}
+			done.Notes = append(done.Notes, dropped...)
+			return nil
+		})
+	})
+	if err != nil {
+		return done, err
+	}
+	_, err = WriteHBA(to.Dir, HBA{})
+	return done, err
+}
+
+// ownStatements creates the appliance's own view of statements, as in a new server.
+const ownStatements = `DO $$ BEGIN
+	IF current_setting('shared_preload_libraries') LIKE '%pg_stat_statements%' THEN
+		CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public;
+	END IF; END $$`
+
+// completeTenant sets the privileges in the tenant's databases again, and refuses
+// extensions whose files the machine lacks.
+func (u Upgrade) completeTenant(ctx context.Context, n names) (updates []Extension, err error) {
+	t := Tenant{Database: n.database, Owner: n.owner, ReadOnly: n.readOnly}
+	err = eachTenants(ctx, u.To, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := holdSchemas(ctx, conn); err != nil {
+			return err
+		}
+		if err := all(ctx, conn, t.databasePrivileges()); err != nil {
+			return fmt.Errorf("set privileges: %w", err)
+		}
+		known, err := Extensions(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if err := RefuseMissing(known, u.To.Bin.Major); err != nil {
+			return err
+		}
+		updates = append(updates, slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })...)
+		return nil
+	})
+	return updates, err
+}
+
+// RefuseMissing refuses extensions of a database whose files a server of that major
+// version lacks, and says what to install.
+func RefuseMissing(known []Extension, major int) error {
+	var missing []string
+	for _, x := range known {
+		if x.Missing() {
+			missing = append(missing, fmt.Sprintf("%s (%s)", x.Name, x.Install(major)))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "PostgreSQL %d of this machine lacks the files of extensions that the database has: %s; or drop them first",
+		major, strings.Join(missing, "; "))
+}
+
+// bringSettings sets again what prepareCopy has removed. It leaves out the settings
+// that the new version does not know, and returns notes that name them. The values
+// are written as they were: some cannot be expressed by ALTER, and the server ignores
+// those that it refuses.
+func bringSettings(ctx context.Context, conn *pgx.Conn, settings []roleSetting) (notes []string, err error) {
+	if _, err := conn.Exec(ctx, "SET allow_system_table_mods = on"); err != nil {
+		return nil, err
+	}
+	for _, row := range settings {
+		gone, err := collect(ctx, conn, "select split_part(c, '=', 1) from unnest($1::text[]) c where "+unknownSetting, row.Config)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range gone {
+			notes = append(notes, fmt.Sprintf("the setting %s of the database or of a role was dropped: this version does not have it", name))
+		}
+		if _, err := conn.Exec(ctx, `insert into pg_db_role_setting (setdatabase, setrole, setconfig)
+			select $1::oid, $2::oid, kept from (select array_agg(c order by n) from unnest($3::text[]) with ordinality u (c, n) where not `+unknownSetting+`) k (kept)
+			where kept is not null`, row.Database, row.Role, row.Config); err != nil {
+			return nil, err
+		}
+	}
+	_, err = conn.Exec(ctx, "RESET allow_system_table_mods")
+	return notes, err
+}
+
+// unknownSetting holds for the item c, "name=value", if the server has no such setting.
+// Those with a point in their names are made when they are set.
+const unknownSetting = "(split_part(c, '=', 1) !~ '[.]' and current_setting(split_part(c, '=', 1), true) is null)"
+
+// keepsStatistics is the first major version whose pg_upgrade brings the planner's
+// statistics over.
+const keepsStatistics = 18
+
+// analyzeLimit bounds how long clients wait for statistics: an expression of an index
+// is the tenant's code.
+const analyzeLimit = time.Minute
+
+// analyze takes the planner's statistics, unless pg_upgrade has brought them over. It
+// does so as the owner, because it runs the tenant's code. The note says that they are
+// not complete.
+func analyze(ctx context.Context, spec Spec, tenant names) (notes []string, err error) {
+	if spec.Bin.Major >= keepsStatistics {
+		return nil, nil
+	}
+	conn, err := connectAs(ctx, spec, nil, tenant.database, tenant.owner)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := all(ctx, conn, []string{
+		fmt.Sprintf("SET statement_timeout = %d", analyzeLimit.Milliseconds()), `SET search_path = "$user", public, ` + extensionSchema,
+	}); err != nil {
+		return nil, err
+	}
+	_, err = conn.Exec(ctx, "ANALYZE")
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return []string{fmt.Sprintf("the planner's statistics are not complete (%s): run ANALYZE", pg.Message)}, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"holdfast/engine/model"
+)
+
+// explain returns the error of a pg_upgrade that failed: what the new version refuses,
+// from the files that pg_upgrade left, or else its output.
+func (u Upgrade) explain(cause error) error {
+	found := u.refusals()
+	if len(found) == 0 {
+		return fmt.Errorf("pg_upgrade: %w", cause)
+	}
+	return &model.Error{
+		Code: model.CodeConflict, Err: cause,
+		Message: fmt.Sprintf("PostgreSQL %d refuses parts of the database: %s; drop or change them, and create them again after the upgrade",
+			u.To.Bin.Major, firstOf(found)),
+	}
+}
+
+var (
+	// tocEntry is how pg_restore names the object of an error: "from TOC entry 218;
+	// 1259 16446 VIEW old app".
+	tocEntry = regexp.MustCompile(`(?m)^pg_restore: (?:from|while [A-Z ]+:\s*from)? ?TOC entry \d+; \d+ \d+ (.+)$`)
+	// failed matches an error of the server. Other lines of the logs have verifiers of
+	// passwords.
+	failed = regexp.MustCompile(`(?m)(?:ERROR|FATAL): +(.+)$`)
+)
+
+// refusals returns what the files in pg_upgrade's output name: a list of objects for
+// each of its checks that failed, and the errors of the new server.
+func (u Upgrade) refusals() (found []string) {
+	for _, path := range u.outputs("*.txt") {
+		text, _ := os.ReadFile(path)
+		check := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".txt"), "_", " ")
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "In database: ") && line != "Database: "+u.Database {
+				found = append(found, check+": "+line)
+			}
+		}
+	}
+	for _, path := range append(u.outputs("log/pg_upgrade_utility.log"), u.outputs("log/pg_upgrade_dump_*.log")...) {
+		text, _ := os.ReadFile(path)
+		found = append(found, refusal(string(text))...)
+	}
+	return found
+}
+
+// refusal returns the errors in a log of psql or pg_restore.
+func refusal(text string) (found []string) {
+	object := ""
+	if m := tocEntry.FindAllStringSubmatch(text, -1); len(m) > 0 {
+		object = m[len(m)-1][1] + ": "
+	}
+	for _, m := range failed.FindAllStringSubmatch(text, -1) {
+		found = append(found, object+m[1])
+	}
+	return found
+}
+
+// outputs returns the files of pg_upgrade's output that match a pattern.
+func (u Upgrade) outputs(pattern string) []string {
+	found, _ := filepath.Glob(filepath.Join(u.To.Dir, outputDir, "*", pattern))
+	return found
+}
+
+// firstOf joins items for a message, a few of many.
+func firstOf(items []string) string {
+	return firstLines(strings.Join(items, "\n"))
+}
