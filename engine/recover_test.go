@@ -705,7 +705,7 @@ func (a *appliance) unrecordedBackup(t testing.TB, db model.Database, known bool
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Insert(b) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Recovery.TakeBackup(t.Context(), db, b, model.DatabaseOperation{}); err != nil {
+	if _, err := a.Recovery.TakeBackup(t.Context(), db, b, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	if known {

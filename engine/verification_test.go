@@ -207,12 +207,11 @@ func (a *appliance) unpackScratch(t testing.TB, database string, plan recovery.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := a.Recovery.ScratchInstance(t.Context(), db, plan.Backup.ID)
-	if err != nil {
+	if err := a.Recovery.Unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	scratch.Dir = dir
-	if err := a.Recovery.Unpack(t.Context(), plan, dir, backup.RestoreOptions{}); err != nil {
+	scratch, err := a.Recovery.ScratchInstance(t.Context(), db, plan.Backup.ID, dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return scratch

@@ -252,6 +252,9 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"createBranch": func() error {
 			return err(c.CreateBranch(ctx, id, wire.CreateBranch{Name: "n", At: &now, ExpiresIn: new(int64(3600)), SleepAfterSeconds: new(wire.WholeNumber(600))}))
 		},
+		"upgradeDatabase": func() error {
+			return err(c.UpgradeDatabase(ctx, id, wire.UpgradeDatabase{Version: "18", DryRun: new(true)}))
+		},
 		"resetBranch":          func() error { return err(c.ResetBranch(ctx, id, wire.ResetBranch{At: &now})) },
 		"getBranchDiff":        func() error { return err(c.GetBranchDiff(ctx, id)) },
 		"listDatabaseSettings": func() error { return err(c.ListDatabaseSettings(ctx, id)) },

@@ -101,7 +101,7 @@ func (in *NewDatabase) Complete() error {
 		return err
 	}
 	if in.Version != "" {
-		if _, err := parseMajor("version", in.Version); err != nil {
+		if _, err := ParseMajor("version", in.Version); err != nil {
 			return err
 		}
 	}

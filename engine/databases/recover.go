@@ -57,7 +57,7 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 	}
 	s.core.Log.Warn("rolling back an operation", "database", db.ID, "operation", op.ID, "type", op.Type, "phase", op.Phase)
 	if op.Generation != 0 {
-		if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, op.Generation)); err != nil {
+		if err := s.endBuild(ctx, op); err != nil {
 			return err
 		}
 		if err := s.backups.RemoveBuilt(db, op); err != nil {
@@ -66,6 +66,15 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 	}
 	_, err = s.ConcludeOperation(s.RollBack(db, op), op, core.ErrInterrupted)
 	return err
+}
+
+// endBuild ends what still runs on the data directories that an interrupted operation was building.
+func (s *Service) endBuild(ctx context.Context, op model.DatabaseOperation) error {
+	dir := s.DataDirectory(op.Database, op.Generation)
+	if op.Type == model.OperationUpgrade {
+		return postgres.EndUpgrade(ctx, s.DataDirectory(op.Database, op.CopyGeneration()), dir)
+	}
+	return postgres.StopOrphan(ctx, dir)
 }
 
 // RollBack returns the appliance's own call that rolls back an operation.

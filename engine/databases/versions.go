@@ -27,9 +27,9 @@ func (s *Service) Versions(ctx context.Context, call *model.Call) ([]Version, er
 	return all, ctx.Err()
 }
 
-// parseMajor parses the version that a client asks for, a major such as "16". field
+// ParseMajor parses the version that a client asks for, a major such as "16". field
 // names it in errors.
-func parseMajor(field, version string) (int, error) {
+func ParseMajor(field, version string) (int, error) {
 	major, err := strconv.Atoi(version)
 	if err != nil || strconv.Itoa(major) != version {
 		return 0, model.Invalid(field, "%q is not a major version of PostgreSQL, such as %q", version, strconv.Itoa(binaries.OldestMajor))
@@ -46,7 +46,7 @@ func (s *Service) FindVersion(ctx context.Context, field, version string) (binar
 	if version == "" || !s.Started() {
 		return s.Binaries, nil
 	}
-	major, err := parseMajor(field, version)
+	major, err := ParseMajor(field, version)
 	if err != nil {
 		return binaries.Set{}, err
 	}

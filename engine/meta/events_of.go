@@ -35,7 +35,7 @@ func operationEvents(tx *Tx, before, after *model.DatabaseOperation) ([]model.Ev
 func operationEvent(tx *Tx, op model.DatabaseOperation) model.EventType {
 	area := map[model.OperationType]string{
 		model.OperationBackup: "backup", model.OperationRestore: "restore", model.OperationPITR: "restore",
-		model.OperationBranch: "restore", model.OperationReset: "restore",
+		model.OperationBranch: "restore", model.OperationReset: "restore", model.OperationUpgrade: "upgrade",
 		model.OperationImport: "import", model.OperationExport: "export",
 	}[op.Type]
 	switch {
@@ -92,7 +92,8 @@ func operationMessage(op model.DatabaseOperation, db model.Database) string {
 	what := map[model.OperationType]string{
 		model.OperationBackup: "backup of", model.OperationRestore: "restore of", model.OperationPITR: "restore of",
 		model.OperationBranch: "branch of", model.OperationReset: "reset of",
-		model.OperationImport: "import of", model.OperationExport: "export of", model.OperationRestart: "restart of",
+		model.OperationUpgrade: "upgrade of",
+		model.OperationImport:  "import of", model.OperationExport: "export of", model.OperationRestart: "restart of",
 	}[op.Type]
 	switch {
 	case !op.Status.Final():

@@ -1,6 +1,10 @@
 package model
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // BackupType says why a backup was made.
 type BackupType string
@@ -60,6 +64,13 @@ type Backup struct {
 	// ExpiresAt is when the backup may be removed, nil for never. It is not stored
 	// because it depends on the other backups.
 	ExpiresAt *time.Time `json:"-"`
+}
+
+// Major returns the major version of PostgreSQL of the backup, 0 if that is not known.
+func (b Backup) Major() int {
+	digits := strings.IndexFunc(b.Version+".", func(r rune) bool { return r < '0' || r > '9' })
+	major, _ := strconv.Atoi(b.Version[:digits])
+	return major
 }
 
 // VerificationStatus is the state of a backup's verification.

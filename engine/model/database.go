@@ -153,6 +153,9 @@ type Served struct {
 	// not recorded.
 	Timeline int    `json:"timeline,omitempty"`
 	LSN      string `json:"lsn,omitempty"`
+	// Major is set if the generation is of another major version of PostgreSQL than
+	// the one before.
+	Major int `json:"major,omitempty"`
 	// BranchedAt is set if a branch was reset to its parent: the moment of the parent.
 	BranchedAt *time.Time `json:"branched_at,omitempty"`
 }
@@ -207,14 +210,19 @@ const (
 	OperationVerification OperationType = "verification"
 	OperationBranch       OperationType = "branch"
 	OperationReset        OperationType = "reset"
+	OperationUpgrade      OperationType = "upgrade"
+	// OperationUpgradeDryRun upgrades a copy that is removed again.
+	OperationUpgradeDryRun OperationType = "upgrade_dry_run"
 )
 
 // Beside reports whether operations of the type run beside others on the database.
-func (t OperationType) Beside() bool { return t == OperationExport || t == OperationVerification }
+func (t OperationType) Beside() bool {
+	return t == OperationExport || t == OperationVerification || t == OperationUpgradeDryRun
+}
 
 // Replaces reports whether operations of the type replace the data of a database, unless they make a new one.
 func (t OperationType) Replaces() bool {
-	return t == OperationRestore || t == OperationPITR || t == OperationReset
+	return t == OperationRestore || t == OperationPITR || t == OperationReset || t == OperationUpgrade
 }
 
 // BegunBy returns an action with the scope that begins operations of the type, "" for
@@ -225,6 +233,8 @@ func (t OperationType) BegunBy() Action {
 		return ActionBackupCreate
 	case OperationRestore, OperationPITR, OperationBranch, OperationReset:
 		return ActionRecoveryUndo
+	case OperationUpgrade, OperationUpgradeDryRun:
+		return ActionDatabaseUpgrade
 	case OperationImport:
 		return ActionDatabaseCreate
 	default:
@@ -276,6 +286,8 @@ type DatabaseOperation struct {
 	// BranchedAt is the moment of the parent to which a reset puts a branch, nil until
 	// that is known.
 	BranchedAt *time.Time `json:"branched_at,omitempty"`
+	// Upgrade is what an upgrade does, or would do, nil for other operations.
+	Upgrade *Upgrade `json:"upgrade,omitempty"`
 	// CancelledBy has cancelled the operation, nil for none. Its end follows: it is
 	// cancelled, or completed if it was about to end.
 	CancelledBy *Actor     `json:"cancelled_by"`

@@ -25,6 +25,11 @@ const (
 	EventRestoreFailed    EventType = "restore.failed"
 	EventRestoreCancelled EventType = "restore.cancelled"
 
+	EventUpgradeStarted   EventType = "upgrade.started"
+	EventUpgradeCompleted EventType = "upgrade.completed"
+	EventUpgradeFailed    EventType = "upgrade.failed"
+	EventUpgradeCancelled EventType = "upgrade.cancelled"
+
 	EventImportStarted   EventType = "import.started"
 	EventImportCompleted EventType = "import.completed"
 	EventImportFailed    EventType = "import.failed"
@@ -73,6 +78,7 @@ func EventTypes() []EventType {
 		EventBackupStarted, EventBackupCompleted, EventBackupFailed, EventBackupCancelled, EventBackupInterrupted,
 		EventBackupVerified, EventVerificationFailed, EventBackupDeleted,
 		EventRestoreStarted, EventRestoreCompleted, EventRestoreFailed, EventRestoreCancelled,
+		EventUpgradeStarted, EventUpgradeCompleted, EventUpgradeFailed, EventUpgradeCancelled,
 		EventImportStarted, EventImportCompleted, EventImportFailed, EventImportCancelled,
 		EventExportStarted, EventExportCompleted, EventExportFailed, EventExportCancelled,
 		EventDatabaseCreated, EventDatabaseUpdated, EventDatabasePasswordRotated, EventDatabaseRestarted, EventDatabaseRestartFailed,

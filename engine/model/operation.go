@@ -73,6 +73,7 @@ const (
 	ActionDatabaseConnection     Action = "database.connection"
 	ActionDatabaseLog            Action = "database.log"
 	ActionDatabaseMetrics        Action = "database.metrics"
+	ActionDatabaseUpgrade        Action = "database.upgrade"
 
 	ActionBranchList   Action = "branch.list"
 	ActionBranchCreate Action = "branch.create"
@@ -275,6 +276,7 @@ func Operations() []Operation {
 		operation(ActionDatabaseConnection, "getDatabaseConnection", ScopeDatabaseRead),
 		operation(ActionDatabaseLog, "getDatabaseLog", ScopeDatabaseUpdate).from(RoleAdmin),
 		operation(ActionDatabaseMetrics, "getDatabaseMetrics", ScopeDatabaseRead),
+		operation(ActionDatabaseUpgrade, "upgradeDatabase", ScopeDatabaseUpdate).within(RateRestore),
 
 		operation(ActionBranchList, "listBranches", ScopeDatabaseRead),
 		operation(ActionBranchCreate, "createBranch", ScopeBackupRestore).also(ActionDatabaseCreate),
@@ -326,6 +328,7 @@ func Operations() []Operation {
 		operation(ActionOperationCancel, "cancelOperation", ScopeDatabaseRead).
 			alsoWhen("To cancel a backup, an export or a verification", ActionBackupCreate).
 			alsoWhen("To cancel a restore, or the creation or a reset of a branch", ActionRecoveryUndo).
+			alsoWhen("To cancel an upgrade or its dry run", ActionDatabaseUpgrade).
 			alsoWhen("To cancel an import", ActionDatabaseCreate),
 		operation(ActionOperationStream, "getOperationEvents", ScopeDatabaseRead),
 		operation(ActionEventStream, "getEvents", ScopeDatabaseRead),

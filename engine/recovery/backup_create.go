@@ -123,7 +123,7 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 	var result backup.Result
 	err := s.StartBackup(b.ID, op.ID)
 	if err == nil {
-		result, err = s.TakeBackup(ctx, db, b, op)
+		result, err = s.TakeBackup(ctx, db, b, func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) })
 	}
 	cut := err != nil && ctx.Err() != nil
 	if cut {
@@ -152,7 +152,7 @@ func (s *Service) RunBackup(ctx context.Context, db model.Database, b model.Back
 
 // TakeBackup copies the database into the repository.
 func (s *Service) TakeBackup(
-	ctx context.Context, db model.Database, b model.Backup, op model.DatabaseOperation,
+	ctx context.Context, db model.Database, b model.Backup, progress func(done, total int64),
 ) (backup.Result, error) {
 	release, err := s.databases.Awaken(db, false)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Service) TakeBackup(
 		Patience: s.databases.Timeouts.WAL,
 		Progress: func(done, total int64) {
 			s.databases.Progress.Set(b.ID, done, total)
-			s.databases.Progress.Set(op.ID, done, total)
+			progress(done, total)
 		},
 	})
 }
@@ -278,24 +278,11 @@ func (s *Service) endBackup(db model.Database, b model.Backup, op model.Database
 		unused = unusedDetail
 	}
 	record := func(tx *meta.Tx) error {
-		err := tx.Backups().Change(b.ID, func(b *model.Backup) {
-			b.CompletedAt = &completed
-			if cause != nil {
-				b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(cause), cut
-				return
-			}
-			b.Status, b.Progress = model.BackupCompleted, 100
-			b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
-			b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
-			b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
-			b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
-			b.Verification.Detail = unused
-		})
-		if err != nil {
+		if err := s.recordResult(tx, b, completed, result, cause, cut); err != nil {
 			return err
 		}
-		if cause == nil {
-			if err := s.RequestExport(tx, b); err != nil {
+		if unused != "" {
+			if err := tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Detail = unused }); err != nil {
 				return err
 			}
 		}
@@ -309,4 +296,24 @@ func (s *Service) endBackup(db model.Database, b model.Backup, op model.Database
 		})
 	}
 	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
+}
+
+// recordResult records the statistics of a backup, or its error, and that an export is owed.
+func (s *Service) recordResult(tx *meta.Tx, b model.Backup, completed time.Time, result backup.Result, cause error, cut bool) error {
+	err := tx.Backups().Change(b.ID, func(b *model.Backup) {
+		b.CompletedAt = &completed
+		if cause != nil {
+			b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(cause), cut
+			return
+		}
+		b.Status, b.Progress = model.BackupCompleted, 100
+		b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
+		b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
+		b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
+		b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
+	})
+	if err != nil || cause != nil {
+		return err
+	}
+	return s.RequestExport(tx, b)
 }

@@ -75,7 +75,7 @@ func (s *Service) beginRestore(
 	return s.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		p, err := plan(db)
 		if err == nil {
-			err = s.checkSpaceForRestore(p)
+			err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(s.core.Lifetime, p))
 		}
 		if err != nil {
 			return stage{}, err
@@ -121,6 +121,14 @@ type stage struct {
 	plan  *RestorePlan
 	// branch is where a reset takes the data from, nil for other operations. Its plan is known after build.
 	branch *branchSource
+	// upgrade is set for an upgrade, which stops the server to build.
+	upgrade *upgrading
+}
+
+// close releases what the stage holds.
+func (n stage) close() {
+	n.branch.close()
+	n.upgrade.close()
 }
 
 // recovery returns the plan for the recovery of what was built.
@@ -146,14 +154,14 @@ func (s *Service) beginSwitch(
 		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) })
 	}
 	if err != nil {
-		next.branch.close()
+		next.close()
 		release()
 		return model.DatabaseOperation{}, err
 	}
 	s.core.Work.Go(func() {
 		defer release()
 		defer s.databases.Progress.Drop(op.ID)
-		defer next.branch.close()
+		defer next.close()
 		s.runSwitch(s.core.Lifetime, db, op, next)
 	})
 	return op, nil
@@ -175,7 +183,7 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 		return
 	}
 	err = s.core.ExplainFailed(err)
-	s.core.Log.Error("restore failed", "database", db.ID, "operation", op.ID, "error", err)
+	s.core.Log.Error("data could not be replaced", "type", op.Type, "database", db.ID, "operation", op.ID, "error", err)
 	if err := s.rollBackSwitch(ctx, db, op, switched, err); err != nil {
 		s.core.Log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
@@ -193,13 +201,13 @@ func because(inner, outer context.Context, err error) error {
 // has begun.
 func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
 	if err := next.build(building); err != nil {
-		return false, err
+		return next.upgrade.hasStopped(), err
 	}
 	if next.branch != nil {
 		op.BranchedAt = &next.branch.moment
 	}
 	if err := s.PrepareGeneration(building, db, op, next.recovery()); err != nil {
-		return false, err
+		return next.upgrade.hasStopped(), err
 	}
 	return true, s.SwitchGeneration(ctx, db, op)
 }
@@ -224,7 +232,7 @@ func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op 
 	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
 		return err
 	}
-	scratch, err := s.ScratchInstance(ctx, next, op.ID)
+	scratch, err := s.ScratchInstance(ctx, next, op.ID, s.databases.DataDirectory(next.ID, next.Generation))
 	if err != nil {
 		return err
 	}
@@ -241,7 +249,7 @@ func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op 
 	}
 	err = s.databases.Provision(ctx, op.ID, next)
 	if err == nil && plan != nil {
-		err = s.checkExtensions(ctx, op.ID, next)
+		err = s.checkExtensions(ctx, op.ID, next.Name, scratch.Bin.Major)
 	}
 	return errors.Join(err, s.StopRecovered(ctx, scratch))
 }

@@ -84,7 +84,8 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 		Project: parent.Project, Name: in.Name, User: parent.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 		SleepAfter: sleepAfter,
 	})
-	db.Major, db.Version, db.Settings, db.Preload = parent.Major, parent.Version, parent.Settings, parent.Preload
+	db.Settings, db.Preload = parent.Settings, parent.Preload
+	db.Major, db.Version = src.version()
 	db.Parent = parent.ID
 	if !src.moment.IsZero() {
 		db.BranchedAt = &src.moment

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type branchSource struct {
 	reason    string // for a restore, in words
 	estimated *time.Duration
 
+	taken  model.Backup // that was planned for; zero for the running server
 	kept   int          // generation of the parent to clone that no longer serves, 0 for the one that does
 	plan   *RestorePlan // for the recovery; of a clone nil before it is built, and for ever if it needs none
 	moment time.Time    // of the parent; of a clone of the running server zero before it is built
@@ -46,6 +48,14 @@ func (b *branchSource) close() {
 	for _, release := range b.releases {
 		release()
 	}
+}
+
+// version returns the version of PostgreSQL of the data: that of the parent, unless the parent was upgraded since.
+func (b *branchSource) version() (major int, version string) {
+	if b.taken.Version != "" {
+		return b.taken.Major(), b.taken.Version
+	}
+	return b.parent.Major, b.parent.Version
 }
 
 // phase returns the first phase of an operation that builds the source.
@@ -185,12 +195,12 @@ func (s *Service) claimParent(src *branchSource) error {
 func (s *Service) planBranch(ctx context.Context, src *branchSource, at RestorePoint, reason string) error {
 	p, err := s.planPoint(ctx, src.parent, at)
 	if err == nil {
-		err = s.checkSpaceForRestore(p)
+		err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(ctx, p))
 	}
 	if err != nil {
 		return err
 	}
-	src.method, src.reason, src.plan = BranchRestore, reason, &p
+	src.method, src.reason, src.plan, src.taken = BranchRestore, reason, &p, p.Backup
 	src.estimated, err = s.estimate(p)
 	return err
 }

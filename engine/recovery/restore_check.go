@@ -59,8 +59,8 @@ func (s *Service) unpackTimed(ctx context.Context, p *RestorePlan, dir string, o
 
 // checkExtensions refuses a recovered database with an extension whose files this machine lacks: what needs it would
 // fail. The error says what to install.
-func (s *Service) checkExtensions(ctx context.Context, instance string, db model.Database) error {
-	conn, err := s.databases.Instances.Connect(ctx, instance, db.Name)
+func (s *Service) checkExtensions(ctx context.Context, instance, name string, major int) error {
+	conn, err := s.databases.Instances.Connect(ctx, instance, name)
 	if err != nil {
 		return fmt.Errorf("check extensions: %w", err)
 	}
@@ -72,12 +72,25 @@ func (s *Service) checkExtensions(ctx context.Context, instance string, db model
 	var missing []string
 	for _, x := range all {
 		if x.Missing() {
-			missing = append(missing, fmt.Sprintf("%s: %s", x.Name, x.Install(db.Major)))
+			missing = append(missing, fmt.Sprintf("%s: %s", x.Name, x.Install(major)))
 		}
 	}
 	if len(missing) > 0 {
 		return model.Errorf(model.CodeConflict, "the restored data has extensions whose files this machine lacks; nothing was changed: the operator can restore it after this: %s",
 			strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// checkMajor refuses a restore of data of a major version that this machine lacks, and says what to install.
+func (s *Service) checkMajor(ctx context.Context, p RestorePlan) error {
+	major := p.Backup.Major()
+	if major == 0 { // a clone's; its server runs
+		return nil
+	}
+	if _, err := s.databases.Majors.Find(ctx, major); err != nil {
+		return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf(
+			"the backup is of PostgreSQL %d, which this machine lacks: the operator can restore it after installing that (on Debian the package postgresql-%d)", major, major)}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (s *Service) beginRestoreNew(
 	}()
 	p, err := plan(source)
 	if err == nil {
-		err = s.checkSpaceForRestore(p)
+		err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(s.core.Lifetime, p))
 	}
 	if err != nil {
 		return op, err
@@ -41,7 +42,7 @@ func (s *Service) beginRestoreNew(
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
-	db.Major, db.Version, db.Settings, db.Preload = source.Major, source.Version, source.Settings, source.Preload
+	db.Major, db.Version, db.Settings, db.Preload = p.Backup.Major(), p.Backup.Version, source.Settings, source.Preload
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID

@@ -145,7 +145,7 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if err := s.checkPlan(ctx, p, nil); err != nil {
+	if err := cmp.Or(s.checkMajor(ctx, p), s.checkPlan(ctx, p, nil)); err != nil {
 		return p, err
 	}
 	if p.Estimated, err = s.estimate(p); err != nil || into == nil {

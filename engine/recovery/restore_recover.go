@@ -113,13 +113,17 @@ func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) erro
 	return nil
 }
 
-// ScratchInstance describes a private instance on the data directory of a
-// generation that is being built: without TCP, under an id of its own.
-func (s *Service) ScratchInstance(ctx context.Context, db model.Database, id string) (postgres.Spec, error) {
-	scratch, err := s.databases.Spec(ctx, db)
-	if err != nil {
+// ScratchInstance describes a private instance on dir, a data directory of the
+// database that does not serve: without TCP, under an id of its own, of the
+// directory's major version, which need not be the one that the database has now.
+func (s *Service) ScratchInstance(ctx context.Context, db model.Database, id, dir string) (scratch postgres.Spec, err error) {
+	if db.Major, err = postgres.DirectoryMajor(dir); err != nil {
 		return scratch, err
 	}
+	if scratch, err = s.databases.Spec(ctx, db); err != nil {
+		return scratch, err
+	}
+	scratch.Dir = dir
 	port, err := postgres.PrivatePort(s.databases.SocketDir)
 	if err != nil {
 		return scratch, err

@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // SwitchGeneration replaces the running instance with one on the new data directory. The commit in the middle is the
@@ -33,6 +34,7 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
+	s.noteUpgraded(op)
 	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: recorded later
 		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
@@ -45,6 +47,9 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 		s.backUpSoon(db.ID)
 	}
 	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the samples are of the replaced data
+	if op.Upgrade != nil {
+		s.core.Background(func(ctx context.Context) { s.analyze(ctx, next) })
+	}
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {
 		if err := databases.RemoveDirectory(s.databases.DataDirectory(db.ID, superseded.Generation)); err != nil {
 			s.core.Log.Error("remove data replaced earlier", "database", db.ID, "error", err)
@@ -93,7 +98,11 @@ func (s *Service) drain(db model.Database) error {
 // the generation served before. RecordSwitch sets the time.
 func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
 	next := model.Served{Generation: generation, Undrained: !s.tryDrain(db)}
-	shutdown, err := backup.ReadShutdown(s.databases.DataDirectory(db.ID, generation))
+	dir := s.databases.DataDirectory(db.ID, generation)
+	if major, err := postgres.DirectoryMajor(dir); err == nil && major != db.Major {
+		next.Major = major
+	}
+	shutdown, err := backup.ReadShutdown(dir)
 	if err != nil {
 		s.core.Log.Warn("where the WAL goes on after a switch is not known", "database", db.ID, "generation", generation, "reason", err)
 		return next
@@ -112,6 +121,14 @@ func (s *Service) describeSwitch(db model.Database, generation int) model.Served
 func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
 	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
 	next.Since = now
+	version := ""
+	if next.Major != 0 {
+		bin, err := s.databases.Majors.Find(s.core.Lifetime, next.Major)
+		if err != nil {
+			return model.Database{}, err
+		}
+		version = bin.Version
+	}
 	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
 		return tx.Databases().Update(id, func(d *model.Database) error {
 			replaced := model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention), BranchedAt: d.BranchedAt}
@@ -123,6 +140,9 @@ func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, er
 			}
 			d.Replaced = &replaced
 			d.Generation = next.Generation
+			if next.Major != 0 {
+				d.Major, d.Version = next.Major, version
+			}
 			d.Served = append(d.Served, next)
 			if d.Rebuild {
 				d.Rebuild, d.Replaced = false, nil
@@ -145,7 +165,7 @@ func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error
 	revert := func(tx *meta.Tx) error {
 		return tx.Databases().Change(before.ID, func(d *model.Database) {
 			d.Generation, d.Served, d.Replaced, d.Rebuild = before.Generation, before.Served, before.Replaced, before.Rebuild
-			d.BranchedAt = before.BranchedAt
+			d.BranchedAt, d.Major, d.Version = before.BranchedAt, before.Major, before.Version
 		})
 	}
 	if err := s.core.Meta.Update(revert); err == nil || !core.IsDiskFull(err) {
@@ -187,8 +207,14 @@ func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) err
 	if op.Generation == 0 || db.Replaced != nil && db.Replaced.Generation == op.Generation {
 		return nil
 	}
-	if err := s.databases.Discard(s.databases.DataDirectory(db.ID, op.Generation), fmt.Sprintf("%s-%d", db.ID, op.Generation)); err != nil {
-		return fmt.Errorf("remove unfinished data directory: %w", err)
+	built := []int{op.Generation}
+	if op.Type == model.OperationUpgrade {
+		built = append(built, op.CopyGeneration())
+	}
+	for _, generation := range built {
+		if err := s.databases.Discard(s.databases.DataDirectory(db.ID, generation), fmt.Sprintf("%s-%d", db.ID, generation)); err != nil {
+			return fmt.Errorf("remove unfinished data directory: %w", err)
+		}
 	}
 	return nil
 }

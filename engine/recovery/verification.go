@@ -249,7 +249,8 @@ func isDamage(err error) bool {
 	return false
 }
 
-// RecoverVerifications removes the remains of interrupted verifications and schedules the verifications again.
+// RecoverVerifications removes the remains of interrupted verifications and schedules the verifications again. It ends
+// interrupted dry runs of upgrades, which use the same directory.
 func (s *Service) RecoverVerifications() error {
 	root := filepath.Join(s.core.Config.DataDir, VerificationDirectory)
 	left, err := os.ReadDir(root)
@@ -260,7 +261,7 @@ func (s *Service) RecoverVerifications() error {
 	defer cancel()
 	for _, entry := range left {
 		dir := filepath.Join(root, entry.Name())
-		if err := errors.Join(postgres.StopOrphan(ctx, dir), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(postgres.EndUpgrade(ctx, dir), os.RemoveAll(dir)); err != nil {
 			s.core.Log.Error("remove what an interrupted verification left", "path", dir, "error", err)
 		}
 	}
@@ -270,6 +271,9 @@ func (s *Service) RecoverVerifications() error {
 			if err == nil {
 				err = s.postponeCancelled(tx, op.Backup, op)
 			}
+		}
+		if err == nil {
+			_, err = s.databases.RecoverBeside(tx, model.OperationUpgradeDryRun, core.ErrInterrupted)
 		}
 		if err != nil {
 			return err

@@ -16,11 +16,11 @@ import (
 // verifyRecovery recovers the unpacked files to the end of the backup as a restore does, on a private socket, and
 // checks every table and index. When it returns, the instance has shut down cleanly.
 func (s *Service) verifyRecovery(ctx context.Context, db model.Database, plan RestorePlan, instance, dir string) (checked postgres.Checked, err error) {
-	scratch, err := s.ScratchInstance(ctx, db, instance)
+	scratch, err := s.ScratchInstance(ctx, db, instance, dir)
 	if err != nil {
 		return checked, err
 	}
-	scratch.Dir, scratch.Nice = dir, verificationNice
+	scratch.Nice = verificationNice
 	maps.Copy(scratch.Config.Settings, map[string]string{
 		"autovacuum": "off", "fsync": "off", // the directory is removed afterwards
 		"shared_buffers": "32MB",

@@ -408,6 +408,12 @@ func (c *contract) conflicts(r route) []fault {
 			{name: "not counted", in: post(`{"statement_id":"1"}`), status: 404, code: model.CodeNotFound},
 			{name: "not SQL", in: post(`{"statement":"selec 1"}`), status: 422, code: model.CodeValidation, says: "syntax error"},
 		}
+	case model.ActionDatabaseUpgrade:
+		return []fault{
+			{name: "too old", in: post(`{"version":"14"}`), status: 422, code: model.CodeValidation, says: "too old"},
+			{name: "the version that it has", in: post(`{"version":"15"}`), status: 422, code: model.CodeValidation, says: "newer"},
+			{name: "not there", in: post(`{"version":"99"}`), status: 409, code: model.CodeConflict, says: "postgresql-99"},
+		}
 	case model.ActionSettingsUpdate:
 		return []fault{
 			{name: "not one of them", in: post(`{"settings":{"archive_command":"rm"}}`), status: 422, code: model.CodeValidation, says: "archive_command"},

@@ -113,6 +113,10 @@ func doors() []door {
 		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{
+			name: "upgradeDatabase", method: "POST", path: db + "/upgrade", body: `{"version":"18","dry_run":true}`,
+			scopes: []model.Scope{model.ScopeDatabaseUpdate}, budgets: []model.RateClass{model.RateRestore},
+		},
 		{name: "rotateDatabasePassword", method: "POST", path: db + "/rotate-password", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "deleteDatabase", method: "DELETE", path: db, scopes: []model.Scope{model.ScopeDatabaseDelete}, toggle: true},
 		{name: "deleteBackup", method: "DELETE", path: db + backup, scopes: []model.Scope{model.ScopeBackupDelete}, toggle: true},

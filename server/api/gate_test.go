@@ -251,6 +251,8 @@ func validBody(r route, project string) string {
 		return `{"entries":["127.0.0.1"]}`
 	case r.action == model.ActionStatementPlan:
 		return `{"statement":"select 1"}`
+	case r.action == model.ActionDatabaseUpgrade:
+		return `{"version":"18","dry_run":true}`
 	case r.action == model.ActionBranchCreate:
 		return `{"name":"name"}`
 	case r.action == model.ActionSettingsUpdate:

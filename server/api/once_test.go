@@ -236,6 +236,8 @@ func TestFormBeforeIdempotencyKey(t *testing.T) {
 			malformedBodies["bad name"] = `{"project":"` + w.org.project + `","name":"-"}`
 		case model.ActionImportCreate:
 			malformedBodies["bad source"] = `{"project":"` + w.org.project + `","name":"n","source_url":"nonsense"}`
+		case model.ActionDatabaseUpgrade:
+			malformedBodies["too old"] = `{"version":"14"}`
 		case model.ActionStatementPlan:
 			malformedBodies["neither"] = `{}`
 		case model.ActionExtensionSet:

@@ -18,6 +18,9 @@ func NewOperation(op model.DatabaseOperation) wire.Operation {
 		TargetTime: utcOrAbsent(op.TargetTime), TargetLSN: orAbsent(op.TargetLSN), BackupID: orAbsent(op.Backup), NewDatabaseID: orAbsent(op.NewDatabase), Error: orAbsent(op.Error),
 		StartedAt: utc(op.StartedAt), CompletedAt: utcOrAbsent(op.CompletedAt),
 	}
+	if op.Upgrade != nil {
+		view.Upgrade = newUpgrade(*op.Upgrade)
+	}
 	if op.CancelledBy != nil {
 		by := NewActor(*op.CancelledBy)
 		view.CancelledBy = &by

@@ -30,6 +30,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/connection", model.ActionDatabaseConnection, one(h.databaseConnection), ""},
 		{"GET", "/databases/{id}/log", model.ActionDatabaseLog, one(h.databaseLog), ""},
 		{"GET", "/databases/{id}/metrics", model.ActionDatabaseMetrics, one(h.databaseMetrics), ""},
+		{"POST", "/databases/{id}/upgrade", model.ActionDatabaseUpgrade, one(h.databaseUpgrade), ""},
 
 		{"GET", "/databases/{id}/branches", model.ActionBranchList, list(h.branchList), ""},
 		{"POST", "/databases/{id}/branches", model.ActionBranchCreate, one(h.branchCreate), ""},

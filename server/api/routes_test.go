@@ -49,6 +49,7 @@ POST /databases/{id}/rotate-password database:update
 GET /databases/{id}/connection database:read
 GET /databases/{id}/log database:update
 GET /databases/{id}/metrics database:read
+POST /databases/{id}/upgrade database:update
 GET /databases/{id}/branches database:read
 POST /databases/{id}/branches backup:restore
 POST /databases/{id}/branch/reset backup:restore

@@ -82,6 +82,7 @@ type Operation struct {
 	TargetLSN       *string         `json:"target_lsn" doc:"Asked for."`
 	BackupID        *string         `json:"backup_id"`
 	NewDatabaseID   *string         `json:"new_database_id" doc:"Of the branch, or of the database that a restore with mode new makes."`
+	Upgrade         *Upgrade        `json:"upgrade" doc:"Of an upgrade or its dry run: what it does and has found; else null."`
 	Error           *string         `json:"error"`
 	CancelledBy     *Actor          `json:"cancelled_by" doc:"Who cancelled it. One that was about to end is completed nevertheless."`
 	StartedAt       time.Time       `json:"started_at"`

@@ -215,6 +215,9 @@ const (
 	OperationVerification OperationType = "verification"
 	OperationBranch       OperationType = "branch"
 	OperationReset        OperationType = "reset"
+
+	OperationUpgrade       OperationType = "upgrade"
+	OperationUpgradeDryRun OperationType = "upgrade_dry_run"
 )
 
 // RecommendationCategory is what a recommendation is about.
