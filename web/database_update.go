@@ -18,6 +18,7 @@ type propertiesData struct {
 	Sleep    string
 	KeptDays int64
 	Settings []databases.SettingView
+	Upgrade  upgradeData
 }
 
 // Areas returns the settings in groups, as the catalogue orders them.
@@ -42,6 +43,9 @@ func (req *request) databaseSettings(db databaseData, cause error) (answer, erro
 	}
 	if err == nil && db.Status == model.DatabaseAvailable {
 		data.Settings, err = req.engine.Databases.SettingList(req.r.Context(), req.call, db.ID)
+	}
+	if err == nil && !db.Sandbox {
+		data.Upgrade, err = req.upgradeOf(db)
 	}
 	if db.SleepAfter > 0 {
 		data.Sleep = db.SleepAfter.String()

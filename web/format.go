@@ -18,7 +18,7 @@ func functions(a assets) template.FuncMap {
 		"asset": a.url, "integrity": a.integrity, "bytes": formatBytes, "ago": ago, "until": until, "keptFor": keptFor, "pick": pick, "stamp": stamp, "machine": machineTime,
 		"count": model.Count, "words": scopeWords, "presetName": presetName, "presetHint": presetHint, "powers": powersOf, "span": span,
 		"query": url.QueryEscape, "lower": strings.ToLower, "humanize": humanize, "percent": percent,
-		"tenth": tenth, "link": link, "field": newConfirm, "trashed": newTrashed, "older": older, "sentence": sentence, "prose": prose, "thousands": thousands, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock, "date": formatDate,
+		"tenth": tenth, "link": link, "field": newConfirm, "trashed": newTrashed, "older": older, "sentence": sentence, "prose": prose, "thousands": thousands, "lasted": func(d time.Duration) string { return formatSeconds(d.Seconds()) }, "seconds": func(d *time.Duration) string { return formatSeconds(d.Seconds()) }, "clock": clock, "date": formatDate,
 	}
 }
 

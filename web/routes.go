@@ -96,6 +96,7 @@ func routes() []route {
 		{"POST /databases/{id}/rename", model.ActionDatabaseUpdate, (*request).databaseRename, settings},
 		{"POST /databases/{id}/cancel", model.ActionOperationCancel, (*request).operationCancel, settings},
 		{"POST /databases/{id}/restart", model.ActionDatabaseRestart, (*request).databaseRestart, settings},
+		{"POST /databases/{id}/upgrade", model.ActionDatabaseUpgrade, (*request).databaseUpgrade, settings},
 		{"POST /databases/{id}/password", model.ActionDatabaseRotatePassword, (*request).databasePassword, settings},
 		{"POST /databases/{id}/delete", model.ActionDatabaseDelete, (*request).databaseDelete, settings},
 

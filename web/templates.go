@@ -116,6 +116,8 @@ func doneText(what string) string {
 		"branch":                "The branch is being made. It is available when its state says so.",
 		"branch_reset":          "The reset has begun. The branch goes on serving until the data of its parent is ready.",
 		"restore_started":       "The restore has begun. The database goes on serving until the restored data is ready.",
+		"upgrade_started":       "The upgrade has begun: the database is backed up first, then it stops until the upgrade is done.",
+		"upgrade_tried":         "The dry run has begun. The database goes on serving; this page shows the result when you load it again.",
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",
 		"rls":                   "Row-level security is changed.",
