@@ -1,12 +1,9 @@
 package web
 
 import (
-	"slices"
-
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
-	"holdfast/engine/postgres/binaries"
 )
 
 // upgradeData is what the settings page shows about upgrades of a database.
@@ -22,7 +19,7 @@ func (req *request) upgradeOf(db databaseData) (data upgradeData, err error) {
 		return data, err
 	}
 	for _, v := range all {
-		if v.Major > db.Major && !v.Fetch && !slices.Contains(v.Lacks, binaries.LackUpgrade) {
+		if v.Major > db.Major && v.Upgrades() {
 			data.Versions = append(data.Versions, v)
 		}
 	}

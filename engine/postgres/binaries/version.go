@@ -96,3 +96,8 @@ func Newer(version, other string) bool {
 	}
 	return major == otherMajor && newMinor > oldMinor
 }
+
+// Upgrades reports whether it has what an upgrade to it takes.
+func (a Available) Upgrades() bool {
+	return !a.Fetch && !slices.Contains(a.Lacks, LackUpgrade)
+}
