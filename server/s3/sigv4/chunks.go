@@ -178,10 +178,12 @@ func (c *chunks) readTrailer() error {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
-		if _, twice := c.trailer[name]; !ok || !c.trails || twice || signature != "" {
+		switch {
+		case c.signed && len(c.trailer) > 0 && (signature != "" || name != trailerSignature || !isHash(value)):
+			return badChunk() // nothing but a signature follows the trailer
+		case !ok || !c.trails || len(c.trailer) > 0 && !c.signed || signature != "":
 			return badTrailer()
-		}
-		if name == trailerSignature {
+		case name == trailerSignature:
 			signature = value
 			continue
 		}
@@ -211,18 +213,22 @@ func (c *chunks) endTrailer(canonical, signature string) error {
 	return c.verify(algorithm+"-TRAILER", hashOf(canonical), signature)
 }
 
-// line reads a line that ends with CRLF or, as minio-go's trailers do, with LF. The last line may be missing.
+// line reads a line that ends with CRLF or, as minio-go's trailers do, with LF. The last line of signed ones may be missing.
 func (c *chunks) line() (string, error) {
 	text, err := c.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return "", badChunk()
-	case errors.Is(err, io.EOF) && len(text) == 0 && c.left == 0 && !c.open && c.trails:
+	case errors.Is(err, io.EOF) && len(text) == 0 && c.left == 0 && !c.open && c.trails && c.signed:
 		return "", nil // some clients end a trailer without an empty line
 	case err != nil:
 		return "", cutOff(err)
 	}
-	return strings.TrimSuffix(string(text[:len(text)-1]), "\r"), nil
+	line := strings.TrimSuffix(string(text[:len(text)-1]), "\r")
+	if strings.Contains(line, "\r") {
+		return "", badChunk()
+	}
+	return line, nil
 }
 
 // expectLine reads the end of a chunk's bytes.

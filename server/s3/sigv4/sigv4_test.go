@@ -217,6 +217,9 @@ func TestSignedTrailer(t *testing.T) {
 		"no signature":      {"x-amz-trailer-signature:d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435\r\n", "", "MalformedTrailerError"},
 		"no checksum":       {"x-amz-checksum-crc32c:sOO8/Q==\r\n", "", "MalformedTrailerError"},
 		"another trailer":   {"crc32c:", "crc32:", "MalformedTrailerError"},
+		"a third line":      {"x-amz-trailer-signature", "x-amz-trailer-other", "IncompleteBody"},
+		"short signature":   {"d81f82fc", "", "IncompleteBody"},
+		"a carriage return": {"sOO8/Q==\r\n", "sOO8/Q==\r", "IncompleteBody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,6 +271,11 @@ func TestTrailers(t *testing.T) {
 		} {
 			if _, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, text)); codeOf(err) != what {
 				t.Errorf("%s: %v, want %s", algorithm, err, what)
+			}
+		}
+		for _, cut := range []string{strings.TrimSuffix(good, "\r\n"), "9\r\n123456789\r\n0\r\n"} {
+			if _, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, cut)); codeOf(err) != "IncompleteBody" {
+				t.Errorf("%s, cut off: %v", algorithm, err)
 			}
 		}
 		plain := map[string]string{name: sum}
