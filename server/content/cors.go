@@ -16,8 +16,7 @@ func AllowOrigin(h http.Header, rules []model.CORSRule, origin, method string, e
 		return
 	}
 	if rule, every := ruleFor(rules, origin, method, nil); rule != nil {
-		rule.Expose = slices.Concat(exposed, rule.Expose)
-		writeRule(h, *rule, origin, every)
+		writeRule(h, *rule, origin, every, exposed)
 	}
 }
 
@@ -29,13 +28,14 @@ func Preflight(h http.Header, rules []model.CORSRule, r *http.Request) bool {
 }
 
 // AllowPreflight answers what a browser asks before the request of a page of another origin, and reports whether a rule
-// allows that request. headers are its headers in lower case.
-func AllowPreflight(h http.Header, rules []model.CORSRule, origin, method string, headers []string) bool {
+// allows that request. headers are its headers in lower case, exposed those of the response that the page may read beside
+// those of the rule.
+func AllowPreflight(h http.Header, rules []model.CORSRule, origin, method string, headers []string, exposed ...string) bool {
 	rule, every := ruleFor(rules, origin, method, headers)
 	if rule == nil {
 		return false
 	}
-	writeRule(h, *rule, origin, every)
+	writeRule(h, *rule, origin, every, exposed)
 	if len(headers) > 0 {
 		h.Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
 	}
@@ -73,7 +73,7 @@ func ruleFor(rules []model.CORSRule, origin, method string, headers []string) (*
 	return nil, false
 }
 
-func writeRule(h http.Header, r model.CORSRule, origin string, every bool) {
+func writeRule(h http.Header, r model.CORSRule, origin string, every bool, exposed []string) {
 	h.Add("Vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Method")
 	if every {
 		origin = "*"
@@ -81,8 +81,14 @@ func writeRule(h http.Header, r model.CORSRule, origin string, every bool) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Credentials", strconv.FormatBool(!every))
 	h.Set("Access-Control-Allow-Methods", strings.Join(r.Methods, ", "))
-	if len(r.Expose) > 0 {
-		h.Set("Access-Control-Expose-Headers", strings.Join(r.Expose, ", "))
+	expose := slices.Clone(r.Expose)
+	for _, name := range exposed {
+		if !slices.ContainsFunc(expose, func(e string) bool { return strings.EqualFold(e, name) }) {
+			expose = append(expose, name)
+		}
+	}
+	if len(expose) > 0 {
+		h.Set("Access-Control-Expose-Headers", strings.Join(expose, ", "))
 	}
 	if r.MaxAgeSeconds != nil {
 		h.Set("Access-Control-Max-Age", strconv.Itoa(int(*r.MaxAgeSeconds)))

@@ -11,14 +11,16 @@ import (
 
 const (
 	metaPrefix = "X-Amz-Meta-"
-	// redirectHeader is stored, and shown again; there are no websites that it would redirect from.
+	// redirectHeader is where a website redirects requests for the object.
 	redirectHeader = "X-Amz-Website-Redirect-Location"
 	// defaultContentType is the type of objects without one.
 	defaultContentType = "binary/octet-stream"
+	// folderContentType is the type of objects without one whose key ends in /, as tools mark empty folders.
+	folderContentType = "application/x-directory"
 )
 
-// attributesOf reads the content type and the attributes that a request stores with an object.
-func attributesOf(h http.Header) (contentType string, a *model.Attributes, err error) {
+// attributesOf reads the content type and the attributes that a request stores with the object of that key.
+func attributesOf(h http.Header, key string) (contentType string, a *model.Attributes, err error) {
 	a = &model.Attributes{}
 	for name, to := range storedHeaders(a) {
 		if *to = h.Get(name); !model.IsStorable(*to, model.MaxStoredHeader) {
@@ -55,6 +57,9 @@ func attributesOf(h http.Header) (contentType string, a *model.Attributes, err e
 	}
 	if contentType == "" {
 		contentType = defaultContentType
+		if strings.HasSuffix(key, "/") {
+			contentType = folderContentType
+		}
 	}
 	return contentType, a, nil
 }

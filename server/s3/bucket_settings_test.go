@@ -48,6 +48,11 @@ func (w *world) bucketWith(t *testing.T, client *minio.Client, name string) {
 	}
 }
 
+// conditionally returns the policy of a public bucket with a condition.
+func conditionally(condition string) string {
+	return strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":`+condition+`,"Sid"`, 1)
+}
+
 func publicRead(bucket, effect string) string {
 	return strings.Replace(publicPolicy(bucket, publicRights{read: true}), "Allow", effect, 1)
 }
@@ -104,12 +109,18 @@ func TestPolicy(t *testing.T) {
 		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
 		strings.Replace(publicPolicy("photos", publicRights{read: true}), ":photos/", ":others/", 1):               "MalformedPolicy",
 		strings.Replace(publicPolicy("photos", publicRights{read: true}), "/*", "/a/*", 1):                         "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "NotImplemented",
+		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "MalformedPolicy",
+		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                               "NotImplemented",
+		conditionally(`{"Bool":{"aws:SecureTransport":true}}`):                                                     "NotImplemented",
+		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/40"}}`):                                              "MalformedPolicy",
+		conditionally(`{"IsAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                               "MalformedPolicy",
+		conditionally(`{"StringEquals":{"s3:prefix":"a/"}}`):                                                       "MalformedPolicy",
+		conditionally(`{"StringEquals":{"s3:ExistingObjectTag/a":"b"}}`):                                           "NotImplemented",
 		// What MinIO's client and console set: download, public and upload.
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetBucketLocation","s3:ListBucket"],"Resource":["arn:aws:s3:::photos"]},{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::photos/*"]}]}`: "",
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::photos","arn:aws:s3:::photos/*"]}]}`:                                                                                                                              "",
 		`{"Statement":[{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:PutObject","s3:DeleteObject"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                        "NotImplemented",
-		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                                                   "NotImplemented",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos/*"]}]}`:                                                                                                                                                                   "MalformedPolicy",
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos"],"Condition":{"StringEquals":{"s3:prefix":["a/"]}}}]}`:                                                                                                                   "NotImplemented",
 		"{}": "MalformedPolicy", "x": "MalformedPolicy",
 		// Members that limit what the rest says, or say it twice.

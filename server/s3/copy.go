@@ -181,13 +181,13 @@ func (q *request) copiedAttributes(in *objects.Upload, source objects.Download) 
 		if source.Bucket == in.Bucket && source.Key == in.Key && !strings.Contains(q.Request.Header.Get("X-Amz-Copy-Source"), "?versionId=") {
 			return nil, fail("InvalidRequest", "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
 		}
-		if _, _, err := attributesOf(q.Request.Header); err != nil {
+		if _, _, err := attributesOf(q.Request.Header, q.key); err != nil {
 			return nil, err
 		}
 		in.ContentType, attributes.WebsiteRedirect = source.ContentType, ""
 	case "REPLACE":
 		var err error
-		if in.ContentType, attributes, err = attributesOf(q.Request.Header); err != nil {
+		if in.ContentType, attributes, err = attributesOf(q.Request.Header, q.key); err != nil {
 			return nil, err
 		}
 	default:

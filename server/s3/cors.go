@@ -8,9 +8,13 @@ import (
 	"holdfast/server/gate"
 )
 
+// exposedHeader may be read by the pages of other origins that a rule lets in, whatever the rule exposes, as by the API: without
+// the ETags of its parts a page cannot complete a multipart upload.
+const exposedHeader = "ETag"
+
 // allowOrigin lets the page of another origin read the response, if the bucket's rules allow it.
 func (q *request) allowOrigin(b model.Bucket) {
-	content.AllowOrigin(q.Header(), b.CORS, q.Request.Header.Get("Origin"), q.method)
+	content.AllowOrigin(q.Header(), b.CORS, q.Request.Header.Get("Origin"), q.method, exposedHeader)
 }
 
 // preflight answers what a browser asks before the request of a page of another origin. It has no key, so it may be about
@@ -46,7 +50,7 @@ func (q *request) answerPreflight(origin, method string, headers []string) error
 	configured := false
 	for _, b := range buckets {
 		configured = configured || len(b.CORS) > 0
-		if content.AllowPreflight(q.Header(), b.CORS, origin, method, headers) {
+		if content.AllowPreflight(q.Header(), b.CORS, origin, method, headers, exposedHeader) {
 			q.WriteHeader(http.StatusOK)
 			return nil
 		}

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -218,6 +219,24 @@ func messageOf(code, message string) string {
 	return message
 }
 
+// lockMessage returns the message of S3 for what Object Lock refuses, "" for all else.
+func lockMessage(x *gate.Exchange) string {
+	header := x.Request.Header
+	switch {
+	case errors.Is(x.Err(), objects.ErrLocked):
+		return "Access Denied because object protected by object lock."
+	case errors.Is(x.Err(), objects.ErrNoLock) && (header.Get("X-Amz-Object-Lock-Mode") != "" || header.Get("X-Amz-Object-Lock-Legal-Hold") != ""):
+		return "Bucket is missing ObjectLockConfiguration"
+	case errors.Is(x.Err(), objects.ErrNoLock):
+		return "Bucket is missing Object Lock Configuration"
+	case errors.Is(x.Err(), objects.ErrBucketState) && requestOf(x).subresource() == "versioning":
+		return "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed."
+	case errors.Is(x.Err(), objects.ErrBucketState):
+		return "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration"
+	}
+	return ""
+}
+
 // writeError writes the response to an error.
 func writeError(x *gate.Exchange, public *model.Error) {
 	code := codeOf(x.Err(), x.Call.Resource.Type)
@@ -227,15 +246,7 @@ func writeError(x *gate.Exchange, public *model.Error) {
 	case public.Code == model.CodeInternal:
 		code = "InternalError"
 	}
-	message := messageOf(code, public.Message)
-	switch {
-	case errors.Is(x.Err(), objects.ErrLocked):
-		message = "Access Denied because object protected by object lock."
-	case errors.Is(x.Err(), objects.ErrNoLock) && (x.Request.Header.Get("X-Amz-Object-Lock-Mode") != "" || x.Request.Header.Get("X-Amz-Object-Lock-Legal-Hold") != ""):
-		message = "Bucket is missing ObjectLockConfiguration"
-	case errors.Is(x.Err(), objects.ErrNoLock):
-		message = "Bucket is missing Object Lock Configuration"
-	}
+	message := cmp.Or(lockMessage(x), messageOf(code, public.Message))
 	x.Header().Del("WWW-Authenticate")
 	x.Header().Set("Content-Type", "application/xml")
 	q := requestOf(x)

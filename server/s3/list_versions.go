@@ -2,6 +2,7 @@ package s3
 
 import (
 	"encoding/xml"
+	"strings"
 
 	"holdfast/engine/objects"
 )
@@ -42,6 +43,9 @@ func (q *request) listVersions() error {
 	b, err := q.findBucket()
 	if err != nil {
 		return err
+	}
+	if text := q.query.Get("max-keys"); strings.HasPrefix(text, "-") { // other words than for objects
+		return invalidArgument("maxKeys", text, "max-keys cannot be negative")
 	}
 	limit, err := q.limit("max-keys")
 	if err != nil {

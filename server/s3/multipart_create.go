@@ -18,7 +18,7 @@ func (q *request) createMultipart() error {
 		return err
 	}
 	in := objects.NewMultipart{Bucket: b.ID, Key: q.key}
-	if in.ContentType, in.Attributes, err = attributesOf(q.Request.Header); err != nil {
+	if in.ContentType, in.Attributes, err = attributesOf(q.Request.Header, q.key); err != nil {
 		return err
 	}
 	if in.Lock, err = q.lockOf(); err != nil {

@@ -20,6 +20,19 @@ type listedUpload struct {
 	ChecksumType      string `xml:",omitempty"`
 }
 
+// checkUploadMarker refuses an upload-id-marker that no list ended with: one that is no id, or that of another key's upload. The
+// upload of a good one may have ended since.
+func checkUploadMarker(all []model.Multipart, key, id string) error {
+	if key == "" || id == "" { // without a key it is passed over
+		return nil
+	}
+	i := slices.IndexFunc(all, func(m model.Multipart) bool { return m.ID == id })
+	if !model.ResourceUpload.HasPrefix(id) || i >= 0 && all[i].Key != key {
+		return invalidArgument("upload-id-marker", id, "Invalid uploadId marker")
+	}
+	return nil
+}
+
 func (q *request) listUploads() error {
 	b, err := q.findBucket()
 	if err != nil {
@@ -40,6 +53,9 @@ func (q *request) listUploads() error {
 	slices.SortFunc(all, func(a, b model.Multipart) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID)) })
 	prefix, delimiter := q.query.Get("prefix"), q.query.Get("delimiter")
 	keyMarker, idMarker := q.query.Get("key-marker"), q.query.Get("upload-id-marker")
+	if err := checkUploadMarker(all, keyMarker, idMarker); err != nil {
+		return err
+	}
 	answer := struct {
 		XMLName            xml.Name `xml:"ListMultipartUploadsResult"`
 		Xmlns              string   `xml:"xmlns,attr"`

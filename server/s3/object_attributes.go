@@ -58,8 +58,11 @@ func (q *request) getObjectAttributes() error {
 		return err
 	}
 	o, err := q.engine.Objects.VersionGet(q.Call, b.ID, q.key, version)
+	if q.describeMarker(b, err) != nil { // whether it is named or not: S3 documents no other error here
+		return fail("NoSuchKey", "The specified key does not exist.")
+	}
 	if err != nil {
-		return q.versionError(b, err)
+		return err
 	}
 	answer := objectAttributes{Xmlns: namespace}
 	for _, name := range wanted {

@@ -86,7 +86,7 @@ type deleteEntry struct {
 type deletedKey struct {
 	Key                   string
 	VersionID             string `xml:"VersionId,omitempty"`
-	DeleteMarker          bool   `xml:",omitempty"`
+	DeleteMarker          *bool  `xml:",omitempty"` // nil where neither a version was named nor a delete marker made
 	DeleteMarkerVersionID string `xml:"DeleteMarkerVersionId,omitempty"`
 }
 
@@ -157,8 +157,11 @@ func (q *request) deleteOne(b model.Bucket, entry deleteEntry) (deletedKey, *del
 		return deletedKey{}, &deleteError{entry.Key, entry.VersionID, codeOf(err, call.Resource.Type), model.PublicMessage(err)}
 	}
 	done := deletedKey{Key: entry.Key, VersionID: entry.VersionID}
+	if marker := deleted.Version.DeleteMarker; marker || entry.VersionID != "" {
+		done.DeleteMarker = &marker
+	}
 	if deleted.Version.DeleteMarker {
-		done.DeleteMarker, done.DeleteMarkerVersionID = true, deleted.Version.VersionID()
+		done.DeleteMarkerVersionID = deleted.Version.VersionID()
 	}
 	return done, nil
 }

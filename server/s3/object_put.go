@@ -38,7 +38,7 @@ func (q *request) upload() (in objects.Upload, a *model.Attributes, err error) {
 		return in, nil, err
 	}
 	in = objects.Upload{Bucket: b.ID, Key: q.key, Length: -1}
-	if in.ContentType, a, err = attributesOf(q.Request.Header); err != nil {
+	if in.ContentType, a, err = attributesOf(q.Request.Header, q.key); err != nil {
 		return in, nil, err
 	}
 	if err := checkKey(q.key); err != nil {

@@ -171,8 +171,13 @@ func (s policyStatement) validate(bucket string) error {
 	if len(s.Resource) == 0 || slices.ContainsFunc(s.Resource, func(r string) bool { return !isResourceOf(bucket, r) }) {
 		return malformedPolicy("Policy has invalid resource")
 	}
-	objects := slices.ContainsFunc(s.Resource, func(r string) bool { return strings.Contains(r, "/") })
-	if slices.ContainsFunc(s.Action, func(a string) bool { return strings.HasSuffix(a, "Object") && a != "s3:" && !objects }) {
+	ofObject := func(r string) bool { return strings.Contains(r, "/") }
+	objects := slices.ContainsFunc(s.Resource, ofObject)
+	buckets := slices.ContainsFunc(s.Resource, func(r string) bool { return !ofObject(r) })
+	if err := validateCondition(s.Condition, s.Action); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.Action, func(a string) bool { return !applies(a, objects, buckets) }) {
 		return malformedPolicy("Action does not apply to any resource(s) in statement")
 	}
 	return nil

@@ -87,15 +87,20 @@ func (q *request) describeNewVersion(o model.Object) {
 	}
 }
 
-// versionError describes the delete marker that keeps an object from being read.
-func (q *request) versionError(b model.Bucket, err error) error {
+// describeMarker names the delete marker that keeps an object from being read in the response, nil if there is another reason.
+func (q *request) describeMarker(b model.Bucket, err error) *objects.DeletedError {
 	deleted, ok := errors.AsType[*objects.DeletedError](err)
 	if !ok {
-		return err
+		return nil
 	}
 	q.describeVersion(b, deleted.Marker)
 	q.Header().Set("X-Amz-Delete-Marker", "true")
-	if q.query.Has("versionId") {
+	return deleted
+}
+
+// versionError is the error for a request for an object that a delete marker keeps from being read.
+func (q *request) versionError(b model.Bucket, err error) error {
+	if deleted := q.describeMarker(b, err); deleted != nil && q.query.Has("versionId") {
 		q.Header().Set("Last-Modified", deleted.Marker.LastModified.UTC().Format(http.TimeFormat))
 		q.Header().Set("Allow", http.MethodDelete)
 		return fail("MethodNotAllowed", "The specified method is not allowed against this resource.")
