@@ -32,6 +32,7 @@ type config struct {
 	ObjectsURL      string
 	S3Listen        string
 	S3URL           string
+	S3WebsiteURL    string
 	PublicURL       string
 	InsecureHTTP    bool
 	TrustedProxies  []string
@@ -110,6 +111,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ObjectsURL, "objects-url", "", "base URL by which clients reach the downloads (default: the address they are served on)")
 	flags.StringVar(&c.S3Listen, "s3-listen", "", "address of the S3 endpoint, such as 127.0.0.1:9000 (default: none)")
 	flags.StringVar(&c.S3URL, "s3-url", "", "base URL by which clients reach the S3 endpoint; without --s3-listen, --listen serves it for the host in it (default: the address it is served on)")
+	flags.StringVar(&c.S3WebsiteURL, "s3-website-url", "", "base URL below whose host name the S3 endpoint serves buckets as websites: https://web.example.com for https://BUCKET.web.example.com (default: none)")
 	flags.StringVar(&c.PublicURL, "public-url", "", "base URL by which clients reach the API and the console, where a proxy stands in front")
 	flags.BoolVar(&c.InsecureHTTP, "insecure-http", false, "allow plain HTTP beyond this machine, where a TLS proxy stands in front")
 	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "addresses and networks of the proxies in front, whose --forwarded-header names the client (default: none)")
@@ -334,34 +336,6 @@ func (c *config) validateObjects() error {
 		return nil
 	}
 	return c.validateAddress("objects-listen", c.ObjectsListen)
-}
-
-func (c *config) validateS3() error {
-	if err := validateBaseURL("s3-url", c.S3URL); err != nil {
-		return err
-	}
-	if c.S3Listen != "" {
-		return c.validateAddress("s3-listen", c.S3Listen)
-	}
-	if c.S3URL == "" {
-		return nil
-	}
-	own, err := url.Parse(c.S3URL)
-	if err != nil {
-		return fmt.Errorf("s3-url: %w", err)
-	}
-	main, err := url.Parse(c.PublicURL)
-	if err != nil {
-		return fmt.Errorf("public-url: %w", err)
-	}
-	host, console := strings.ToLower(own.Hostname()), strings.ToLower(main.Hostname())
-	switch {
-	case net.ParseIP(host) != nil || host == "localhost" || host == console:
-		return errors.New("s3-url: without --s3-listen, the S3 endpoint needs a host name that is not that of --public-url")
-	case strings.HasSuffix(console, "."+host):
-		return fmt.Errorf("s3-url: names below %s are buckets, and --public-url is one: use another host name, or --s3-listen", host)
-	}
-	return nil
 }
 
 // https reports whether the API is served over TLS.

@@ -225,3 +225,29 @@ func TestObjectsConfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWebsiteConfig(t *testing.T) {
+	t.Parallel()
+	s3 := []string{"--s3-listen", "127.0.0.1:0", "--s3-url", "https://s3.example.com"}
+	for name, args := range map[string][]string{
+		"no scheme":               {"--s3-website-url", "web.example.com"},
+		"an address":              {"--s3-website-url", "http://127.0.0.1:9000"},
+		"the endpoint's own host": {"--s3-website-url", "https://s3.example.com"},
+		"below the endpoint":      {"--s3-website-url", "https://web.s3.example.com"},
+		"above the endpoint":      {"--s3-website-url", "https://example.com"},
+		"above the console":       {"--s3-website-url", "https://example.net", "--public-url", "https://db.example.net"},
+		"above the objects' host": {"--s3-website-url", "https://example.net", "--objects-url", "https://files.example.net"},
+	} {
+		if _, err := loadConfig(t, slices.Concat(s3, args)...); err == nil || !strings.Contains(err.Error(), "s3-website-url: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := loadConfig(t, "--s3-website-url", "https://web.example.com"); err == nil || !strings.Contains(err.Error(), "--s3-listen") {
+		t.Errorf("without the endpoint: %v", err)
+	}
+	for _, url := range []string{"https://web.example.com", "http://localhost:9000"} {
+		if _, err := loadConfig(t, slices.Concat(s3, []string{"--s3-website-url", url})...); err != nil {
+			t.Error(err)
+		}
+	}
+}

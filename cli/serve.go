@@ -136,6 +136,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 		BaseURL:           base,
 		ObjectsURL:        sockets.objectsURL(c),
 		S3URL:             sockets.s3URL(c),
+		S3WebsiteURL:      c.S3WebsiteURL,
 		S3Listener:        sockets.s3,
 		StrictTransport:   c.strictTransport(),
 		TrustedProxies:    c.proxies,

@@ -55,6 +55,8 @@ type Options struct {
 	// API's listener does for the host of S3URL and its subdomains. Serve closes the listener.
 	S3URL      string
 	S3Listener net.Listener
+	// S3WebsiteURL is the URL below whose host the S3 endpoint serves websites, "" for none.
+	S3WebsiteURL string
 	// StrictTransport is the header Strict-Transport-Security for the host of an https BaseURL, or "".
 	StrictTransport string
 	// TrustedProxies are the networks of the proxies whose X-Forwarded-For names the client, or Forwarded (RFC 7239)
@@ -109,7 +111,7 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 }
 
 func newS3(e *engine.Engine, opts Options) *s3.Server {
-	return s3.New(e, s3.Options{URL: opts.S3URL, Log: opts.Log, Answered: opts.Answered, Known: known})
+	return s3.New(e, s3.Options{URL: opts.S3URL, WebsiteURL: opts.S3WebsiteURL, Log: opts.Log, Answered: opts.Answered, Known: known})
 }
 
 func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {

@@ -35,6 +35,8 @@ type Bucket struct {
 	CORS              []CORSRule         `json:"cors,omitempty"`
 	Policy            string             `json:"policy,omitempty"`
 	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`
+	// Website is nil if the bucket is served as none.
+	Website *Website `json:"website,omitempty"`
 	// HistorySince is the moment since when no version was removed for good, except by its age (ExpireAfterDays): the
 	// objects of any later moment are all there, in the bucket or in the trash.
 	HistorySince time.Time `json:"history_since,omitzero"`

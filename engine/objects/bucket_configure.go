@@ -47,6 +47,20 @@ func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucke
 	return s.anonymousBucket(call, named[0].ID)
 }
 
+// BucketWebsite returns the bucket whose website a name means to a caller without a key: the oldest of that name in any
+// organization, and only if it has a website.
+func (s *Service) BucketWebsite(call *model.Call, name string) (model.Bucket, error) {
+	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
+	named, err := s.BucketsNamed(name)
+	if err != nil {
+		return model.Bucket{}, err
+	}
+	if len(named) == 0 || named[0].Website == nil {
+		return model.Bucket{}, model.NotFound(model.ResourceBucket, name)
+	}
+	return s.anonymousBucket(call, named[0].ID)
+}
+
 // BucketsNamed returns the buckets of that name in every organization, oldest first. Their counters may be stale.
 func (s *Service) BucketsNamed(name string) ([]model.Bucket, error) {
 	named, err := s.core.Meta.CachedBucketsNamed(name)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"holdfast/engine/model"
-	"holdfast/server/content"
 	"holdfast/server/gate"
 	"holdfast/server/s3/sigv4"
 )
@@ -19,6 +18,25 @@ func (s *Server) publicRequest(r *http.Request, q *request) http.Handler {
 		return s.publicList(q)
 	}
 	return nil
+}
+
+// refuseUnsigned refuses a request without a signature, in the words that S3 has for what nobody may without one.
+func (q *request) refuseUnsigned(header http.Header) error {
+	subresource := q.subresource()
+	_, copies := header["X-Amz-Copy-Source"]
+	switch {
+	case q.method == http.MethodPost && subresource == "uploads":
+		return fail("AccessDenied", "Anonymous users cannot initiate multipart uploads. Please authenticate.")
+	case subresource == "ownershipControls" && q.method == http.MethodGet:
+		return fail("AccessDenied", "s3:GetBucketOwnershipControls does not support Anonymous requests!")
+	case subresource == "ownershipControls":
+		return fail("AccessDenied", "s3:PutBucketOwnershipControls does not support Anonymous requests!")
+	case subresource == "" && copies:
+		return fail("AccessDenied", "Anonymous users cannot copy objects. Please authenticate.")
+	case subresource == "select", q.method == http.MethodPut && (subresource == "acl" || subresource == "" && q.key == ""):
+		return fail("AccessDenied", "Anonymous users cannot invoke this API. Please authenticate.")
+	}
+	return fail("AccessDenied", "Access Denied.")
 }
 
 // isPublicRead reports whether a request without a signature reads an object, which everybody may in a public bucket.
@@ -48,24 +66,7 @@ func (s *Server) publicRead(q *request) http.Handler {
 		if err := errors.Join(checkKey(q.key), q.checkPartNumber()); err != nil {
 			return err
 		}
-		if x.Request.Method == http.MethodHead {
-			o, err := s.engine.Objects.ObjectDownloadHead(x.Call, b.ID, q.key, "")
-			if err != nil {
-				return err
-			}
-			return q.send(o.Object, content.OfSize(o.SizeBytes))
-		}
-		object, err := s.engine.Objects.ObjectDownload(x.Request.Context(), x.Call, b.ID, q.key, "")
-		if err != nil {
-			return err
-		}
-		defer object.Content.Close()
-		if err := q.send(object.Object, object.Content); errors.Is(err, errStored) {
-			return s.engine.Objects.Unreadable(object.Object, err)
-		} else if err != nil {
-			return err
-		}
-		return nil
+		return q.sendPublic(b, q.key)
 	})
 }
 

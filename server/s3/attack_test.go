@@ -125,7 +125,7 @@ func TestAttacks(t *testing.T) {
 		"a bucket that is not empty": {full, "DELETE", "/vault", "", nil, nil, 409, "BucketNotEmpty"},
 		"a bucket's bad name":        {full, "PUT", "/Vault", "", nil, nil, 400, "InvalidBucketName"},
 		"malformed XML":              {full, "POST", "/vault?delete", "<Delete><Object>", nil, nil, 400, "MalformedXML"},
-		"a website":                  {full, "PUT", "/vault?website", "{}", nil, nil, 501, "NotImplemented"},
+		"notifications":              {full, "PUT", "/vault?notification", "{}", nil, nil, 501, "NotImplemented"},
 		"another method":             {full, "PATCH", "/vault/secret", "", nil, nil, 405, "MethodNotAllowed"},
 	} {
 		status, code, _ := w.ask(t, a.as, a.method, a.path, a.body, a.change, a.header...)

@@ -18,11 +18,11 @@ import (
 
 // leastConforming is the smallest share of the cases that must pass. Cases about ACLs, and those that run commands of
 // VersityGW itself to make its users, do not count.
-const leastConforming = 0.89
+const leastConforming = 0.94
 
 // TestFullFlow runs the conformance suite of VersityGW, 765 cases. Those in testdata/full-flow.txt fail, for the reason
-// that stands above them, and all others pass. 90 % of the cases that count do. Of the rest, about half are about websites, and
-// about policies that let everybody write; without them it is 95 %.
+// that stands above them, and all others pass: 94.9 % of the cases that count do. Of the rest, a third have policies that let
+// everybody write.
 func TestFullFlow(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestFullFlow(t *testing.T) {
 	counted := passed + len(failed) - uncounted
 	share := float64(passed) / float64(counted)
 	t.Logf("%d of %d cases pass, %.1f %% of the %d that count", passed, passed+len(failed), share*100, counted)
-	if passed < 500 || share < leastConforming {
+	if passed < 600 || share < leastConforming {
 		t.Errorf("only %d cases pass", passed)
 	}
 }

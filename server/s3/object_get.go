@@ -74,6 +74,11 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 		}
 	}
 	r := q.Request
+	if q.page >= http.StatusBadRequest { // all of what explains an error
+		for _, name := range []string{"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"} {
+			r.Header.Del(name)
+		}
+	}
 	for _, name := range []string{"If-Match", "If-None-Match"} {
 		if tag := r.Header.Get(name); tag != "" && tag != "*" && !strings.Contains(tag, `"`) {
 			r.Header.Set(name, quoted(tag)) // clients leave the quotes out
@@ -94,7 +99,7 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 	if err := q.override(); err != nil {
 		return err
 	}
-	w := &sender{ResponseWriter: q.Exchange, encoding: q.Header().Get("Content-Encoding")}
+	w := &sender{ResponseWriter: q.Exchange, encoding: q.Header().Get("Content-Encoding"), page: q.page}
 	q.Header().Del("Content-Encoding")
 	err := content.Send(w, r, o.LastModified, stored)
 	switch {
@@ -156,6 +161,7 @@ func (q *request) override() error {
 type sender struct {
 	http.ResponseWriter
 	encoding string
+	page     int // the status of the page that a website shows, 0 elsewhere
 	refused  int
 }
 
@@ -170,6 +176,12 @@ func (s *sender) WriteHeader(status int) {
 	}
 	if s.encoding != "" {
 		s.Header().Set("Content-Encoding", s.encoding)
+	}
+	if s.page != 0 { // its origin is its own
+		s.Header().Del("Content-Security-Policy")
+	}
+	if s.page != 0 && status == http.StatusOK {
+		status = s.page
 	}
 	s.ResponseWriter.WriteHeader(status)
 }

@@ -71,7 +71,7 @@ func open(t testing.TB, change ...func(*core.Config)) *world {
 	if w.engine, err = engine.Open(cfg); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := New(w.engine, Options{URL: "http://s3.test", Log: cfg.Log})
+	endpoint := New(w.engine, Options{URL: "http://s3.test", WebsiteURL: "http://web.test", Log: cfg.Log})
 	w.server = httptest.NewServer(endpoint)
 	t.Cleanup(func() {
 		w.server.Close()

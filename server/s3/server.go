@@ -35,7 +35,10 @@ type Options struct {
 	// URL is the URL by which clients reach the endpoint. A bucket's name in front of its host is the virtual host of
 	// that bucket.
 	URL string
-	Log *slog.Logger
+	// WebsiteURL is the URL below whose host buckets are served as websites, each on its name in front of that host; ""
+	// for none.
+	WebsiteURL string
+	Log        *slog.Logger
 	// Answered is called after the response to every request; it may be nil.
 	Answered func(operation model.Action, status int, took time.Duration)
 	// Known is called for every request with a valid key; it may be nil.
@@ -46,8 +49,11 @@ type Options struct {
 type Server struct {
 	engine *engine.Engine
 	gate   *gate.Gate
+	pages  *gate.Gate // of websites
 	routes routeTable
 	host   string // in lower case, without a port; "" if buckets have no hosts
+	sites  string // the host that follows the names of websites, likewise
+	scheme string // of websites
 
 	digests digests
 }
@@ -58,6 +64,12 @@ func New(e *engine.Engine, opts Options) *Server {
 	s.gate = &gate.Gate{
 		Engine: e, Log: opts.Log, Header: http.Header{"Server": {"holdfast"}, "X-Content-Type-Options": {"nosniff"}},
 		Authenticate: s.authenticate, WriteError: writeError, Answered: opts.Answered, Known: opts.Known,
+	}
+	pages := *s.gate
+	pages.WriteError = writePage
+	s.pages = &pages
+	if base, err := url.Parse(opts.WebsiteURL); err == nil {
+		s.sites, s.scheme = virtualHost(opts.WebsiteURL), base.Scheme
 	}
 	return s
 }
@@ -71,10 +83,10 @@ func virtualHost(base string) string {
 	return strings.ToLower(u.Hostname())
 }
 
-// Serves reports whether a request with that Host is for the endpoint or the virtual host of a bucket.
+// Serves reports whether a request with that Host is for the endpoint, the virtual host of a bucket, or a website.
 func (s *Server) Serves(host string) bool {
 	name := hostName(host)
-	return s.host != "" && (name == s.host || strings.HasSuffix(name, "."+s.host))
+	return s.websiteOf(host) != "" || s.host != "" && (name == s.host || strings.HasSuffix(name, "."+s.host))
 }
 
 // hostName returns a Host without its port, in lower case.
@@ -94,6 +106,8 @@ type request struct {
 	query       sigv4.Query
 	malformed   error          // why the query is incomplete
 	signature   *sigv4.Request // once authenticated
+	websites    string         // the scheme of websites, "" if none are served
+	page        int            // the status of the page of a website, 0 elsewhere
 	form        *form          // of an upload by a browser, once read
 	begun       bool           // the response's document has begun
 	digests     *digests
@@ -107,8 +121,13 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{engine: s.engine, method: r.Method, digests: &s.digests}
+	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, websites: s.scheme}
 	defer q.end()
+	if bucket := s.websiteOf(r.Host); bucket != "" {
+		q.bucket, q.key = bucket, strings.TrimPrefix(r.URL.Path, "/")
+		s.website(q).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, q)))
+		return
+	}
 	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
 	q.bucket, q.key = s.target(r)
 	route := s.routes.of(r, q)
@@ -162,6 +181,9 @@ func (s *Server) authenticate(x *gate.Exchange) error {
 	}
 	if isForm(x.Request, q) {
 		return s.authenticateForm(x, q)
+	}
+	if !sigv4.IsSigned(x.Request) {
+		return q.refuseUnsigned(x.Request.Header)
 	}
 	signature, err := sigv4.Parse(x.Request, q.query)
 	if err != nil {
