@@ -75,7 +75,7 @@ func (c *cloning) running(ctx context.Context, dir, label string) (Cloned, error
 	}
 	var at time.Time
 	var end stopped
-	err := c.fill(ctx, c.server.dir, dir, func() (control []byte, err error) {
+	err := c.fill(ctx, c.server.dir, dir, listFiles, func() (control []byte, err error) {
 		if err := c.removeUnlogged(ctx); err != nil {
 			return nil, err
 		}
@@ -96,8 +96,8 @@ func (c *cloning) stopped(ctx context.Context, source, dir string) (Cloned, erro
 	if err != nil {
 		return Cloned{}, err
 	}
-	err = c.fill(ctx, source, dir, func() ([]byte, error) {
-		if err := c.cloneWAL(); err != nil {
+	err = c.fill(ctx, source, dir, listStopped, func() ([]byte, error) {
+		if err := c.cloneWAL(last); err != nil {
 			return nil, err
 		}
 		return readControl(c.root)
@@ -105,8 +105,8 @@ func (c *cloning) stopped(ctx context.Context, source, dir string) (Cloned, erro
 	return Cloned{Timeline: last.Timeline, Start: last.Checkpoint, Stop: last.Checkpoint, SizeBytes: c.size.Load()}, err
 }
 
-// fill clones the files of source into dir and completes dir with the pg_control that end returns.
-func (c *cloning) fill(ctx context.Context, source, dir string, end func() (control []byte, err error)) (err error) {
+// fill clones the files of source that list returns into dir and completes dir with the pg_control that end returns.
+func (c *cloning) fill(ctx context.Context, source, dir string, list func(context.Context, *os.Root) ([]repository.Entry, error), end func() (control []byte, err error)) (err error) {
 	if c.root, err = os.OpenRoot(source); err != nil {
 		return fmt.Errorf("open data directory: %w", err)
 	}
@@ -120,7 +120,7 @@ func (c *cloning) fill(ctx context.Context, source, dir string, end func() (cont
 			err = errors.Join(err, c.target.discard())
 		}
 	}()
-	entries, err := listFiles(ctx, c.root)
+	entries, err := list(ctx, c.root)
 	if err != nil {
 		return err
 	}
@@ -206,17 +206,32 @@ func (c *cloning) label(end stopped) error {
 	return nil
 }
 
-// walFile matches the files of pg_wal that a server reads at its start.
-var walFile = regexp.MustCompile(`^([0-9A-F]{24}|[0-9A-F]{8}\.history)$`)
+// historyFile matches the files that say where a timeline begins.
+var historyFile = regexp.MustCompile(`^[0-9A-F]{8}\.history$`)
 
-// cloneWAL clones the WAL of a server that was shut down, whose last checkpoint a start reads.
-func (c *cloning) cloneWAL() error {
+// reads reports whether a start reads the segment with that name and size.
+func (s Shutdown) reads(name string, size uint64) bool {
+	timeline, n, ok := xlog.ParseSegmentName(name, size)
+	if !ok || timeline != s.Timeline {
+		return false
+	}
+	first := uint64(s.Checkpoint) / size
+	return n == first || n == first+1
+}
+
+// cloneWAL clones the WAL that the start of a server reads which was shut down: its last checkpoint, which is the last
+// record, may go on in a second segment.
+func (c *cloning) cloneWAL(last Shutdown) error {
 	entries, err := fs.ReadDir(c.root.FS(), "pg_wal")
 	if err != nil {
 		return fmt.Errorf("list WAL: %w", err)
 	}
 	for _, e := range entries {
-		if !walFile.MatchString(e.Name()) {
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("list WAL: %w", err)
+		}
+		if !historyFile.MatchString(e.Name()) && !last.reads(e.Name(), uint64(info.Size())) {
 			continue
 		}
 		if err := c.file(path.Join("pg_wal", e.Name())); err != nil {

@@ -14,10 +14,21 @@ import (
 	"holdfast/backup/repository"
 )
 
-// listFiles returns the directories and files of the data directory that a backup includes, sorted by path, with
-// their current sizes.
+// listFiles returns the directories and files of the data directory of a running server that a backup includes, sorted by
+// path, with their current sizes.
 func listFiles(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
+	return newListing(ctx, root).sorted()
+}
+
+// listStopped is listFiles for a server that was shut down. It includes the data of unlogged relations, which PostgreSQL
+// recreates only after a recovery.
+func listStopped(ctx context.Context, root *os.Root) ([]repository.Entry, error) {
 	l := newListing(ctx, root)
+	l.stopped = true
+	return l.sorted()
+}
+
+func (l *listing) sorted() ([]repository.Entry, error) {
 	if err := l.directory("."); err != nil {
 		return nil, fmt.Errorf("list data directory: %w", err)
 	}
@@ -29,6 +40,7 @@ type listing struct {
 	ctx      context.Context
 	fsys     fs.FS
 	entries  []repository.Entry
+	stopped  bool            // the server was shut down
 	unlogged map[string]bool // relations that have an init fork, by directory and number
 }
 
@@ -72,10 +84,10 @@ func (l *listing) read(dir string) ([]fs.DirEntry, error) {
 }
 
 // isRecreated reports whether PostgreSQL recreates a file: it belongs to a temporary relation, or to an unlogged one
-// and is not its init fork.
+// of a running server and is not its init fork.
 func (l *listing) isRecreated(name string) bool {
 	f, ok := parseRelation(name)
-	return ok && (f.temp || f.fork != "init" && l.unlogged[path.Join(path.Dir(name), f.number)])
+	return ok && (f.temp || !l.stopped && f.fork != "init" && l.unlogged[path.Join(path.Dir(name), f.number)])
 }
 
 func (l *listing) entry(name string, e fs.DirEntry) error {
