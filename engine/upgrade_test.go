@@ -41,7 +41,9 @@ func (a *appliance) onMajor(t *testing.T, name, major string) (databases.View, d
 	for _, sql := range []string{
 		"create extension hstore", "create table steps (n int primary key)", "create table parts (n int) partition by range (n)",
 		"create table part partition of parts for values from (0) to (10)", "insert into parts values (1)", "select lo_from_bytea(4711, 'large')",
-		"alter database " + name + " set statement_timeout = '5min'",
+		"alter database " + name + " set statement_timeout = '5min'", "create unlogged table unlogged (n int primary key)", "insert into unlogged values (7)",
+		"create table hidden (n int)", "revoke select on hidden from app_readonly", "create schema closed", "revoke usage on schema closed from app_readonly",
+		"alter default privileges revoke select on tables from app_readonly",
 	} {
 		run(t, c, sql)
 	}
@@ -96,6 +98,14 @@ func TestUpgradeInPlace(t *testing.T) {
 		t.Errorf("the upgrade reports %+v, backup %q", u, done.Backup)
 	}
 	a.wantUpgraded(t, db.ID, c, 18, "1 2")
+	if got := answer[int](t, c, "select n from unlogged"); got != 7 {
+		t.Errorf("the unlogged table has %d", got)
+	}
+	run(t, c, "create table made ()")
+	if got := answer[string](t, c, `select concat_ws(' ', has_table_privilege(r, 'steps', 'select'), has_table_privilege(r, 'hidden', 'select'),
+		has_table_privilege(r, 'made', 'select'), has_schema_privilege(r, 'closed', 'usage')) from (values ('app_readonly'::name)) v (r)`); got != "t f f f" {
+		t.Errorf("the read-only role may read %s, want t f f f as before", got)
+	}
 	commitStep(t, c, 3)
 	testenv.Eventually(t, "a verified backup of the new version", func() bool {
 		newest := a.backups(t, db.ID)[0]
@@ -173,7 +183,7 @@ func TestUpgradeInterrupted(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, testConfig(t, newDataDir(t)))
-	db, c := a.onMajor(t, "shop", "15")
+	db, _ := a.onMajor(t, "shop", "15")
 	a.backUp(t, db.ID)
 	for _, phase := range []string{"backing_up", "copying", "preparing", "upgrading", "analyzing", "recovering", model.PhaseSwitching} {
 		op, err := a.upgrade(t, db.ID, "18", false)
@@ -183,7 +193,7 @@ func TestUpgradeInterrupted(t *testing.T) {
 		a.awaitPhase(t, op.ID, phase)
 		a = a.reopenKilled(t)
 		now := a.record(t, db.ID)
-		c = a.connectionOf(t, db.ID)
+		c := a.connectionOf(t, db.ID)
 		if now.Major == 18 && phase == model.PhaseSwitching {
 			a.wantUpgraded(t, db.ID, c, 18, "1")
 			a.checkTidy(t)

@@ -32,13 +32,19 @@ BEGIN
 	LOOP
 		EXECUTE format('GRANT %s TO %s', granted, reader);
 	END LOOP;
-	-- DROP OWNED BY either role, which the role itself may run, removes the default
-	-- privileges that pg_shdepend lists for it. ALTER DEFAULT PRIVILEGES needs no such entry.
-	SET LOCAL allow_system_table_mods = on;
-	DELETE FROM pg_shdepend WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND classid = 'pg_default_acl'::regclass
-		AND objid IN (SELECT oid FROM pg_default_acl WHERE defaclrole = owner AND defaclnamespace = 0);
 	IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = 'pg_read_all_data'::regrole AND member = reader) THEN
 		EXECUTE format('REVOKE pg_read_all_data FROM %s', reader);
 	END IF;
+END $$`
+
+// keptDefaults is the statement, run in the tenant's database, that keeps the default
+// privileges of [readerPrivileges] from DROP OWNED BY either role, which the role
+// itself may run: it removes those that pg_shdepend lists for the role. ALTER DEFAULT
+// PRIVILEGES needs no such entry.
+const keptDefaults = `DO $$ BEGIN
+	SET LOCAL allow_system_table_mods = on;
+	DELETE FROM pg_shdepend WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND classid = 'pg_default_acl'::regclass
+		AND objid IN (SELECT a.oid FROM pg_default_acl a JOIN pg_database ON datname = current_database()
+			WHERE defaclrole = datdba AND defaclnamespace = 0);
 END $$`

@@ -66,7 +66,7 @@ const ownersFunctions = `^(lo_creat|lo_create|lo_from_bytea|lo_put|lowrite|lo_un
 // databasePrivileges returns the statements, run in the tenant's database, that
 // set the privileges of both roles there.
 func (t Tenant) databasePrivileges() []string {
-	return []string{t.functionPrivileges(), readerPrivileges}
+	return []string{t.functionPrivileges(), readerPrivileges, keptDefaults}
 }
 
 // functionPrivileges returns the statement that moves functions which write or

@@ -51,15 +51,16 @@ const ownStatements = `DO $$ BEGIN
 		CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public;
 	END IF; END $$`
 
-// completeTenant sets the privileges in the tenant's databases again, and refuses
-// extensions whose files the machine lacks.
+// completeTenant sets those privileges in the tenant's databases again that pg_upgrade
+// loses, and refuses extensions whose files the machine lacks. What the read-only role
+// may read is the owner's to change, and pg_upgrade keeps it.
 func (u Upgrade) completeTenant(ctx context.Context, n names) (updates []Extension, err error) {
 	t := Tenant{Database: n.database, Owner: n.owner, ReadOnly: n.readOnly}
 	err = eachTenants(ctx, u.To, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := holdSchemas(ctx, conn); err != nil {
 			return err
 		}
-		if err := all(ctx, conn, t.databasePrivileges()); err != nil {
+		if err := all(ctx, conn, []string{t.functionPrivileges(), keptDefaults}); err != nil {
 			return fmt.Errorf("set privileges: %w", err)
 		}
 		known, err := Extensions(ctx, conn)
