@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/s3tools"
 )
 
 // keysData is what keys.html shows.
@@ -78,8 +79,8 @@ func (req *request) keyCreate() (answer, error) {
 		return answer{}, err
 	}
 	data := createdKey{
-		Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1",
-		S3: req.opts.S3URL, S3Secret: req.engine.Access.S3Secret(key.ID).Reveal(), Region: model.S3Region,
+		Key: key, Secret: secret.Reveal(), API: req.opts.BaseURL + "/v1", Tools: s3tools.Tools(),
+		S3: s3tools.Access{ID: key.ID, Secret: req.engine.Access.S3Secret(key.ID).Reveal(), URL: req.opts.S3URL, Region: model.S3Region},
 	}
 	return answer{page: "key_created.html", title: "API key made", data: data}, nil
 }
@@ -89,8 +90,10 @@ type createdKey struct {
 	Key    model.Key
 	Secret string
 	API    string
-	// S3 is the URL of the S3 endpoint, "" for none.
-	S3, S3Secret, Region string
+	// S3 is the key as an access key. Its URL is "" if there is no endpoint.
+	S3 s3tools.Access
+	// Tools are those that can be configured with it.
+	Tools []s3tools.Tool
 }
 
 // key shows one key, with the confirmation for revoking it.
