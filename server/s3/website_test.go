@@ -68,6 +68,12 @@ func TestWebsite(t *testing.T) {
 	if got, _ := w.page(t, "GET", "site", "/", nil); got.StatusCode != 404 {
 		t.Errorf("a bucket without a website: %d", got.StatusCode)
 	}
+	endpoint := w.server.Config.Handler.(*Server)
+	for host, want := range map[string]bool{"site.web.test": true, "Site.WEB.test:9000": true, "web.test": false, "siteweb.test": false} {
+		if endpoint.Serves(host) != want {
+			t.Errorf("%s is served: %t", host, !want)
+		}
+	}
 	if status, code := w.configureWebsite(t, "site", websiteExample); status != 200 {
 		t.Fatalf("%d %s", status, code)
 	}
