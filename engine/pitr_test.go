@@ -569,3 +569,32 @@ func TestBackupAcrossAFork(t *testing.T) {
 		t.Errorf("restored %s", got)
 	}
 }
+
+// Settings that a standby must not have smaller are raised after a backup and lowered again: the moments while they were
+// high and after can be restored, though neither the backup's server nor the present one had such values.
+func TestRestoreAcrossRaisedSettings(t *testing.T) {
+	t.Parallel()
+	a, db, c, _ := startStepped(t)
+	b := a.backUp(t, db.ID)
+	for n, change := range []string{"max_locks_per_transaction=300", "max_locks_per_transaction=500", "max_locks_per_transaction"} {
+		if err := a.changeSettings(t, db.ID, true, change); err != nil {
+			t.Fatal(err)
+		}
+		commitStep(t, c, n+2)
+	}
+	high := a.Core.Clock()
+	commitStep(t, c, 5)
+	if newest := a.backups(t, db.ID)[0].ID; newest != b.ID {
+		t.Fatalf("the restore begins with the backup %s", newest)
+	}
+	testenv.Eventually(t, "the archive of "+high.String(), func() bool {
+		r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+		return err == nil && r.Window.Latest != nil && !r.Window.Latest.Before(high)
+	})
+	if a.goTo(t, db.ID, recovery.RestorePoint{Time: high}); steps(t, c) != "1 2 3 4" {
+		t.Errorf("steps %s", steps(t, c))
+	}
+	if got := answer[string](t, c, "show max_locks_per_transaction"); got != a.setting(t, db.ID, "max_locks_per_transaction").Default {
+		t.Errorf("the restored server has max_locks_per_transaction = %s", got)
+	}
+}

@@ -47,13 +47,8 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	if err := durable.WriteFile(filepath.Join(scratch.Dir, standbySignal), nil, 0o600); err != nil {
 		return err
 	}
-	// Some settings must be at least as high as on the server that was backed up, whatever the database's current
-	// settings are.
-	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
-		return err
-	}
 	maps.Copy(scratch.Config.Settings, recovery.Settings())
-	if err := s.startWithWAL(ctx, scratch, recovery); err != nil {
+	if err := s.replay(ctx, scratch, recovery); err != nil {
 		return err
 	}
 	conn, err := s.databases.Instances.Connect(ctx, scratch.ID, databases.Maintenance)
@@ -62,6 +57,45 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return postgres.Promote(ctx, conn, walSlot)
+}
+
+// replay starts an instance and feeds it the WAL up to the target. Some settings must be at least as high as on the server
+// that wrote the WAL, whatever the database's current ones are: first as on the server that was backed up. Where the WAL
+// says that they were raised later, the instance pauses or ends and has the new values in its pg_control; it goes on with these.
+func (s *Service) replay(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
+	least, err := backup.StandbySettings(scratch.Dir)
+	for err == nil {
+		scratch.Config.AtLeast = least
+		failed := s.startWithWAL(ctx, scratch, recovery)
+		if failed == nil || ctx.Err() != nil {
+			return failed
+		}
+		if err := s.databases.StopInstance(ctx, scratch.ID); err != nil {
+			return errors.Join(failed, err)
+		}
+		found, err := backup.StandbySettings(scratch.Dir)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		raised, higher := raise(least, found)
+		if !higher {
+			return failed
+		}
+		least = raised
+		s.core.Log.Info("a recovery goes on with settings that were raised after the backup", "instance", scratch.ID)
+	}
+	return err
+}
+
+// raise returns the larger value of each setting, and whether one of others is larger.
+func raise(settings, others map[string]int) (raised map[string]int, higher bool) {
+	raised = maps.Clone(settings)
+	for name, value := range others {
+		if value > raised[name] {
+			raised[name], higher = value, true
+		}
+	}
+	return raised, higher
 }
 
 // startWithWAL starts an instance and feeds it WAL meanwhile: the instance accepts connections only once it has enough WAL
