@@ -219,6 +219,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	if b.copied(0) == url {
 		t.Error("the URL is the old one")
 	}
+	consoleBranch(t, m, b)
 	b.open("/")
 	b.see("shop")
 	b.shot("overview")

@@ -134,8 +134,22 @@ func TestBackupOfSleeperIsCurrent(t *testing.T) {
 	a.gone("no_backup")
 	a.ahead.Store(int64(2 * time.Hour))
 	a.one("backup_old") // the server runs
+	age := func() time.Duration {
+		t.Helper()
+		m, err := a.Insight.Measure()
+		if err != nil || m.Each[0].BackupAge == nil {
+			t.Fatalf("no age of a backup: %+v, %v", m, err)
+		}
+		return *m.Each[0].BackupAge
+	}
+	if age() < time.Hour {
+		t.Error("the backup of a server that runs has no age")
+	}
 	a.sleepOnce(t, a.db.ID)
 	a.gone("backup_old")
+	if age() != 0 {
+		t.Errorf("the backup is %s old, and nothing has changed since", age())
+	}
 	verified := func(status model.VerificationStatus) {
 		t.Helper()
 		if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = status }); err != nil {

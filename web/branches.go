@@ -13,9 +13,9 @@ import (
 // branchesData is what database_branches.html shows.
 type branchesData struct {
 	databaseData
-	Tree                databases.BranchTree
-	Typed, At, Lifetime string // of a new branch
-	Diff                *recovery.SchemaDiff
+	Tree                       databases.BranchTree
+	Typed, At, Lifetime, Sleep string // of a new branch
+	Diff                       *recovery.SchemaDiff
 }
 
 // branchNode is a database in the picture of the branches.
@@ -38,7 +38,7 @@ func (d branchesData) Root() branchNode { return branchNode{d.Tree, d.ID} }
 
 func (req *request) branches(db databaseData, cause error) (answer, error) {
 	tree, err := req.engine.Databases.Tree(req.call, db.ID)
-	data := branchesData{databaseData: db, Tree: tree, Typed: req.form("name"), At: req.form("at"), Lifetime: req.form("expires_in_hours")}
+	data := branchesData{databaseData: db, Tree: tree, Typed: req.form("name"), At: req.form("at"), Lifetime: req.form("expires_in_hours"), Sleep: req.form("sleep_after")}
 	return answer{page: "database_branches.html", data: data}, cmp.Or(cause, err)
 }
 
@@ -54,6 +54,13 @@ func (req *request) branchCreate() (answer, error) {
 			return answer{}, model.Invalid("expires_in_hours", "must be a whole number of hours, at most ten years, or empty for never")
 		}
 		wanted.ExpiresIn = time.Duration(hours) * time.Hour
+	}
+	if req.form("sleep_after") != "" {
+		after, err := req.sleepAfter()
+		if err != nil {
+			return answer{}, err
+		}
+		wanted.SleepAfter = &after
 	}
 	_, err = req.engine.Recovery.BranchCreate(req.r.Context(), req.call, req.id(), wanted)
 	return done(req.databasePath("branches"), "branch"), err

@@ -142,13 +142,24 @@ func (req *request) databaseRetention() (answer, error) {
 
 // databaseSleep changes after how long without connections a database sleeps.
 func (req *request) databaseSleep() (answer, error) {
-	after, err := time.Duration(0), error(nil)
-	if text := strings.ReplaceAll(req.form("sleep_after"), " ", ""); text != "" {
-		if after, err = time.ParseDuration(text); err != nil || after <= 0 {
-			return answer{}, model.Invalid("sleep_after", "must be a time such as 10m or 1h, or empty for a server that always runs")
-		}
+	after, err := req.sleepAfter()
+	if err != nil {
+		return answer{}, err
 	}
 	return req.changeDatabase(databases.Change{SleepAfter: &after})
+}
+
+// sleepAfter returns the time in the field sleep_after, 0 if it is empty.
+func (req *request) sleepAfter() (time.Duration, error) {
+	text := strings.ReplaceAll(req.form("sleep_after"), " ", "")
+	if text == "" {
+		return 0, nil
+	}
+	after, err := time.ParseDuration(text)
+	if err != nil || after < 0 {
+		return 0, model.Invalid("sleep_after", "must be a time such as 10m or 1h, or 0 for a server that always runs")
+	}
+	return after, nil
 }
 
 func (req *request) changeDatabase(change databases.Change) (answer, error) {

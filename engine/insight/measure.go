@@ -36,7 +36,7 @@ type DatabaseMeasurement struct {
 	ID, Name, Project string
 	Available         bool
 	Statistics        *databases.Statistics // nil until it was first measured
-	BackupAge         *time.Duration        // of the newest completed backup, nil if there is none
+	BackupAge         *time.Duration        // of the newest completed backup, 0 while a database sleeps that it has everything of; nil if there is none
 }
 
 // Measure takes the figures. It queries no database.
@@ -98,6 +98,9 @@ func (s *Service) measureDatabases(tx *meta.Tx, m *Measurement) (all []model.Dat
 		}
 		if newest != nil && newest.CompletedAt != nil {
 			age := s.core.Clock().Sub(*newest.CompletedAt)
+			if s.databases.RestsSince(db, *newest) {
+				age = 0
+			}
 			one.BackupAge = &age
 		}
 		m.Each = append(m.Each, one)

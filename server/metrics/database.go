@@ -62,7 +62,7 @@ func databaseFigures() []databaseFigure {
 			return float64(most)
 		})},
 		{name: "replication_slots", help: "Replication slots of clients.", value: measured(func(db insight.DatabaseMeasurement) float64 { return float64(len(db.Statistics.Slots)) })},
-		{name: "backup_age_seconds", help: "Age of the newest completed backup.", value: func(db insight.DatabaseMeasurement) (float64, bool) {
+		{name: "backup_age_seconds", help: "Age of the newest completed backup, 0 while the database sleeps and has not changed since.", value: func(db insight.DatabaseMeasurement) (float64, bool) {
 			if db.BackupAge == nil {
 				return 0, false
 			}
