@@ -147,7 +147,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	}
 	b.fill("#confirm-restore", "shop")
 	b.press("Restore shop")
-	b.until("restore", `document.body.innerText.includes('The last restore can be undone') && !document.querySelector('[data-live]')`)
+	b.until("restore", `document.body.innerText.includes('The last restore or upgrade can be undone') && !document.querySelector('[data-live]')`)
 	exec(`insert into orders values (1001)`)
 	b.shot("database-restored")
 	consolePointInTime(b, exec)

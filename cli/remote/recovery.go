@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,11 +137,29 @@ func about(seconds *float64) string {
 	return fmt.Sprintf("%.0f s", *seconds)
 }
 
+// lastReplacement says what the undoing of db's last restore or upgrade undoes, as far as the key may read it.
+func (t *task) lastReplacement(db wire.Database) string {
+	recovery, err := t.api.GetRecovery(t.ctx, db.ID)
+	if err != nil {
+		return "the last restore or upgrade"
+	}
+	for _, op := range recovery.Operations {
+		switch {
+		case op.Status != wire.OperationCompleted || op.NewDatabaseID != nil:
+		case op.Type == wire.OperationUpgrade && op.Upgrade != nil:
+			return fmt.Sprintf("the upgrade from PostgreSQL %s to %s", op.Upgrade.FromVersion, op.Upgrade.Version)
+		case op.Type == wire.OperationRestore || op.Type == wire.OperationPITR || op.Type == wire.OperationReset:
+			return "the last " + strings.ReplaceAll(string(op.Type), "_", " ")
+		}
+	}
+	return "the last restore or upgrade"
+}
+
 func newRecoveryUndo(s *session) *cobra.Command {
 	var wait bool
-	cmd := s.aboutDatabase("undo DATABASE", "Bring back the data that the last restore replaced", cobra.ExactArgs(1),
+	cmd := s.aboutDatabase("undo DATABASE", "Bring back the data that the last restore or upgrade replaced", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			if err := t.confirm("replace the data of %s by what it was before the last restore", db.Name); err != nil {
+			if err := t.confirm("set the data of %[1]s aside, with all that was written since, and bring back what it was before %[2]s", db.Name, t.lastReplacement(db)); err != nil {
 				return err
 			}
 			op, err := t.api.UndoRestore(t.ctx, db.ID)
