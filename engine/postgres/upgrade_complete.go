@@ -24,12 +24,14 @@ func (u Upgrade) complete(ctx context.Context, old oldCluster) (done Upgraded, e
 			if err := all(ctx, conn, []string{ownStatements}); err != nil {
 				return err
 			}
-			if done.Updates, err = u.completeTenant(ctx, old.tenant); err != nil {
+			if done, err = u.completeTenant(ctx, old.tenant); err != nil {
 				return err
 			}
-			if done.Notes, err = analyze(ctx, to, old.tenant); err != nil {
+			taken, err := analyze(ctx, to, old.tenant)
+			if err != nil {
 				return fmt.Errorf("take statistics: %w", err)
 			}
+			done.Notes = append(done.Notes, taken...)
 			dropped, err := bringSettings(ctx, conn, old.settings)
 			if err != nil {
 				return fmt.Errorf("bring the settings over: %w", err)
@@ -54,7 +56,7 @@ const ownStatements = `DO $$ BEGIN
 // completeTenant sets those privileges in the tenant's databases again that pg_upgrade
 // loses, and refuses extensions whose files the machine lacks. What the read-only role
 // may read is the owner's to change, and pg_upgrade keeps it.
-func (u Upgrade) completeTenant(ctx context.Context, n names) (updates []Extension, err error) {
+func (u Upgrade) completeTenant(ctx context.Context, n names) (done Upgraded, err error) {
 	t := Tenant{Database: n.database, Owner: n.owner, ReadOnly: n.readOnly}
 	err = eachTenants(ctx, u.To, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := holdSchemas(ctx, conn); err != nil {
@@ -70,11 +72,25 @@ func (u Upgrade) completeTenant(ctx context.Context, n names) (updates []Extensi
 		if err := RefuseMissing(known, u.To.Bin.Major); err != nil {
 			return err
 		}
-		updates = append(updates, slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })...)
-		return nil
+		done.Updates = append(done.Updates, slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })...)
+		stale, err := collect(ctx, conn, staleCollations)
+		done.Notes = append(done.Notes, stale...)
+		return err
 	})
-	return updates, err
+	return done, err
 }
+
+// staleCollations returns notes about collations whose order may differ from that in which their indexes were built,
+// because the new version was built with another library.
+const staleCollations = `
+	select format('the database sorts by version %2$s of its locale''s rules now, and its indexes were built by %3$s: '
+		'run REINDEX DATABASE %1$I, then ALTER DATABASE %1$I REFRESH COLLATION VERSION', datname, pg_database_collation_actual_version(oid), datcollversion)
+	from pg_database where datname = current_database() and datcollversion <> pg_database_collation_actual_version(oid)
+	union all
+	select format('the collation %1$s sorts by version %2$s of its rules now, and its indexes were built by %3$s: '
+		'run REINDEX for the indexes that use it, then ALTER COLLATION %1$s REFRESH VERSION',
+		oid::regcollation, pg_collation_actual_version(oid), collversion)
+	from pg_collation where collversion <> pg_collation_actual_version(oid)`
 
 // RefuseMissing refuses extensions of a database whose files a server of that major
 // version lacks, and says what to install.

@@ -15,7 +15,7 @@ import (
 func (u Upgrade) explain(cause error) error {
 	found := u.refusals()
 	if len(found) == 0 {
-		return fmt.Errorf("pg_upgrade: %w", cause)
+		return &model.Error{Code: model.CodeConflict, Err: cause, Message: "pg_upgrade failed: " + u.brief(cause.Error())}
 	}
 	return &model.Error{
 		Code: model.CodeConflict, Err: cause,
@@ -24,7 +24,22 @@ func (u Upgrade) explain(cause error) error {
 	}
 }
 
+// brief returns the lines of pg_upgrade's output that say why it failed, without paths.
+func (u Upgrade) brief(output string) string {
+	output = strings.NewReplacer(u.From.Dir+"/", "", u.To.Dir+"/", "").Replace(output)
+	var kept []string
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !routine.MatchString(line) {
+			kept = append(kept, line)
+		}
+	}
+	return firstOf(kept)
+}
+
 var (
+	// routine matches the lines of pg_upgrade's output that do not say why it failed, and its advice for who runs it by hand.
+	routine = regexp.MustCompile(`^(.*\sok|-+|\*failure\*|Performing .*|Failure, exiting|If (you|pg_upgrade) .*|(the )?new cluster before .*|` +
+		`Consult .*|the probable cause .*|the ".old" suffix .*|Because "link" mode .*|started once .*)$`)
 	// tocEntry is how pg_restore names the object of an error: "from TOC entry 218;
 	// 1259 16446 VIEW old app".
 	tocEntry = regexp.MustCompile(`(?m)^pg_restore: (?:from|while [A-Z ]+:\s*from)? ?TOC entry \d+; \d+ \d+ (.+)$`)

@@ -31,7 +31,7 @@ func (u *upgrading) dryRun(outer context.Context, p RestorePlan) (err error) {
 	began := time.Now()
 	done, err := u.upgradeCopy(ctx, from, to)
 	if err != nil {
-		return err
+		return foundIn(p.Backup, err)
 	}
 	upgrading := time.Since(began)
 	s.noteUpgradePace(p.Backup.SizeBytes, 0, upgrading)
@@ -44,6 +44,18 @@ func (u *upgrading) dryRun(outer context.Context, p RestorePlan) (err error) {
 		report(r, done, p.Backup.SizeBytes)
 		r.Down = down
 	})
+}
+
+// foundIn says in which backup a dry run found what the new version refuses: it may have been mended since.
+func foundIn(b model.Backup, err error) error {
+	refused, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		return err
+	}
+	return &model.Error{
+		Code: refused.Code, Err: err,
+		Message: fmt.Sprintf("%s (found in the backup of %s; if that has been mended since, make a new backup first)", refused.Message, b.StartedAt.UTC().Format(time.RFC3339)),
+	}
 }
 
 // restoreTrial makes the data directory dir from the plan's backup.
