@@ -203,7 +203,7 @@ func (q *request) misrouted(copySource []string) error {
 		return nil
 	case put && q.query.Has("partNumber") && !q.query.Has("uploadId"):
 		return invalidArgument("partNumber", "partNumber", "This operation does not accept partNumber without uploadId")
-	case put && q.query.Has("uploadId") && !q.query.Has("partNumber"):
+	case q.method == http.MethodPost && q.subresource() == "", put && q.query.Has("uploadId") && !q.query.Has("partNumber"):
 		return q.notAllowed(object)
 	case get && q.query.Has("uploads"):
 		return fail("InvalidRequest", "Key is not expected for the GET method ?uploads subresource")
