@@ -75,7 +75,7 @@ func (s *Service) beginRestore(
 	return s.beginSwitch(call, database, t, "checking", func(db model.Database, op *model.DatabaseOperation) (stage, error) {
 		p, err := plan(db)
 		if err == nil {
-			err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(s.core.Lifetime, p))
+			err = s.checkRestorable(s.core.Lifetime, p)
 		}
 		if err != nil {
 			return stage{}, err

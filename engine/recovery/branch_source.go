@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,7 +194,7 @@ func (s *Service) claimParent(src *branchSource) error {
 func (s *Service) planBranch(ctx context.Context, src *branchSource, at RestorePoint, reason string) error {
 	p, err := s.planPoint(ctx, src.parent, at)
 	if err == nil {
-		err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(ctx, p))
+		err = s.checkRestorable(ctx, p)
 	}
 	if err != nil {
 		return err

@@ -82,6 +82,15 @@ func (s *Service) checkExtensions(ctx context.Context, instance, name string, ma
 	return nil
 }
 
+// checkRestorable refuses a restore for which the disk has no room, or this machine no PostgreSQL. The room comes first:
+// looking for a PostgreSQL may download one.
+func (s *Service) checkRestorable(ctx context.Context, p RestorePlan) error {
+	if err := s.checkSpaceForRestore(p); err != nil {
+		return err
+	}
+	return s.checkMajor(ctx, p)
+}
+
 // checkMajor refuses a restore of data of a major version that this machine lacks, and says what to install.
 func (s *Service) checkMajor(ctx context.Context, p RestorePlan) error {
 	major := p.Backup.Major()

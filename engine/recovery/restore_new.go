@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,7 @@ func (s *Service) beginRestoreNew(
 	}()
 	p, err := plan(source)
 	if err == nil {
-		err = cmp.Or(s.checkSpaceForRestore(p), s.checkMajor(s.core.Lifetime, p))
+		err = s.checkRestorable(s.core.Lifetime, p)
 	}
 	if err != nil {
 		return op, err

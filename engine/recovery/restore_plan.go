@@ -145,7 +145,10 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	if err := cmp.Or(s.checkMajor(ctx, p), s.checkPlan(ctx, p, nil)); err != nil {
+	if err := s.checkMajor(ctx, p); err != nil {
+		return p, err
+	}
+	if err := s.checkPlan(ctx, p, nil); err != nil {
 		return p, err
 	}
 	if p.Estimated, err = s.estimate(p); err != nil || into == nil {

@@ -63,9 +63,11 @@ func (s *Service) StartRecovered(ctx context.Context, scratch postgres.Spec, pla
 // that wrote the WAL, whatever the database's current ones are: first as on the server that was backed up. Where the WAL
 // says that they were raised later, the instance pauses or ends and has the new values in its pg_control; it goes on with these.
 func (s *Service) replay(ctx context.Context, scratch postgres.Spec, recovery wal.Recovery) error {
-	least, err := backup.StandbySettings(scratch.Dir)
-	for err == nil {
-		scratch.Config.AtLeast = least
+	var err error
+	if scratch.Config.AtLeast, err = backup.StandbySettings(scratch.Dir); err != nil {
+		return err
+	}
+	for {
 		failed := s.startWithWAL(ctx, scratch, recovery)
 		if failed == nil || ctx.Err() != nil {
 			return failed
@@ -77,25 +79,15 @@ func (s *Service) replay(ctx context.Context, scratch postgres.Spec, recovery wa
 		if err != nil {
 			return errors.Join(failed, err)
 		}
-		raised, higher := raise(least, found)
-		if !higher {
+		for name, value := range scratch.Config.AtLeast {
+			found[name] = max(value, found[name])
+		}
+		if maps.Equal(found, scratch.Config.AtLeast) {
 			return failed
 		}
-		least = raised
+		scratch.Config.AtLeast = found
 		s.core.Log.Info("a recovery goes on with settings that were raised after the backup", "instance", scratch.ID)
 	}
-	return err
-}
-
-// raise returns the larger value of each setting, and whether one of others is larger.
-func raise(settings, others map[string]int) (raised map[string]int, higher bool) {
-	raised = maps.Clone(settings)
-	for name, value := range others {
-		if value > raised[name] {
-			raised[name], higher = value, true
-		}
-	}
-	return raised, higher
 }
 
 // startWithWAL starts an instance and feeds it WAL meanwhile: the instance accepts connections only once it has enough WAL
