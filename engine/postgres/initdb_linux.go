@@ -12,13 +12,20 @@ import (
 // returns when it has ended. initdb's server ends when the pipe between them
 // breaks.
 func endInitdb(ctx context.Context, dir string) error {
+	return endAll(ctx, func() []int { return initdbsOf(dir) }, func(pid int) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
+	})
+}
+
+// endAll kills the processes that find returns, and returns when it finds none.
+func endAll(ctx context.Context, find func() []int, kill func(pid int)) error {
 	for {
-		running := initdbsOf(dir)
+		running := find()
 		if len(running) == 0 {
 			return nil
 		}
 		for _, pid := range running {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
+			kill(pid)
 		}
 		if err := sleep(ctx, 5*time.Millisecond); err != nil {
 			return err

@@ -6,28 +6,18 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 )
 
 // endPgUpgrade ends a pg_upgrade that a killed appliance left running on the new
 // directory dir, with the programs that it runs, and returns when they have ended.
 // The servers that it has started are not among them.
 func endPgUpgrade(ctx context.Context, dir string) error {
-	for {
-		running := pgUpgradesOf(dir)
-		if len(running) == 0 {
-			return nil
+	return endAll(ctx, func() []int { return pgUpgradesOf(dir) }, func(pid int) {
+		if group, err := syscall.Getpgid(pid); err == nil && group == pid {
+			_ = syscall.Kill(-pid, syscall.SIGKILL) // it may have ended already
 		}
-		for _, pid := range running {
-			if group, err := syscall.Getpgid(pid); err == nil && group == pid {
-				_ = syscall.Kill(-pid, syscall.SIGKILL) // it may have ended already
-			}
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		if err := sleep(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	})
 }
 
 // pgUpgradesOf finds the processes by pg_upgrade's command line.
