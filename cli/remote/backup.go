@@ -190,10 +190,7 @@ func (t *task) follow(db wire.Database, op wire.Operation, err error, wait bool,
 			t.note("`holdfast recovery status %s` shows how far it is", db.Name)
 		})
 	}
-	m := t.meter(act)
-	op, err = t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
-	m.stop()
-	if err != nil {
+	if op, err = t.awaitEnd(op, act); err != nil {
 		return err
 	}
 	if err := t.show(op, func(w io.Writer) {

@@ -68,10 +68,7 @@ func (t *task) followBranch(made wire.Branch, err error, wait bool, what string)
 		t.note("it is restored, because %s; that takes about %s", text(made.MethodReason), aboutBranch(made.EstimatedSeconds))
 	}
 	if wait {
-		m := t.meter(what)
-		made.Operation, err = t.api.AwaitOperation(t.ctx, made.Operation, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
-		m.stop()
-		if err != nil {
+		if made.Operation, err = t.awaitEnd(made.Operation, what); err != nil {
 			return err
 		}
 		if err := failed(what, made.Operation.Status != wire.OperationCompleted, made.Operation.Error); err != nil {

@@ -70,11 +70,16 @@ func (t *task) cancelOperation(id string) error {
 	return t.show(op, func(w io.Writer) { fmt.Fprintf(w, "the %s %s is %s\n", op.Type, op.ID, op.Status) })
 }
 
-// awaitOperation waits until an operation has ended.
-func (t *task) awaitOperation(op wire.Operation, act string) error {
+// awaitEnd returns an operation when it has ended, and shows its progress until then.
+func (t *task) awaitEnd(op wire.Operation, act string) (wire.Operation, error) {
 	m := t.meter(act)
-	op, err := t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
-	m.stop()
+	defer m.stop()
+	return t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
+}
+
+// awaitOperation waits until an operation has ended, and shows it.
+func (t *task) awaitOperation(op wire.Operation, act string) error {
+	op, err := t.awaitEnd(op, act)
 	if err != nil {
 		return err
 	}

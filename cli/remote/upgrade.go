@@ -49,10 +49,7 @@ func (t *task) followUpgrade(db wire.Database, op wire.Operation, err error, wai
 		act = "the dry run for " + db.Name
 	}
 	if wait {
-		m := t.meter(act)
-		op, err = t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
-		m.stop()
-		if err != nil {
+		if op, err = t.awaitEnd(op, act); err != nil {
 			return err
 		}
 	}
