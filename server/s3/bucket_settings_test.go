@@ -22,10 +22,16 @@ func (w *world) anonymous(t *testing.T, method, path string, header map[string]s
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fetch(t, http.DefaultClient, r, header)
+}
+
+// fetch sends a request with a header, and returns the response and its body.
+func fetch(t *testing.T, client *http.Client, r *http.Request, header map[string]string) (*http.Response, string) {
+	t.Helper()
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
-	got, err := http.DefaultClient.Do(r)
+	got, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package s3
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -21,20 +20,7 @@ func (w *world) page(t *testing.T, method, bucket, path string, header map[strin
 		t.Fatal(err)
 	}
 	r.Host = bucket + ".web.test"
-	for name, value := range header {
-		r.Header.Set(name, value)
-	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	got, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got, string(text)
+	return fetch(t, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, r, header)
 }
 
 // configureWebsite sets the configuration of a website.
