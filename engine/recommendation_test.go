@@ -402,7 +402,7 @@ func TestRecommendationOfConnections(t *testing.T) {
 	a := startAdvised(t, nil)
 	a.gone("connections_near_limit")
 	c := a.connection(t)
-	for range 6 { // of 45, where a tenth is much
+	for range 11 { // of at most 100, where a tenth is much
 		connect(t, c)
 	}
 	r := a.one("connections_near_limit")

@@ -132,7 +132,8 @@ func TestTenantSettings(t *testing.T) {
 }
 
 // TestTenantSettingsExist checks that every setting of the catalogue exists, has the
-// unit that it says, and takes both ends of its range.
+// unit that it says, and takes both ends of its range; and that what is in force without
+// a change is the default, which a client may also set.
 func TestTenantSettingsExist(t *testing.T) {
 	t.Parallel()
 	a := startEngine(t)
@@ -141,6 +142,12 @@ func TestTenantSettingsExist(t *testing.T) {
 		s := a.setting(t, db.ID, p.Name)
 		if unit := answer[string](t, c, "select coalesce(unit, '') from pg_settings where lower(name) = '"+p.Name+"'"); unit != p.Unit {
 			t.Errorf("%s has the unit %q, not %q", p.Name, unit, p.Unit)
+		}
+		if s.Value != s.Default {
+			t.Errorf("%s is %s, and its default %s", p.Name, s.Value, s.Default)
+		}
+		if set, err := p.Normalize(p.Name, s.Default, 0); err != nil || set != s.Default {
+			t.Errorf("%s is set to its default %s as %s: %v", p.Name, s.Default, set, err)
 		}
 		values := append(append([]string{}, p.Choices()...), p.Off, p.Min, s.Max)
 		for _, value := range values {

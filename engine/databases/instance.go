@@ -95,7 +95,7 @@ func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 		Database: db.Name,
 		Owner:    db.Owner, OwnerPassword: owner,
 		ReadOnly: db.ReadOnly, ReadOnlyPassword: readOnly,
-		Connections: maxSessions(db), Superuser: db.Superuser,
+		Connections: s.maxSessions(db), Superuser: db.Superuser,
 	}
 	if limit := db.ConnectionLimit; limit > 0 && (t.Connections == 0 || limit < t.Connections) {
 		t.Connections = limit

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"holdfast/engine/core"
@@ -28,6 +29,7 @@ func (s *Service) settings(db model.Database) map[string]string {
 	settings := map[string]string{}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.MemoryTotal != nil {
 		settings = fitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
+		settings[connectionsSetting] = fitConnections(*host.MemoryTotal)
 	}
 	if db.LogicalReplication || s.hasSlots(db) {
 		maps.Copy(settings, s.replicationSettings())
@@ -55,6 +57,14 @@ func fitSettings(memory, diskFree int64, databases int) map[string]string {
 	}
 }
 
+const connectionsSetting = "max_connections"
+
+// fitConnections returns max_connections for a machine with so much memory, in bytes: one for each 72 MB, at least 50,
+// and at most 105, of which the owner has 100.
+func fitConnections(memory int64) string {
+	return strconv.FormatInt(clamp(memory/(72<<20), 50, 105), 10)
+}
+
 // keepDefaults restores the defaults with which the instance in dir was started, if
 // it may still be running. The number of databases may have changed since, and an
 // instance whose settings differ would be restarted instead of adopted. The
@@ -73,8 +83,14 @@ func keepDefaults(settings map[string]string, db model.Database, dir string) {
 	}
 	for line := range strings.Lines(string(conf)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
-		if _, ours := fitted[name]; ours && !setByPeople(db, name) {
-			settings[name] = strings.Trim(value, "'")
+		value = strings.Trim(value, "'")
+		if setByPeople(db, name) {
+			continue
+		}
+		if _, ours := fitted[name]; ours {
+			settings[name] = value
+		} else if places, err := strconv.Atoi(value); name == connectionsSetting && err == nil && places > loginSlots {
+			settings[name] = strconv.Itoa(places - loginSlots)
 		}
 	}
 }

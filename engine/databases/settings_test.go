@@ -2,9 +2,13 @@ package databases
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"holdfast/engine/model"
 )
 
 func TestFitSettings(t *testing.T) {
@@ -46,5 +50,43 @@ func TestFitSettings(t *testing.T) {
 	}
 	if got := fitSettings(4*gb, 100*gb, 3); !maps.Equal(got, want) {
 		t.Errorf("4 GB and 3 databases: %v", got)
+	}
+}
+
+func TestFitConnections(t *testing.T) {
+	t.Parallel()
+	for memory, want := range map[int64]string{0: "50", 2 << 30: "50", 77 * 72 << 20: "77", 8 << 30: "105", 1 << 62: "105"} {
+		if got := fitConnections(memory); got != want {
+			t.Errorf("%d bytes: %s connections, not %s", memory, got, want)
+		}
+	}
+}
+
+// A server that runs keeps what it was started with, so that it is not restarted.
+func TestKeepDefaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conf := "max_connections = '190'\nshared_buffers = '48MB'\nwork_mem = '5MB'\nport = '5432'\n"
+	if err := os.WriteFile(filepath.Join(dir, "postgresql.conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fitted := func() map[string]string {
+		return map[string]string{"max_connections": "105", "shared_buffers": "64MB", "work_mem": "8MB"}
+	}
+	db := model.Database{Settings: map[string]string{"work_mem": "8MB"}}
+	settings := fitted()
+	if keepDefaults(settings, db, dir); !maps.Equal(settings, fitted()) {
+		t.Errorf("of a server that was shut down: %v", settings)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "postmaster.pid"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keepDefaults(settings, db, dir)
+	if want := map[string]string{"max_connections": "70", "shared_buffers": "48MB", "work_mem": "8MB"}; !maps.Equal(settings, want) {
+		t.Errorf("of a server that runs: %v, not %v", settings, want)
+	}
+	db.Settings["max_connections"], settings["max_connections"] = "110", "110"
+	if keepDefaults(settings, db, dir); settings["max_connections"] != "110" {
+		t.Errorf("max_connections=110 became %s", settings["max_connections"])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -154,7 +155,7 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 	set(call, "connection_limit", &next.ConnectionLimit, c.ConnectionLimit)
 	set(call, "sleep_after", &next.SleepAfter, c.SleepAfter)
 	set(call, "maintenance_window", &next.MaintenanceWindow, c.MaintenanceWindow)
-	if most := maxSessions(db); next.ConnectionLimit < 0 || most > 0 && next.ConnectionLimit > most {
+	if most := s.maxSessions(db); c.ConnectionLimit != nil && (next.ConnectionLimit < 0 || most > 0 && next.ConnectionLimit > most) {
 		return db, model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has for the database's owner, or null for all of them", most)
 	}
 	if s.keptShorter(db, next) {
@@ -213,8 +214,13 @@ func (s *Service) BackupRetention(db model.Database) time.Duration {
 
 // maxSessions returns how many sessions the server has for the database's owner, 0 if
 // that is not known.
-func maxSessions(db model.Database) int {
-	return postgres.Config{Settings: db.Settings}.Sessions(binaries.Set{Major: db.Major})
+func (s *Service) maxSessions(db model.Database) int {
+	settings := map[string]string{}
+	if memory := machineMemory(s.core.Config.DataDir); memory > 0 {
+		settings[connectionsSetting] = fitConnections(memory)
+	}
+	maps.Copy(settings, db.Settings)
+	return postgres.Config{Settings: settings}.Sessions(binaries.Set{Major: db.Major})
 }
 
 // refuseRename refuses a new name while something is bound to the present one.

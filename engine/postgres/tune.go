@@ -61,7 +61,7 @@ func (i *instance) checkSettings(ctx context.Context, spec Spec) error {
 
 // LiveSetting is a setting as a running server has it.
 type LiveSetting struct {
-	Name, Value, Default string // Default is PostgreSQL's own
+	Name, Value, Default string // Default is PostgreSQL's own, a number in the setting's unit
 	Description          string
 	// NeedsRestart means that only a start of the server changes it.
 	NeedsRestart bool
@@ -73,7 +73,7 @@ type LiveSetting struct {
 // LiveSettings returns those of the named settings that the server knows. conn is the
 // superuser's, just opened, in the database postgres.
 func LiveSettings(ctx context.Context, conn *pgx.Conn, names []string) (map[string]LiveSetting, error) {
-	rows, _ := conn.Query(ctx, `select lower(name), current_setting(name), coalesce(boot_val || case when boot_val ~ '^[0-9.]+$' then coalesce(unit, '') else '' end, ''),
+	rows, _ := conn.Query(ctx, `select lower(name), current_setting(name), coalesce(boot_val, ''),
 		short_desc, context = 'postmaster', source in ('client', 'user', 'database', 'database user', 'session')
 		from pg_settings where lower(name) = any ($1)`, names)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LiveSetting])

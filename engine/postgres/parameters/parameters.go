@@ -89,7 +89,7 @@ func (p Parameter) most(memory int64) float64 {
 		return most
 	}
 	least, _ := p.number(p.Min)
-	part := float64(memory / p.Share / int64(p.unitBytes()))
+	part := float64(memory/p.Share>>20<<20) / p.unitBytes() // of whole megabytes
 	return max(least, min(most, part))
 }
 

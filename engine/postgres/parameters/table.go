@@ -36,7 +36,7 @@ func memory() []Parameter {
 		{Name: "maintenance_work_mem", Kind: Memory, Unit: "kB", Min: "1MB", Max: "4GB", Share: 8, Area: areaMemory},
 		{Name: "autovacuum_work_mem", Kind: Memory, Unit: "kB", Min: "1MB", Max: "1GB", Share: 16, Off: "-1", Area: areaMemory},
 		{Name: "temp_buffers", Kind: Memory, Unit: "8kB", Min: "800kB", Max: "1GB", Share: 32, Area: areaMemory},
-		{Name: "max_locks_per_transaction", Kind: Integer, Min: "64", Max: "1024", Area: areaMemory},
+		{Name: "max_locks_per_transaction", Kind: Integer, Min: "32", Max: "1024", Area: areaMemory},
 		{Name: "max_pred_locks_per_transaction", Kind: Integer, Min: "64", Max: "1024", Area: areaMemory},
 	}
 }
