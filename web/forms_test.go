@@ -370,13 +370,10 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 // TestNoBackupIsAWarning checks that a missing backup is shown as a warning.
 func TestNoBackupIsAWarning(t *testing.T) {
 	t.Parallel()
-	page, err := loadTemplates(mustAssets(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := mustPage(t, "overview.html")
 	for _, unprotected := range []bool{false, true} {
 		var text strings.Builder
-		if err := page["overview.html"].ExecuteTemplate(&text, "verified-backup", databases.View{Unprotected: unprotected}); err != nil {
+		if err := page.ExecuteTemplate(&text, "verified-backup", databases.View{Unprotected: unprotected}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(text.String(), "warn") != unprotected {
@@ -389,14 +386,11 @@ func TestNoBackupIsAWarning(t *testing.T) {
 // keeps deleted files.
 func TestKeptFilesAreNotGoneForGood(t *testing.T) {
 	t.Parallel()
-	page, err := loadTemplates(mustAssets(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := mustPage(t, "bucket.html")
 	var text bytes.Buffer
 	data := bucketData{Kept: 48 * time.Hour}
 	data.Items = []objects.ObjectView{{Object: model.Object{Key: "a"}}}
-	if err := page["bucket.html"].ExecuteTemplate(&text, "layout", view{User: model.User{ID: "u", Role: model.RoleOwner}, Data: data}); err != nil {
+	if err := page.ExecuteTemplate(&text, "layout", view{User: model.User{ID: "u", Role: model.RoleOwner}, Data: data}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(text.String(), "brought back from the trash for 2 days") != 2 || strings.Contains(text.String(), "Delete for good") || strings.Contains(text.String(), "cannot be undone") {

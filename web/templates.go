@@ -2,19 +2,20 @@ package web
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"holdfast/engine/model"
 )
 
-// templates are the pages by file name, each with its layout.
-type templates map[string]*template.Template
+// templates are the pages by file name, each with its layout. A page is parsed when it
+// is first shown: all of them take 6 MB, and most appliances show few.
+type templates map[string]func() (*template.Template, error)
 
 func loadTemplates(a assets) (templates, error) {
 	layout, err := template.New("").Funcs(functions(a)).ParseFS(files, "templates/layout/*.html")
@@ -27,16 +28,27 @@ func loadTemplates(a assets) (templates, error) {
 	}
 	all := templates{}
 	for _, name := range names {
-		page, err := layout.Clone()
-		if err == nil {
-			_, err = page.ParseFS(files, name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("parse page: %w", err)
-		}
-		all[path.Base(name)] = page
+		all[path.Base(name)] = sync.OnceValues(func() (*template.Template, error) {
+			page, err := layout.Clone()
+			if err == nil {
+				_, err = page.ParseFS(files, name)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("parse page: %w", err)
+			}
+			return page, nil
+		})
 	}
 	return all, nil
+}
+
+// page returns the template of a page.
+func (t templates) page(name string) (*template.Template, error) {
+	load, ok := t[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no page %s", name)
+	}
+	return load()
 }
 
 // view is the data of the layout.
@@ -78,9 +90,9 @@ func (req *request) render(status int, a answer, problem string) {
 }
 
 func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
-	t, ok := req.templates[a.page]
-	if !ok {
-		return nil, errors.New("there is no such template")
+	t, err := req.templates.page(a.page)
+	if err != nil {
+		return nil, err
 	}
 	data := view{
 		Title: a.title, Path: req.r.URL.Path, User: req.person.User,
@@ -97,8 +109,7 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 		}
 	}
 	var page bytes.Buffer
-	err := t.ExecuteTemplate(&page, "layout", data)
-	return &page, err
+	return &page, t.ExecuteTemplate(&page, "layout", data)
 }
 
 // doneText returns the confirmation for an action. It uses a fixed list, so
