@@ -47,18 +47,19 @@ func djangoProject(t *testing.T) (python, project string) {
 }
 
 // TestRunPrivatelyAsSuperuser checks that the role of a private sandbox is a superuser
-// of its own server only, and that of a shared appliance's sandbox is not.
+// of its own server only, and that of a shared appliance's sandbox is not. The roles
+// that it makes can log in.
 func TestRunPrivatelyAsSuperuser(t *testing.T) {
 	t.Parallel()
 	cache, _ := privateCache(t)
-	const ask = `psql "$DATABASE_URL" -XAtqc 'select rolsuper, rolcreatedb from pg_roles where rolname = current_user' -c 'create database beside' -c '\c beside' -c 'create extension "uuid-ossp"' && psql -d postgres -XAtqc 'drop database beside'`
+	const ask = `psql "$DATABASE_URL" -XAtqc 'select rolsuper, rolcreatedb from pg_roles where rolname = current_user' -c 'create database beside' -c '\c beside' -c 'create extension "uuid-ossp"' && psql -d postgres -XAtqc 'drop database beside' -c "create role other login password 'other''s own'" && PGUSER=other PGPASSWORD="other's own" psql -XAtqc 'select current_user'`
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(program, append(append([]string{"run"}, args...), "--", "sh", "-c", ask)...)
 		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run("--private"); err != nil || !strings.HasPrefix(out, "t|") {
+	if out, err := run("--private"); err != nil || !strings.HasPrefix(out, "t|") || !strings.HasSuffix(out, "\nother\n") {
 		t.Errorf("private: %v: %s", err, out)
 	}
 	m := newMachine(t)

@@ -25,12 +25,13 @@ type HBA struct {
 	Database string         // the tenant's database
 	Beside   bool           // Users may also log in to the databases beside it; PostgreSQL's own admit none of them
 	Users    []string       // its login roles
+	Others   bool           // so may roles that they make
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
 // Equal reports whether both let the same connect.
 func (h HBA) Equal(o HBA) bool {
-	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
+	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && h.Others == o.Others && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
 }
 
 // WriteHBA writes h to pg_hba.conf and pg_ident.conf in the data directory dir;
@@ -133,6 +134,9 @@ func (h HBA) names() (string, error) {
 	}
 	if h.Beside {
 		database = "all"
+	}
+	if h.Others {
+		return database + " all", nil
 	}
 	users := make([]string, len(h.Users))
 	for i, name := range h.Users {

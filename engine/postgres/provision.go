@@ -164,10 +164,14 @@ const superuserSettings = `DO $$ DECLARE s text; BEGIN
 // [readerPrivileges] is what the read-only role may read in the database.
 func (t Tenant) grants() []string {
 	d, o, r := quoteName(t.Database), quoteName(t.Owner), quoteName(t.ReadOnly)
-	return []string{
+	statements := []string{
 		"ALTER DATABASE " + d + " WITH IS_TEMPLATE false ALLOW_CONNECTIONS true CONNECTION LIMIT -1",
 		"REVOKE ALL ON DATABASE " + d + " FROM PUBLIC, " + r,
 		"GRANT ALL ON DATABASE " + d + " TO " + o,
 		"GRANT CONNECT ON DATABASE " + d + " TO " + r,
 	}
+	if t.Superuser { // as PostgreSQL has it, for the roles that the sandbox's owner makes
+		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+d+" TO PUBLIC")
+	}
+	return statements
 }
