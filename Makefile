@@ -1,6 +1,6 @@
 # `go run . serve` and `go test -timeout 30m ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench bench-instant bench-offsite bench-all fuzz chaos soak bundle test-bundle dist release
+.PHONY: build test race check bench bench-instant bench-offsite bench-all fuzz chaos soak suites bundle test-bundle dist release
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
@@ -47,6 +47,9 @@ SOAKTIME ?= 15m
 
 soak: ## 50 databases and 200 clients, some of them hostile, for long; figures at the end
 	HOLDFAST_LONG=1 go test ./cli -run '^TestSoak$$' -count 1 -v -timeout 0 -soak.for $(SOAKTIME) -soak.databases 50 -soak.clients 200 -soak.think 4s
+
+suites: ## the test suites of other projects against the built binary; SUITES= names some of them
+	testdata/suites/run $(SUITES)
 
 bundle: ## ./holdfast with the PostgreSQL of this machine inside
 	go run ./engine/postgres/binaries/internal/packbundle engine/postgres/binaries/bundle.tar.zst
