@@ -227,8 +227,8 @@ func (q *Request) parsePresigned() error {
 			return refuse("AuthorizationQueryParametersError", "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.")
 		}
 	}
-	if values["X-Amz-Algorithm"] != algorithm {
-		return refuse("AuthorizationQueryParametersError", "X-Amz-Algorithm only supports %q", algorithm)
+	if err := checkAlgorithm(values["X-Amz-Algorithm"]); err != nil {
+		return err
 	}
 	if err := q.parseParts(values["X-Amz-Credential"], values["X-Amz-SignedHeaders"], values["X-Amz-Signature"]); err != nil {
 		return err
@@ -254,6 +254,21 @@ func (q *Request) parsePresigned() error {
 		}
 	}
 	return q.checkPayload()
+}
+
+// asymmetric is the other algorithm of AWS, which is not there.
+const asymmetric = "AWS4-ECDSA-P256-SHA256"
+
+// checkAlgorithm refuses all algorithms but one, in the words of AWS. It does not tell who uses the other one of AWS that
+// this one is supported.
+func checkAlgorithm(name string) error {
+	switch name {
+	case algorithm:
+		return nil
+	case asymmetric:
+		return refuse("AuthorizationQueryParametersError", "X-Amz-Algorithm only supports %q", algorithm)
+	}
+	return refuse("AuthorizationQueryParametersError", `X-Amz-Algorithm only supports "%s and %s"`, algorithm, asymmetric)
 }
 
 func isHash(text string) bool {

@@ -288,6 +288,12 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
+// presignedBy returns a request that names an algorithm, and is complete otherwise.
+func presignedBy(algorithm string) *http.Request {
+	const rest = "&X-Amz-Credential=A%2F20130524%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=0&X-Amz-Date=20130524T000000Z&X-Amz-SignedHeaders=host&X-Amz-Expires=1"
+	return httptest.NewRequest("GET", "/b/k?X-Amz-Algorithm="+algorithm+rest, nil)
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("body"))
@@ -301,6 +307,8 @@ func TestRefusals(t *testing.T) {
 		"presigned SigV2": {func() *http.Request {
 			return httptest.NewRequest("GET", "/b/k?AWSAccessKeyId=A&Signature=x&Expires=1", nil)
 		}, "InvalidRequest"},
+		"presigned ECDSA":  {func() *http.Request { return presignedBy("AWS4-ECDSA-P256-SHA256") }, "AuthorizationQueryParametersError"},
+		"presigned SHA-1":  {func() *http.Request { return presignedBy("AWS4-HMAC-SHA1") }, "AuthorizationQueryParametersError"},
 		"another scheme":   {func() *http.Request { return withHeader("Authorization", "Bearer sk_live_x") }, "InvalidArgument"},
 		"no parts":         {func() *http.Request { return withHeader("Authorization", algorithm+" ") }, "AuthorizationHeaderMalformed"},
 		"body is another":  {func() *http.Request { return signed("PUT", "/b/k", hashed, nil, "bodx") }, "XAmzContentSHA256Mismatch"},
