@@ -201,9 +201,11 @@ func (c *chaos) leftFiles(ctx context.Context, api *client.Client, listed map[st
 	return c.leftBlobs(ctx, api, listed)
 }
 
+// inJournal is the size up to which an object has no file of its own.
+const inJournal = 64 << 10
+
 // leftBlobs compares the blob files with the objects and exports.
 func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[string]wire.Database) string {
-	const inJournal = 64 << 10 // an object up to this size has no file
 	least := 0
 	for _, b := range c.buckets {
 		for i := range b.objects {

@@ -14,10 +14,13 @@ const longVariable = "HOLDFAST_LONG"
 // Long skips a long test (crash loops, power cuts, soaks) unless HOLDFAST_LONG is set, as in .ci/run.
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv(longVariable) == "" {
+	if !IsLong() {
 		t.Skip("a long test: set " + longVariable + "=1 to run it")
 	}
 }
+
+// IsLong reports whether long tests run.
+func IsLong() bool { return os.Getenv(longVariable) != "" }
 
 // Eventually polls until done returns true, and fails the test after a minute.
 func Eventually(t testing.TB, what string, done func() bool) {
