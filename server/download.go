@@ -56,7 +56,7 @@ func (d *downloads) serve(w http.ResponseWriter, r *http.Request, call *model.Ca
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, objects.ObjectPath), "/")
 	switch {
 	case r.Method == http.MethodOptions && strings.HasPrefix(r.URL.Path, objects.ObjectPath):
-		return d.preflight(w, r, call, bucket)
+		return d.preflight(w, r, call, bucket, key)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return model.Errorf(model.CodeNotFound, "only GET and HEAD")
 	case strings.HasPrefix(r.URL.Path, recovery.ExportPath):

@@ -60,8 +60,8 @@ func allowOrigins(h http.Header) {
 
 // preflight responds to a browser that asks whether a page of another origin may send a request. The bucket's rules
 // decide, and everybody may read a public one.
-func (d *downloads) preflight(w http.ResponseWriter, r *http.Request, call *model.Call, bucket string) error {
-	public, rules, err := d.engine.Objects.ObjectPreflight(call, bucket)
+func (d *downloads) preflight(w http.ResponseWriter, r *http.Request, call *model.Call, bucket, key string) error {
+	public, rules, err := d.engine.Objects.ObjectPreflight(call, bucket, key)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ type bucketData struct {
 	Link      *bucketLink   // that was just made, nil for none
 	Kept      time.Duration // how long deleted files are kept; 0 means not at all
 	History   bucketHistory
+	Public    string // the public prefixes, one a line, as they are or were typed
 }
 
 // crumb is an ancestor of the folder that is shown.
@@ -90,7 +91,8 @@ func (req *request) bucketPage(prefix string, cause error) (answer, error) {
 		return answer{}, err
 	}
 	data.History.Latest = req.engine.Now()
-	if data.Bucket.Public {
+	data.Public = cmp.Or(req.form("public_prefixes"), strings.Join(data.Bucket.PublicPrefixes, "\n"))
+	if may := data.Bucket.PublicRights(); may.Read || len(may.Prefixes) > 0 {
 		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + objects.ObjectPath + data.Bucket.ID + "/"
 	}
 	return answer{page: "bucket.html", title: data.Bucket.Name, data: data, live: data.History.Running()}, cause
@@ -140,7 +142,22 @@ func (req *request) objectDelete() (answer, error) {
 // bucketUpdate changes who may read a bucket.
 func (req *request) bucketUpdate() (answer, error) {
 	public, listing := req.checked("public"), req.checked("public_listing")
-	return req.changeBucket(objects.BucketChange{Public: &public, PublicListing: &listing})
+	change := objects.BucketChange{Public: &public, PublicListing: &listing}
+	if req.r.PostForm.Has("public_prefixes") {
+		prefixes := lines(req.form("public_prefixes"))
+		change.PublicPrefixes = &prefixes
+	}
+	return req.changeBucket(change)
+}
+
+// lines returns the lines of a text that are not empty.
+func lines(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.Trim(line, "\r\n"); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 // bucketExpire changes how long a bucket's files are kept.

@@ -271,6 +271,28 @@ func TestUsedUpBudgets(t *testing.T) {
 	}
 }
 
+// TestPublicFolders sets the prefixes below which files are public, one a line.
+func TestPublicFolders(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for text, want := range map[string]int{"images/\r\nfonts/\r\n\r\n": http.StatusSeeOther, "images/*": http.StatusUnprocessableEntity} {
+		got := c.post(t, "/buckets/bucket_1/settings", url.Values{"public_prefixes": {text}})
+		if got.status != want {
+			t.Errorf("%q: %d, want %d", text, got.status, want)
+		}
+		if want != http.StatusSeeOther && !strings.Contains(got.page, ">images/*</textarea>") {
+			t.Error("what was typed is lost")
+		}
+	}
+	if page := c.get(t, "/buckets/bucket_1"); !strings.Contains(page, "fonts/\nimages/</textarea>") || !strings.Contains(page, "public in part") {
+		t.Error("the public folders are not shown")
+	}
+	c.post(t, "/buckets/bucket_1/settings", url.Values{"public_prefixes": {""}})
+	if page := c.get(t, "/buckets/bucket_1"); strings.Contains(page, "public in part") {
+		t.Error("the public folders are not removed")
+	}
+}
+
 // TestBucketsAreNotEmptiedUnseen checks that deleting a bucket deletes files
 // only if the user knew of them.
 func TestBucketsAreNotEmptiedUnseen(t *testing.T) {

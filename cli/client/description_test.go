@@ -337,7 +337,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"updateBucket": func() error {
 			days := wire.WholeNumber(0)
 			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
-				Public: &yes, PublicListing: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
+				Public: &yes, PublicPrefixes: []string{"images/"}, PublicListing: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
 			}))
 		},
 		"getBucketRestore": func() error { return err(c.GetBucketRestore(ctx, "bucket_1")) },

@@ -3,6 +3,8 @@ package remote
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +61,7 @@ func bucketDetails(w io.Writer, b wire.Bucket) {
 	}
 	details(w,
 		"name", b.Name, "id", b.ID, "project", b.Project, "objects", fmt.Sprint(b.ObjectCount), "size", size(b.SizeBytes),
-		"public", yesNo(b.Public), "public list", yesNo(b.PublicListing), "public URL", text(b.PublicURL), "objects kept", kept, "versioning", string(b.Versioning), "locks", locks(b.ObjectLock), "created", formatTime(&b.CreatedAt))
+		"public", yesNo(b.Public), "public prefixes", strings.Join(b.PublicPrefixes, " "), "public list", yesNo(b.PublicListing), "public URL", text(b.PublicURL), "objects kept", kept, "versioning", string(b.Versioning), "locks", locks(b.ObjectLock), "created", formatTime(&b.CreatedAt))
 }
 
 // locks describes the Object Lock of a bucket.
@@ -75,6 +77,7 @@ func locks(l *wire.BucketLock) string {
 
 func newBucketUpdate(s *session) *cobra.Command {
 	var public, listing bool
+	var prefixes []string
 	var days int
 	var versioning wire.Versioning
 	var lock string
@@ -84,6 +87,9 @@ func newBucketUpdate(s *session) *cobra.Command {
 			var in wire.UpdateBucket
 			if t.cmd.Flags().Changed("public") {
 				in.Public = &public
+			}
+			if t.cmd.Flags().Changed("public-prefix") {
+				in.PublicPrefixes = slices.DeleteFunc(prefixes, func(p string) bool { return p == "" })
 			}
 			if t.cmd.Flags().Changed("public-listing") {
 				in.PublicListing = &listing
@@ -98,8 +104,8 @@ func newBucketUpdate(s *session) *cobra.Command {
 			if in.ObjectLock, err = bucketLock(lock, lockDays); err != nil {
 				return err
 			}
-			if in.Public == nil && in.PublicListing == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
-				return usagef("say what is to change: --public, --public-listing, --expire-after-days, --versioning or --object-lock")
+			if in.Public == nil && in.PublicPrefixes == nil && in.PublicListing == nil && in.ExpireAfterDays == nil && in.Versioning == nil && in.ObjectLock == nil {
+				return usagef("say what is to change: --public, --public-prefix, --public-listing, --expire-after-days, --versioning or --object-lock")
 			}
 			id, err := t.bucket(args[0])
 			if err != nil {
@@ -112,9 +118,10 @@ func newBucketUpdate(s *session) *cobra.Command {
 			}
 			return shows(t, bucketDetails)(t.api.UpdateBucket(t.ctx, id, in))
 		})
-	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled" +
+	cmd.Example = "  holdfast bucket update site --public\n  holdfast bucket update shop --public-prefix images/ --public-prefix fonts/\n  holdfast bucket update logs --expire-after-days 30\n  holdfast bucket update files --versioning enabled" +
 		"\n  holdfast bucket update books --versioning enabled --object-lock compliance --lock-days 3650"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
+	cmd.Flags().StringArrayVar(&prefixes, "public-prefix", nil, "let anybody download the objects whose keys begin with this, once for each prefix, in place of earlier ones; --public-prefix= lets nobody")
 	cmd.Flags().BoolVar(&listing, "public-listing", false, "let anybody list its keys, by the S3 endpoint; --public-listing=false lets nobody")
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")

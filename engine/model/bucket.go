@@ -29,6 +29,8 @@ type Bucket struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int `json:"expire_after_days"`
+	// PublicPrefixes are what the keys of objects begin with that everybody may read, whatever Public says.
+	PublicPrefixes []string `json:"public_prefixes,omitempty"`
 	// PublicListing says whether everybody may list the keys of the objects, by the S3 endpoint.
 	PublicListing bool `json:"public_listing,omitempty"`
 	// CORS, Policy and PublicAccessBlock are what S3 clients set. Policy is the document that said what is public.

@@ -93,36 +93,3 @@ func anyMatches(patterns []string, text string) bool {
 	}
 	return false
 }
-
-// PublicAccessBlock keeps a bucket from being made public. S3 has these four switches; either of the last two does it
-// here, where there are no ACLs.
-type PublicAccessBlock struct {
-	BlockPublicACLs       bool `json:"block_public_acls"`
-	IgnorePublicACLs      bool `json:"ignore_public_acls"`
-	BlockPublicPolicy     bool `json:"block_public_policy"`
-	RestrictPublicBuckets bool `json:"restrict_public_buckets"`
-}
-
-// Block sets or, with nil, removes the public access block. A public bucket that it blocks is public no more.
-func (b *Bucket) Block(block *PublicAccessBlock) {
-	if b.PublicAccessBlock = block; b.isBlocked() {
-		b.Public, b.PublicListing, b.Policy = false, false, ""
-	}
-}
-
-func (b *Bucket) isBlocked() bool {
-	block := b.PublicAccessBlock
-	return block != nil && (block.BlockPublicPolicy || block.RestrictPublicBuckets)
-}
-
-// SetPublic says what everybody may: read the objects of the bucket, and list their keys. A policy document that said something
-// else is dropped.
-func (b *Bucket) SetPublic(read, list bool) error {
-	if (read || list) && b.isBlocked() {
-		return Errorf(CodeConflict, "the bucket's public access block keeps it private; remove it first (DELETE ?publicAccessBlock by S3)")
-	}
-	if b.Public != read || b.PublicListing != list {
-		b.Public, b.PublicListing, b.Policy = read, list, ""
-	}
-	return nil
-}

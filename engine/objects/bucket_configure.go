@@ -3,6 +3,8 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -19,13 +21,11 @@ func (s *Service) BucketConfigure(call *model.Call, id, what string, change func
 			return err
 		}
 		_, err := tx.Buckets().Update(id, func(b *model.Bucket) error {
-			was := b.Public
+			was := b.PublicRights()
 			if err := change(b); err != nil {
 				return err
 			}
-			if b.Public != was {
-				call.Note("public", fmt.Sprint(b.Public))
-			}
+			notePublic(call, was, b.PublicRights())
 			b.UpdatedAt = s.core.Clock()
 			return nil
 		})
@@ -33,15 +33,25 @@ func (s *Service) BucketConfigure(call *model.Call, id, what string, change func
 	})
 }
 
+// notePublic has the audit log tell who may read a bucket, if that has changed.
+func notePublic(call *model.Call, was, is model.PublicRights) {
+	if is.Read != was.Read {
+		call.Note("public", fmt.Sprint(is.Read))
+	}
+	if !slices.Equal(is.Prefixes, was.Prefixes) {
+		call.Note("public_prefixes", strings.Join(is.Prefixes, " "))
+	}
+}
+
 // BucketForEverybody returns the bucket that a name means to a caller without a key: the oldest one of that name in any
-// organization, and only if it is public.
+// organization, and only if some of it is public.
 func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
 	named, err := s.BucketsNamed(name)
 	if err != nil {
 		return model.Bucket{}, err
 	}
-	if len(named) == 0 || !named[0].Public && !named[0].PublicListing {
+	if len(named) == 0 || !named[0].PublicRights().Any() {
 		return model.Bucket{}, model.NotFound(model.ResourceBucket, name)
 	}
 	return s.anonymousBucket(call, named[0].ID)

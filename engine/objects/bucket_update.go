@@ -2,6 +2,7 @@ package objects
 
 import (
 	"fmt"
+	"strings"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -11,6 +12,7 @@ import (
 // BucketChange holds the properties of a bucket to change; nil leaves one unchanged.
 type BucketChange struct {
 	Public          *bool
+	PublicPrefixes  *[]string
 	PublicListing   *bool
 	ExpireAfterDays *int
 	Versioning      *model.Versioning
@@ -34,6 +36,13 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
 			return model.Bucket{}, err
 		}
+	}
+	if change.PublicPrefixes != nil {
+		prefixes, err := model.ValidatePublicPrefixes("public_prefixes", *change.PublicPrefixes)
+		if err != nil {
+			return model.Bucket{}, err
+		}
+		change.PublicPrefixes = &prefixes
 	}
 	if change.CORS != nil {
 		if err := model.ValidateCORS("cors", *change.CORS); err != nil {
@@ -70,7 +79,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			return err
 		}
 		b, err = tx.Buckets().Update(id, func(b *model.Bucket) error {
-			if err := b.SetPublic(either(change.Public, b.Public), either(change.PublicListing, b.PublicListing)); err != nil {
+			if err := b.SetPublic(change.publicRights(*b)); err != nil {
 				return err
 			}
 			if change.ExpireAfterDays != nil {
@@ -97,6 +106,13 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return err
 	})
 	return b, err
+}
+
+// publicRights returns what everybody may do with b after the change.
+func (c BucketChange) publicRights(b model.Bucket) model.PublicRights {
+	return model.PublicRights{
+		Read: either(c.Public, b.Public), Prefixes: either(c.PublicPrefixes, b.PublicPrefixes), List: either(c.PublicListing, b.PublicListing),
+	}
 }
 
 // expiresSooner reports whether the change makes objects of b expire sooner.
@@ -146,6 +162,9 @@ func (c BucketChange) note(call *model.Call) {
 	}
 	if c.Public != nil {
 		call.Note("public", fmt.Sprint(*c.Public))
+	}
+	if c.PublicPrefixes != nil {
+		call.Note("public_prefixes", strings.Join(*c.PublicPrefixes, " "))
 	}
 	if c.ExpireAfterDays != nil {
 		call.Note("expire_after_days", fmt.Sprint(*c.ExpireAfterDays))

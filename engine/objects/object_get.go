@@ -56,7 +56,7 @@ func noObject(key string) *model.Error {
 
 func (s *Service) objectView(b model.Bucket, o model.Object) ObjectView {
 	view := ObjectView{Object: o, DownloadPath: s.linkTo(o, LinkOptions{}, core.DownloadLife)}
-	if b.Public {
+	if b.PublicRights().Reads(o.Key) {
 		view.PublicPath = pathOf(o.Bucket, o.Key)
 	}
 	return view
@@ -80,8 +80,8 @@ type Download struct {
 	Disposition string
 }
 
-// ObjectDownload opens an object for a caller with its signed URL, or for any caller if its bucket is public. The
-// target is the request's, unchanged. A private bucket and a missing object give the same error. With an error only
+// ObjectDownload opens an object for a caller with its signed URL, or for any caller if it is public. The
+// target is the request's, unchanged. A private object and a missing object give the same error. With an error only
 // Public and Rules are set. Bytes that are away are fetched when they are read, for as long as ctx lasts.
 func (s *Service) ObjectDownload(ctx context.Context, call *model.Call, bucket, key, target string) (Download, error) {
 	admitted, link, err := s.admitDownload(call, bucket, key, target)
@@ -112,11 +112,11 @@ func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (d
 	}
 	d.Rules = b.CORS
 	path := pathOf(bucket, key)
-	d.Public = b.Public
+	d.Public = b.PublicRights().Reads(key)
 	link, options := linkOf(path, target)
 	signed := s.core.Signer.Admits(path+options, linkSubject(bucket, key, options), target, s.core.Clock())
 	switch {
-	case b.Public && !signed && link.Version == "":
+	case d.Public && !signed && link.Version == "":
 		return d, LinkOptions{}, nil
 	case !signed:
 		return d, link, noObject(key)
@@ -127,18 +127,18 @@ func (s *Service) admitDownload(call *model.Call, bucket, key, target string) (d
 		}
 		call.Note("link_by", link.Maker)
 	}
-	if !b.Public {
+	if !d.Public {
 		call.Actor = model.DownloadLink()
 	}
 	return d, link, nil
 }
 
-// ObjectPreflight returns whether everybody may read the bucket's objects, and what the bucket allows to the pages of
+// ObjectPreflight returns whether everybody may read the object of a key, and what the bucket allows to the pages of
 // other origins.
-func (s *Service) ObjectPreflight(call *model.Call, bucket string) (public bool, rules []model.CORSRule, err error) {
+func (s *Service) ObjectPreflight(call *model.Call, bucket, key string) (public bool, rules []model.CORSRule, err error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, ID: bucket}
 	b, err := s.anonymousBucket(call, bucket)
-	return b.Public, b.CORS, err
+	return b.PublicRights().Reads(key), b.CORS, err
 }
 
 // anonymousBucket returns the bucket for callers without an organization.

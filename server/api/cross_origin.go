@@ -23,7 +23,7 @@ func objectsOf(path string) (bucket string, ok bool) {
 
 // rulesOf returns what a bucket allows to pages of other origins.
 func rulesOf(e *engine.Engine, bucket string) []model.CORSRule {
-	_, rules, err := e.Objects.ObjectPreflight(&model.Call{}, bucket[:min(len(bucket), maxID)])
+	_, rules, err := e.Objects.ObjectPreflight(&model.Call{}, bucket[:min(len(bucket), maxID)], "")
 	if err != nil {
 		return nil
 	}

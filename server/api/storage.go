@@ -17,7 +17,8 @@ import (
 
 func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 	view := wire.Bucket{
-		ID: b.ID, Project: b.Project, Name: b.Name, Public: b.Public, PublicListing: b.PublicListing, ObjectCount: b.ObjectCount, SizeBytes: b.SizeBytes,
+		ID: b.ID, Project: b.Project, Name: b.Name, Public: b.Public, PublicPrefixes: append([]string{}, b.PublicPrefixes...), PublicListing: b.PublicListing,
+		ObjectCount: b.ObjectCount, SizeBytes: b.SizeBytes,
 		CreatedAt: utc(b.CreatedAt), UpdatedAt: utc(b.UpdatedAt), Versioning: wire.VersioningOff,
 		NoncurrentCount: b.NoncurrentCount, NoncurrentBytes: b.NoncurrentBytes, CORS: convert(b.CORS, newCORSRule),
 	}
@@ -30,7 +31,7 @@ func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 	if b.ExpireAfterDays > 0 {
 		view.ExpireAfterDays = &b.ExpireAfterDays
 	}
-	if b.Public {
+	if may := b.PublicRights(); may.Read || len(may.Prefixes) > 0 {
 		url := h.objectsURL + objects.ObjectPath + b.ID + "/"
 		view.PublicURL = &url
 	}
@@ -167,7 +168,12 @@ type updateBucketInput struct {
 }
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (wire.Bucket, error) {
-	change := objects.BucketChange{Public: in.Body.Public, PublicListing: in.Body.PublicListing, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays), CORS: corsRules(in.Body.CORS)}
+	change := objects.BucketChange{
+		Public: in.Body.Public, PublicListing: in.Body.PublicListing, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays), CORS: corsRules(in.Body.CORS),
+	}
+	if in.Body.PublicPrefixes != nil {
+		change.PublicPrefixes = &in.Body.PublicPrefixes
+	}
 	if state := in.Body.Versioning; state != nil {
 		change.Versioning = (*model.Versioning)(state)
 		if *state == wire.VersioningOff {

@@ -28,7 +28,7 @@ func (q *request) getACL() error {
 	}
 	const xsi = "http://www.w3.org/2001/XMLSchema-instance"
 	grants := []grant{{grantee{Xsi: xsi, Type: "CanonicalUser", ID: q.Call.Organization}, "FULL_CONTROL"}}
-	if b.Public {
+	if b.Public || q.key != "" && b.PublicRights().Reads(q.key) {
 		grants = append(grants, grant{grantee{Xsi: xsi, Type: "Group", URI: "http://acs.amazonaws.com/groups/global/AllUsers"}, "READ"})
 	}
 	return writeXML(q.Exchange, struct {

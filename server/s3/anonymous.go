@@ -39,7 +39,7 @@ func (q *request) refuseUnsigned(header http.Header) error {
 	return fail("AccessDenied", "Access Denied.")
 }
 
-// isPublicRead reports whether a request without a signature reads an object, which everybody may in a public bucket.
+// isPublicRead reports whether a request without a signature reads an object, which everybody may if it is public.
 func isPublicRead(r *http.Request, q *request) bool {
 	if q.key == "" || r.Method != http.MethodGet && r.Method != http.MethodHead || sigv4.IsSigned(r) {
 		return false
@@ -55,11 +55,11 @@ func isPublicRead(r *http.Request, q *request) bool {
 	return !q.query.Has("versionId") // earlier versions are not public
 }
 
-// publicRead serves an object of a public bucket to everybody.
+// publicRead serves a public object to everybody.
 func (s *Server) publicRead(q *request) http.Handler {
 	return s.gate.Handler(model.Operation{Action: model.ActionObjectDownload}, func(x *gate.Exchange) error {
 		q.Exchange = x
-		b, err := q.publicBucket(func(b model.Bucket) bool { return b.Public })
+		b, err := q.publicBucket(func(b model.Bucket) bool { return b.PublicRights().Reads(q.key) })
 		if err != nil {
 			return err
 		}

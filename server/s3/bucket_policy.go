@@ -26,7 +26,7 @@ func (q *request) putPolicy() error {
 		return err
 	}
 	err = q.configure(b, "policy", func(b *model.Bucket) error {
-		if err := b.SetPublic(may.read, may.list); err != nil {
+		if err := b.SetPublic(may); err != nil {
 			return fail("AccessDenied", "Public policies are blocked by the public access block of this bucket.")
 		}
 		b.Policy = string(text)
@@ -44,8 +44,8 @@ func (q *request) getPolicy() error {
 		return err
 	}
 	text := b.Policy
-	if text == "" && (b.Public || b.PublicListing) { // by the API
-		text = publicPolicy(b.Name, publicRights{b.Public, b.PublicListing})
+	if text == "" && b.PublicRights().Any() { // by the API
+		text = publicPolicy(b.Name, b.PublicRights())
 	}
 	if text == "" {
 		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
@@ -60,7 +60,7 @@ func (q *request) deletePolicy() error {
 	if err != nil {
 		return err
 	}
-	err = q.configure(b, "policy", func(b *model.Bucket) error { b.Policy = ""; return b.SetPublic(false, false) })
+	err = q.configure(b, "policy", func(b *model.Bucket) error { b.Policy = ""; return b.SetPublic(model.PublicRights{}) })
 	if err == nil {
 		q.WriteHeader(http.StatusNoContent)
 	}
@@ -72,12 +72,12 @@ func (q *request) policyStatus() error {
 	if err != nil {
 		return err
 	}
-	if b.Policy == "" && !b.Public && !b.PublicListing {
+	if b.Policy == "" && !b.PublicRights().Any() {
 		return fail("NoSuchBucketPolicy", "The bucket policy does not exist.")
 	}
 	return writeXML(q.Exchange, struct {
 		XMLName  xml.Name `xml:"PolicyStatus"`
 		Xmlns    string   `xml:"xmlns,attr"`
 		IsPublic bool
-	}{Xmlns: namespace, IsPublic: b.Public || b.PublicListing})
+	}{Xmlns: namespace, IsPublic: b.PublicRights().Any()})
 }

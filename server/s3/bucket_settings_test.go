@@ -56,11 +56,11 @@ func (w *world) bucketWith(t *testing.T, client *minio.Client, name string) {
 
 // conditionally returns the policy of a public bucket with a condition.
 func conditionally(condition string) string {
-	return strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":`+condition+`,"Sid"`, 1)
+	return strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"Condition":`+condition+`,"Sid"`, 1)
 }
 
 func publicRead(bucket, effect string) string {
-	return strings.Replace(publicPolicy(bucket, publicRights{read: true}), "Allow", effect, 1)
+	return strings.Replace(publicPolicy(bucket, model.PublicRights{Read: true}), "Allow", effect, 1)
 }
 
 // TestPolicy covers the two policies there are, and what everybody may do then.
@@ -110,18 +110,17 @@ func TestPolicy(t *testing.T) {
 		t.Errorf("the policy is %q, %v", got, err)
 	}
 	for policy, want := range map[string]string{
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), "GetObject", "PutObject", 1):             "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `{"AWS":"*"}`, 1) + " ":           "",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), ":photos/", ":others/", 1):               "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), "/*", "/a/*", 1):                         "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "MalformedPolicy",
-		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                               "NotImplemented",
-		conditionally(`{"Bool":{"aws:SecureTransport":true}}`):                                                     "NotImplemented",
-		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/40"}}`):                                              "MalformedPolicy",
-		conditionally(`{"IsAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                               "MalformedPolicy",
-		conditionally(`{"StringEquals":{"s3:prefix":"a/"}}`):                                                       "MalformedPolicy",
-		conditionally(`{"StringEquals":{"s3:ExistingObjectTag/a":"b"}}`):                                           "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), "GetObject", "PutObject", 1):             "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"*"`, `{"AWS":"*"}`, 1) + " ":           "",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"*"`, `"somebody"`, 1):                  "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), ":photos/", ":others/", 1):               "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"Condition":{"a":1},"Sid"`, 1): "MalformedPolicy",
+		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                                     "NotImplemented",
+		conditionally(`{"Bool":{"aws:SecureTransport":true}}`):                                                           "NotImplemented",
+		conditionally(`{"IpAddress":{"aws:SourceIp":"10.0.0.0/40"}}`):                                                    "MalformedPolicy",
+		conditionally(`{"IsAddress":{"aws:SourceIp":"10.0.0.0/8"}}`):                                                     "MalformedPolicy",
+		conditionally(`{"StringEquals":{"s3:prefix":"a/"}}`):                                                             "MalformedPolicy",
+		conditionally(`{"StringEquals":{"s3:ExistingObjectTag/a":"b"}}`):                                                 "NotImplemented",
 		// What MinIO's client and console set: download, public and upload.
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetBucketLocation","s3:ListBucket"],"Resource":["arn:aws:s3:::photos"]},{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::photos/*"]}]}`: "",
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:GetObject","s3:ListBucket"],"Resource":["arn:aws:s3:::photos","arn:aws:s3:::photos/*"]}]}`:                                                                                                                              "",
@@ -130,21 +129,21 @@ func TestPolicy(t *testing.T) {
 		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos"],"Condition":{"StringEquals":{"s3:prefix":["a/"]}}}]}`:                                                                                                                   "NotImplemented",
 		"{}": "MalformedPolicy", "x": "MalformedPolicy",
 		// Members that limit what the rest says, or say it twice.
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotResource":"arn:aws:s3:::photos/secret/*","Sid"`, 1): "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotAction":"s3:GetObject","Sid"`, 1):                   "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"NotPrincipal":"*","Sid"`, 1):                           "NotImplemented",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Until":"2020","Sid"`, 1):                               "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"Condition":{"a":1},"Condition":{},"Sid"`, 1):           "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Sid"`, `"effect":"Deny","Sid"`, 1):                              "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"Statement"`, `"Statement":[{"Effect":"Deny"}],"Statement"`, 1):  "MalformedPolicy",
-		strings.Replace(publicPolicy("photos", publicRights{read: true}), `"*"`, `{"AWS":"*","Service":"backup.amazonaws.com"}`, 1):         "MalformedPolicy",
-		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetBucketLocation","Resource":"arn:aws:s3:::photos"}]}`:               "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"NotResource":"arn:aws:s3:::photos/secret/*","Sid"`, 1): "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"NotAction":"s3:GetObject","Sid"`, 1):                   "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"NotPrincipal":"*","Sid"`, 1):                           "NotImplemented",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"Until":"2020","Sid"`, 1):                               "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"Condition":{"a":1},"Condition":{},"Sid"`, 1):           "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Sid"`, `"effect":"Deny","Sid"`, 1):                              "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"Statement"`, `"Statement":[{"Effect":"Deny"}],"Statement"`, 1):  "MalformedPolicy",
+		strings.Replace(publicPolicy("photos", model.PublicRights{Read: true}), `"*"`, `{"AWS":"*","Service":"backup.amazonaws.com"}`, 1):         "MalformedPolicy",
+		`{"Statement":[{"Effect":"Allow","Principal":"*","Action":"s3:GetBucketLocation","Resource":"arn:aws:s3:::photos"}]}`:                     "NotImplemented",
 	} {
 		if got := minio.ToErrorResponse(client.SetBucketPolicy(ctx, "photos", policy)).Code; got != want {
 			t.Errorf("%s: %s, want %s", policy, got, want)
 		}
 	}
-	if got := minio.ToErrorResponse(w.minio(t, w.org.read).SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{read: true}))).Code; got != "AccessDenied" {
+	if got := minio.ToErrorResponse(w.minio(t, w.org.read).SetBucketPolicy(ctx, "photos", publicPolicy("photos", model.PublicRights{Read: true}))).Code; got != "AccessDenied" {
 		t.Errorf("with a key that may only read: %s", got)
 	}
 }
@@ -166,7 +165,7 @@ func TestPublicListing(t *testing.T) {
 	lists := []string{"/photos", "/photos?list-type=2&prefix=a/&delimiter=/", "/photos?location"}
 	answers("private", 403, "GET", lists...)
 	answers("private", 403, "HEAD", "/photos")
-	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{list: true})); err != nil {
+	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", model.PublicRights{List: true})); err != nil {
 		t.Fatal(err)
 	}
 	answers("listed", 200, "GET", lists...)
@@ -195,11 +194,11 @@ func TestAccessBlock(t *testing.T) {
 		t.Error("a switch about ACLs makes the bucket private")
 	}
 	b.Block(&model.PublicAccessBlock{RestrictPublicBuckets: true})
-	if b.Public || b.PublicListing || b.Policy != "" || b.SetPublic(true, true) == nil || b.SetPublic(false, false) != nil {
+	if b.Public || b.PublicListing || b.Policy != "" || b.SetPublic(model.PublicRights{Read: true}) == nil || b.SetPublic(model.PublicRights{}) != nil {
 		t.Errorf("blocked: %+v", b)
 	}
 	b.Block(nil)
-	if err := b.SetPublic(true, true); err != nil || !b.Public {
+	if err := b.SetPublic(model.PublicRights{Read: true}); err != nil || !b.Public {
 		t.Errorf("without a block: %v", err)
 	}
 }
@@ -210,7 +209,7 @@ func TestCORS(t *testing.T) {
 	w, ctx := open(t), context.Background()
 	client := w.minio(t, w.org.full)
 	w.bucketWith(t, client, "photos")
-	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", publicRights{read: true})); err != nil {
+	if err := client.SetBucketPolicy(ctx, "photos", publicPolicy("photos", model.PublicRights{Read: true})); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(origin, method, headers string) *http.Response {

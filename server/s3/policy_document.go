@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"holdfast/engine/model"
 )
 
 // policyDocument is a bucket policy.
@@ -86,34 +87,13 @@ func (n *policyNames) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(n))
 }
 
-// publicPolicy returns the policy of a bucket whose public rights were set by the API.
-func publicPolicy(bucket string, may publicRights) string {
-	var statements []string
-	add := func(sid, action, resource string) {
-		statements = append(statements, fmt.Sprintf(`{"Sid":%q,"Effect":"Allow","Principal":"*","Action":%s,"Resource":"arn:aws:s3:::%s"}`, sid, action, resource))
-	}
-	if may.list {
-		add("PublicList", `["s3:GetBucketLocation","s3:ListBucket"]`, bucket)
-	}
-	if may.read {
-		add("PublicRead", `"s3:GetObject"`, bucket+"/*")
-	}
-	return `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`
-}
-
-// publicRights are what everybody may without a key.
-type publicRights struct{ read, list bool }
-
-// location is the action that may be allowed together with the list.
-const location = "s3:GetBucketLocation"
-
 func malformedPolicy(format string, args ...any) error {
 	return fail("MalformedPolicy", format, args...)
 }
 
-// parsePolicy returns what a policy lets everybody do. It refuses one that says anything else than whether everybody may
-// read the objects of the bucket and list their keys.
-func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
+// parsePolicy returns what a policy lets everybody do. It refuses one that says anything else than which objects of the bucket
+// everybody may read, and whether everybody may list their keys.
+func parsePolicy(text []byte, bucket string) (may model.PublicRights, err error) {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return may, malformedPolicy("Policies must be valid JSON and the first byte must be '{'")
 	}
@@ -132,27 +112,12 @@ func parsePolicy(text []byte, bucket string) (may publicRights, err error) {
 	case p.Version != nil && *p.Version != "2012-10-17" && *p.Version != "2008-10-17":
 		return may, malformedPolicy("The policy must contain a valid version string")
 	}
-	denied, locates := publicRights{}, false
 	for _, s := range *p.Statement {
 		if err := s.validate(bucket); err != nil {
-			return publicRights{}, err
+			return may, err
 		}
-		of, known := s.rights(bucket)
-		if !known {
-			return publicRights{}, fail("NotImplemented", "A policy can let everybody (Principal *) s3:GetObject all objects of the bucket, and s3:ListBucket and s3:GetBucketLocation of the bucket, or deny that. Other rights are scopes of keys.")
-		}
-		to := &may
-		if s.Effect == "Deny" {
-			to = &denied
-		}
-		locates = locates || slices.Contains(s.Action, location)
-		to.read, to.list = to.read || of.read, to.list || of.list
 	}
-	may = publicRights{may.read && !denied.read, may.list && !denied.list}
-	if locates && !may.list {
-		return publicRights{}, fail("NotImplemented", "Everybody may s3:GetBucketLocation together with s3:ListBucket only.")
-	}
-	return may, nil
+	return publicRights(*p.Statement, bucket)
 }
 
 var policyAction = regexp.MustCompile(`^s3:[A-Za-z*?]+$`)
@@ -199,31 +164,4 @@ func (s policyStatement) hasPrincipal() bool {
 func isResourceOf(bucket, resource string) bool {
 	name, ok := strings.CutPrefix(resource, "arn:aws:s3:::")
 	return ok && (name == bucket || strings.HasPrefix(name, bucket+"/"))
-}
-
-// rights returns what the statement is about, false if that is something else than reading all objects and listing their
-// keys. The location of a bucket, which is the same for all, may be told with them.
-func (s policyStatement) rights(bucket string) (of publicRights, known bool) {
-	if len(s.Condition) > 0 && string(s.Condition) != "null" && string(s.Condition) != "{}" {
-		return of, false
-	}
-	arn := "arn:aws:s3:::" + bucket
-	for _, r := range s.Resource {
-		if r != arn && r != arn+"/*" {
-			return of, false
-		}
-	}
-	whole, objects := slices.Contains(s.Resource, arn), slices.Contains(s.Resource, arn+"/*")
-	for _, action := range s.Action {
-		switch {
-		case action == "s3:GetObject" && objects:
-			of.read = true
-		case action == "s3:ListBucket" && whole:
-			of.list = true
-		case action == location && whole && s.Effect == "Allow":
-		default:
-			return of, false
-		}
-	}
-	return of, true
 }

@@ -75,7 +75,7 @@ func (q *request) sendPage(b model.Bucket) error {
 
 // sendDocument serves an object of a website, or follows the redirect that stands in it.
 func (q *request) sendDocument(b model.Bucket, key string) error {
-	if !b.Public {
+	if !b.PublicRights().Reads(key) {
 		return fail("AccessDenied", "Access Denied.")
 	}
 	if err := checkKey(key); err != nil {
@@ -84,7 +84,7 @@ func (q *request) sendDocument(b model.Bucket, key string) error {
 	return q.sendPublic(b, key)
 }
 
-// sendPublic serves an object of a public bucket.
+// sendPublic serves a public object.
 func (q *request) sendPublic(b model.Bucket, key string) error {
 	r := q.Request
 	if r.Method == http.MethodHead {

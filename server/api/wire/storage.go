@@ -29,8 +29,9 @@ type Bucket struct {
 	Project         string      `json:"project" doc:"Id of its project."`
 	Name            string      `json:"name"`
 	Public          bool        `json:"public" doc:"Whether anybody may download its objects."`
+	PublicPrefixes  []string    `json:"public_prefixes" doc:"What the keys begin with of objects that anybody may download, whatever public says."`
 	PublicListing   bool        `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint."`
-	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with."`
+	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with; null if none are public."`
 	ObjectCount     int64       `json:"object_count"`
 	SizeBytes       int64       `json:"size_bytes"`
 	ExpireAfterDays *int        `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
@@ -98,7 +99,7 @@ type Object struct {
 	Retention      *Retention        `json:"retention" doc:"Null if the version was never retained."`
 	LegalHold      bool              `json:"legal_hold" doc:"Whether the version cannot be removed until the hold is taken away."`
 	DownloadURL    *string           `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
-	PublicURL      *string           `json:"public_url" doc:"Works as long as the bucket is public."`
+	PublicURL      *string           `json:"public_url" doc:"Works as long as the object is public; null if it is not."`
 }
 
 // ObjectVersion is a version of an object, or a delete marker.
@@ -181,6 +182,7 @@ type CreateBucket struct {
 // UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
 	Public          *bool          `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	PublicPrefixes  []string       `json:"public_prefixes,omitzero" required:"false" nullable:"true" maxItems:"20" doc:"What the keys begin with of objects that anybody may download, whatever public says, such as images/; at most 512 bytes each. Replaces all; unchanged when left out."`
 	PublicListing   *bool          `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint; unchanged when left out."`
 	ExpireAfterDays *WholeNumber   `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
