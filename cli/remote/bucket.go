@@ -20,9 +20,17 @@ func newBucketList(s *session) *cobra.Command {
 	return s.command("list", "Show the buckets", cobra.NoArgs, func(t *task, _ []string) error {
 		return list(t, selected(t, client.Filter{}, t.buckets), "there are no buckets; `holdfast bucket create NAME` makes one",
 			[]string{"NAME", "ID", "OBJECTS", "SIZE", "PUBLIC", "CREATED"}, func(b wire.Bucket) []string {
-				return []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), yesNo(b.Public), Ago(&b.CreatedAt)}
+				return []string{b.Name, b.ID, fmt.Sprint(b.ObjectCount), size(b.SizeBytes), publicWord(b), Ago(&b.CreatedAt)}
 			})
 	})
+}
+
+// publicWord says in a word who may read a bucket.
+func publicWord(b wire.Bucket) string {
+	if !b.Public && len(b.PublicPrefixes) > 0 {
+		return "in part"
+	}
+	return yesNo(b.Public)
 }
 
 func newBucketCreate(s *session) *cobra.Command {

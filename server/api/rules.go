@@ -140,6 +140,11 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 		reflect.TypeFor[wire.CreateUploadLink](): func(s *huma.Schema) {
 			describe(s, "", exactlyOne("key", "key_prefix"))
 		},
+		reflect.TypeFor[wire.UpdateBucket](): func(s *huma.Schema) {
+			describe(s.Properties["public_prefixes"].Items, "", rule{
+				"pattern": `^[^\x00-\x1f\x7f-\x9f*?]+$`, "maxLength": model.MaxPublicPrefix, "not": noText(`\$\{`),
+			})
+		},
 		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
 			describe(s, "name", bucketName)
 		},
