@@ -229,6 +229,7 @@ func (c config) engine() core.Config {
 	cfg.Search.CacheDir = filepath.Join(c.DataDir, "postgres")
 	cfg.SandboxSuperuser = c.private
 	cfg.Exports, cfg.VerifyBackups, cfg.Offsite.Verify = !c.NoExports, !c.NoVerification, !c.NoOffsiteVerification
+	cfg.WebsiteURL = c.S3WebsiteURL
 	cfg.Advice, cfg.Version, cfg.Clock = c.advice(), version(), clock
 	return cfg
 }

@@ -17,6 +17,7 @@ import (
 
 	"holdfast/engine/access"
 	"holdfast/engine/databases"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 )
@@ -290,6 +291,55 @@ func TestPublicFolders(t *testing.T) {
 	c.post(t, "/buckets/bucket_1/settings", url.Values{"public_prefixes": {""}})
 	if page := c.get(t, "/buckets/bucket_1"); strings.Contains(page, "public in part") {
 		t.Error("the public folders are not removed")
+	}
+}
+
+// TestWebsiteForm makes a website of a bucket, changes it, which keeps its rules, and ends it.
+func TestWebsiteForm(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	form := func(want int, fields ...string) string {
+		t.Helper()
+		values := url.Values{"index_document": {fields[0]}, "error_document": {fields[1]}, "redirect": {fields[2]}}
+		got := c.post(t, "/buckets/bucket_1/website", values)
+		if got.status != want {
+			t.Errorf("%q: %d, want %d", fields, got.status, want)
+		}
+		return got.page
+	}
+	if page := c.get(t, "/buckets/bucket_1"); strings.Contains(page, "/website") {
+		t.Error("a website is offered, and none are served")
+	}
+	form(http.StatusForbidden, "index.html", "", "")
+	c.engine.Core.Config.WebsiteURL = "http://web.test"
+	form(http.StatusSeeOther, "index.html", "404.html", "")
+	if page := c.get(t, "/buckets/bucket_1"); !strings.Contains(page, `href="http://files.web.test/"`) || !strings.Contains(page, `value="404.html"`) || !strings.Contains(page, "Nothing of it can be seen") {
+		t.Error("the website is not shown")
+	}
+	if page := form(http.StatusUnprocessableEntity, "index.html", "", "https://example.com"); !strings.Contains(page, `value="https://example.com"`) {
+		t.Error("what was typed is lost")
+	}
+	err := c.engine.Core.Meta.Update(func(tx *meta.Tx) error {
+		_, err := tx.Buckets().Update("bucket_1", func(b *model.Bucket) error {
+			b.Website.Rules = []model.WebsiteRule{{Prefix: "old/", Redirect: model.WebsiteRedirect{Key: new("new")}}}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	form(http.StatusSeeOther, "home.html", "", "")
+	if page := c.get(t, "/buckets/bucket_1"); !strings.Contains(page, "1 rule for single paths") || !strings.Contains(page, `value="home.html"`) {
+		t.Error("the rule is lost")
+	}
+	form(http.StatusSeeOther, "", "", "https://example.com")
+	if page := c.get(t, "/buckets/bucket_1"); !strings.Contains(page, `value="https://example.com"`) {
+		t.Error("the redirect is not shown")
+	}
+	form(http.StatusSeeOther, "", "", "")
+	if page := c.get(t, "/buckets/bucket_1"); strings.Contains(page, "files.web.test") {
+		t.Error("the website is still there")
 	}
 }
 

@@ -109,6 +109,7 @@ func routes() []route {
 		{"POST /buckets/{id}/expiry", model.ActionBucketUpdate, (*request).bucketExpire, (*request).bucket},
 		{"POST /buckets/{id}/versioning", model.ActionBucketUpdate, (*request).bucketVersioning, (*request).bucket},
 		{"POST /buckets/{id}/lock", model.ActionBucketUpdate, (*request).bucketLock, (*request).bucket},
+		{"POST /buckets/{id}/website", model.ActionBucketUpdate, (*request).bucketWebsite, (*request).bucket},
 		{"GET /buckets/{id}/restore", model.ActionBucketHistory, show((*request).bucketPlan), nil},
 		{"POST /buckets/{id}/restore", model.ActionBucketRestore, (*request).bucketRestore, (*request).bucketPlan},
 		{"GET /buckets/{id}/object", model.ActionObjectGet, show((*request).object), nil},

@@ -336,9 +336,14 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getBucket": func() error { return err(c.GetBucket(ctx, "bucket_1")) },
 		"updateBucket": func() error {
 			days := wire.WholeNumber(0)
-			return err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
-				Public: &yes, PublicPrefixes: []string{"images/"}, PublicListing: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
-			}))
+			moved := wire.SetWebsite{RedirectHost: new("example.com"), RedirectProtocol: new(wire.WebsiteHTTPS)}
+			site := wire.SetWebsite{IndexDocument: new("index.html"), ErrorDocument: new("error.html"), Rules: []wire.SetWebsiteRule{
+				{KeyPrefix: new("old/"), RedirectHost: new("example.com"), RedirectProtocol: new(wire.WebsiteHTTP), ReplaceKeyPrefix: new("new/")},
+				{ErrorStatus: new(wire.WholeNumber(404)), RedirectStatus: new(wire.WholeNumber(302)), ReplaceKey: new("found.html")},
+			}}
+			return errors.Join(err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{Website: wire.SetTo(moved)})), err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
+				Website: wire.SetTo(site), Public: &yes, PublicPrefixes: []string{"images/"}, PublicListing: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
+			})))
 		},
 		"getBucketRestore": func() error { return err(c.GetBucketRestore(ctx, "bucket_1")) },
 		"restoreBucket": func() error {

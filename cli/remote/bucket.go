@@ -13,7 +13,7 @@ import (
 )
 
 func newBucket(s *session) *cobra.Command {
-	return Group("bucket", "Buckets of objects", newBucketList(s), newBucketCreate(s), newBucketGet(s), newBucketUpdate(s), newBucketHistory(s), newBucketRestore(s), newBucketDelete(s))
+	return Group("bucket", "Buckets of objects", newBucketList(s), newBucketCreate(s), newBucketGet(s), newBucketUpdate(s), newBucketWebsite(s), newBucketHistory(s), newBucketRestore(s), newBucketDelete(s))
 }
 
 func newBucketList(s *session) *cobra.Command {

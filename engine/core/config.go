@@ -41,6 +41,8 @@ type Config struct {
 	// ObjectTrashRetention is how long deleted objects and buckets can be restored; 0
 	// deletes them at once.
 	ObjectTrashRetention time.Duration
+	// WebsiteURL is the URL below whose host buckets are served as websites, "" for none.
+	WebsiteURL string
 	// ReplacedRetention is how long the data that a restore replaced is kept.
 	ReplacedRetention time.Duration
 	// BackupInterval is the time between scheduled backups of a database, 0 for

@@ -19,6 +19,8 @@ type BucketChange struct {
 	Lock            *model.BucketLock
 	Tags            *map[string]string
 	CORS            *[]model.CORSRule
+	Website         *model.Website
+	NoWebsite       bool
 }
 
 // BucketGet returns a bucket.
@@ -46,6 +48,11 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 	}
 	if change.CORS != nil {
 		if err := model.ValidateCORS("cors", *change.CORS); err != nil {
+			return model.Bucket{}, err
+		}
+	}
+	if change.Website != nil {
+		if err := s.checkWebsite(*change.Website); err != nil {
 			return model.Bucket{}, err
 		}
 	}
@@ -96,6 +103,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			}
 			if change.CORS != nil {
 				b.CORS = *change.CORS
+			}
+			if change.Website != nil || change.NoWebsite {
+				b.Website = change.Website
 			}
 			if change.Versioning != nil {
 				b.Versioning = *change.Versioning
@@ -156,6 +166,9 @@ func (c BucketChange) note(call *model.Call) {
 	}
 	if c.CORS != nil {
 		call.Note("cors", fmt.Sprint(len(*c.CORS)))
+	}
+	if c.Website != nil || c.NoWebsite {
+		call.Note("website", fmt.Sprint(c.Website != nil))
 	}
 	if c.Versioning != nil {
 		call.Note("versioning", string(*c.Versioning))

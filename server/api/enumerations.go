@@ -103,6 +103,7 @@ func enumerations() []enumeration {
 			wire.LockGovernance, wire.LockCompliance),
 		listed("How a link uploads: PUT a request with the bytes, POST an HTML form.", wire.LinkPut, wire.LinkPost),
 		listed("A method of HTTP.", wire.CORSGet, wire.CORSHead, wire.CORSPut, wire.CORSPost, wire.CORSDelete),
+		listed("The scheme of the URLs that a website redirects to.", wire.WebsiteHTTP, wire.WebsiteHTTPS),
 		listed("How the WAL gets into the archive.", wire.WALStreaming, wire.WALConnecting, wire.WALFailed, wire.WALStopped),
 	}
 }

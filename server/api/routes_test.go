@@ -214,16 +214,7 @@ func TestSchemas(t *testing.T) {
 	for _, item := range w.doc.T.Paths.Map() {
 		for _, op := range item.Operations() {
 			if op.RequestBody != nil && op.RequestBody.Value.Content["application/json"] != nil {
-				body := op.RequestBody.Value.Content["application/json"].Schema
-				requests[body.Ref] = true
-				for _, property := range body.Value.Properties {
-					if property.Value.Items != nil {
-						requests[property.Value.Items.Ref] = true
-					}
-					for _, nullable := range property.Value.AnyOf {
-						requests[nullable.Ref] = true
-					}
-				}
+				collectRequests(requests, op.RequestBody.Value.Content["application/json"].Schema)
 			}
 		}
 	}
@@ -239,6 +230,22 @@ func TestSchemas(t *testing.T) {
 			if strings.HasPrefix(field, "$") {
 				t.Errorf("%s has %s", name, field)
 			}
+		}
+	}
+}
+
+// collectRequests notes a schema of requests, and those of the lists and of the nullable values in it.
+func collectRequests(requests map[string]bool, s *openapi3.SchemaRef) {
+	if s.Ref != "" && requests[s.Ref] {
+		return
+	}
+	requests[s.Ref] = true
+	for _, property := range s.Value.Properties {
+		if property.Value.Items != nil {
+			collectRequests(requests, property.Value.Items)
+		}
+		for _, nullable := range property.Value.AnyOf {
+			collectRequests(requests, nullable)
 		}
 	}
 }

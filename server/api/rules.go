@@ -40,8 +40,9 @@ var (
 		"pattern": model.DatabaseUserPattern,
 		"not":     noText(`^(pg_|holdfast|postgres$|public$|none$)|` + model.ReadOnlySuffix + `$`),
 	}
-	label      = rule{"pattern": model.LabelPattern}
-	bucketName = rule{
+	label       = rule{"pattern": model.LabelPattern}
+	websiteHost = rule{"pattern": `^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`}
+	bucketName  = rule{
 		"pattern": `^[a-z0-9]+((\.|-+)[a-z0-9]+)*$`, "minLength": 3, "maxLength": 63,
 		"not": noText(`^(xn--|sthree-|amzn-s3-demo-)|(-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$|^([0-9]+\.){3}[0-9]+$`),
 	}
@@ -144,6 +145,21 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 			describe(s.Properties["public_prefixes"].Items, "", rule{
 				"pattern": `^[^\x00-\x1f\x7f-\x9f*?]+$`, "maxLength": model.MaxPublicPrefix, "not": noText(`\$\{`),
 			})
+		},
+		reflect.TypeFor[wire.SetWebsite](): func(s *huma.Schema) {
+			describe(s, "", rule{
+				"if": given("redirect_host"), "then": rule{"properties": map[string]rule{
+					"index_document": {"type": "null"}, "error_document": {"type": "null"}, "rules": {"maxItems": 0},
+				}},
+				"else": rule{"required": []string{"index_document"}, "properties": map[string]rule{
+					"index_document": {"type": huma.TypeString}, "redirect_protocol": {"type": "null"},
+				}},
+			})
+			describe(s, "index_document", rule{"pattern": `^[^\x00-\x1f\x7f-\x9f/]+$`})
+			describe(s, "redirect_host", websiteHost)
+		},
+		reflect.TypeFor[wire.SetWebsiteRule](): func(s *huma.Schema) {
+			describe(s, "redirect_host", websiteHost)
 		},
 		reflect.TypeFor[wire.CreateBucket](): func(s *huma.Schema) {
 			describe(s, "name", bucketName)

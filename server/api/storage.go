@@ -28,6 +28,7 @@ func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 	if b.Lock != nil {
 		view.ObjectLock = &wire.BucketLock{Mode: orAbsent(lockMode(b.Lock.Mode)), Days: b.Lock.Days, Years: b.Lock.Years}
 	}
+	view.Website = h.newWebsite(b)
 	if b.ExpireAfterDays > 0 {
 		view.ExpireAfterDays = &b.ExpireAfterDays
 	}
@@ -182,6 +183,11 @@ func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateB
 	}
 	if lock := in.Body.ObjectLock; lock != nil {
 		change.Lock = &model.BucketLock{Mode: storedMode(text(lock.Mode)), Days: whole(lock.Days), Years: whole(lock.Years)}
+	}
+	if site, given := in.Body.Website.Value(); given {
+		if change.NoWebsite = site == nil; site != nil {
+			change.Website = storedWebsite(*site)
+		}
 	}
 	b, err := h.engine.Objects.BucketUpdate(call, in.ID, change)
 	call.ETag = b.Tag()

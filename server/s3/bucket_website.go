@@ -3,9 +3,7 @@ package s3
 import (
 	"encoding/xml"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"holdfast/engine/model"
 	"holdfast/server/s3/sigv4"
@@ -88,7 +86,7 @@ func (d websiteDocument) website() (*model.Website, error) {
 		return nil, malformedXML()
 	}
 	site := &model.Website{Index: d.IndexDocument.Suffix}
-	if site.Index == "" || strings.Contains(site.Index, "/") || model.ValidateObjectKey("key", site.Index) != nil {
+	if !model.IsIndexDocument(site.Index) {
 		return nil, invalidArgument("IndexDocument", site.Index, "The IndexDocument Suffix is not well formed")
 	}
 	if d.ErrorDocument != nil {
@@ -116,9 +114,7 @@ func (r routingRule) rule() (to model.WebsiteRule, err error) {
 			return to, malformedXML()
 		}
 		to.Prefix = c.KeyPrefixEquals
-		to.Status, err = statusIn(c.HTTPErrorCodeReturnedEquals, "The provided HTTP error code (%d) is not valid. Valid codes are 4XX or 5XX.", func(n int) bool {
-			return n >= 400 && http.StatusText(n) != "" && n != http.StatusTeapot && n <= http.StatusHTTPVersionNotSupported
-		})
+		to.Status, err = statusIn(c.HTTPErrorCodeReturnedEquals, "The provided HTTP error code (%d) is not valid. Valid codes are 4XX or 5XX.", model.IsErrorStatus)
 		if err != nil {
 			return to, err
 		}
@@ -131,9 +127,7 @@ func (r routingRule) rule() (to model.WebsiteRule, err error) {
 		return to, fail("InvalidRequest", "You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
 	}
 	to.Redirect = model.WebsiteRedirect{Host: in.HostName, Protocol: in.Protocol, Key: in.ReplaceKeyWith, Prefix: in.ReplaceKeyPrefixWith}
-	to.Redirect.Status, err = statusIn(in.HTTPRedirectCode, "The provided HTTP redirect code (%d) is not valid. Valid codes are 3XX except 300.", func(n int) bool {
-		return slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, n)
-	})
+	to.Redirect.Status, err = statusIn(in.HTTPRedirectCode, "The provided HTTP redirect code (%d) is not valid. Valid codes are 3XX except 300.", model.IsRedirectStatus)
 	if err != nil {
 		return to, err
 	}
@@ -157,10 +151,10 @@ func statusIn(text, refusal string, valid func(int) bool) (int, error) {
 
 // checkTarget refuses a host and a protocol that cannot be in the URL of a redirect.
 func checkTarget(host, protocol string) error {
-	if protocol != "" && protocol != "http" && protocol != "https" {
+	if protocol != "" && !model.IsWebsiteProtocol(protocol) {
 		return fail("InvalidRequest", "Invalid protocol, protocol can be http or https. If not defined the protocol will be selected automatically.")
 	}
-	if !isHost(host) {
+	if !model.IsWebsiteHost(host) {
 		return fail("InvalidRequest", "Invalid host name: %s", host)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"html"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"holdfast/engine/model"
@@ -149,8 +148,3 @@ func writePage(x *gate.Exchange, public *model.Error) {
 	_, _ = fmt.Fprintf(x, "<!doctype html>\n<title>%s</title>\n<h1>%s</h1>\n<p>%s</p>\n<p>%s</p>\n",
 		title, title, html.EscapeString(message), html.EscapeString(x.Call.RequestID)) // the client may have gone
 }
-
-// isHost reports whether text can be the host of a URL, with or without a port, or is "".
-func isHost(text string) bool { return len(text) <= 255 && hostForm.MatchString(text) }
-
-var hostForm = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?)?$`)

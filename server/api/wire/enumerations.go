@@ -402,6 +402,14 @@ const (
 	CORSDelete CORSMethod = "DELETE"
 )
 
+// WebsiteProtocol is the scheme of the URLs that a website redirects to.
+type WebsiteProtocol string
+
+const (
+	WebsiteHTTP  WebsiteProtocol = "http"
+	WebsiteHTTPS WebsiteProtocol = "https"
+)
+
 // LinkMethod is the method of an upload by a link.
 type LinkMethod string
 

@@ -40,6 +40,7 @@ type Bucket struct {
 	NoncurrentBytes int64       `json:"noncurrent_bytes" doc:"How many of its bytes earlier versions have."`
 	ObjectLock      *BucketLock `json:"object_lock" doc:"How long new versions are retained; null in a bucket without Object Lock."`
 	CORS            []CORSRule  `json:"cors" doc:"From which pages of other origins browsers may use the bucket."`
+	Website         *Website    `json:"website" doc:"How it is served as a website; null if it is none. Only what is public is served."`
 	CreatedAt       time.Time   `json:"created_at"`
 	UpdatedAt       time.Time   `json:"updated_at"`
 }
@@ -188,4 +189,6 @@ type UpdateBucket struct {
 	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
 	ObjectLock      *SetBucketLock `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
 	CORS            []SetCORSRule  `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
+
+	Website Resettable[SetWebsite] `json:"website,omitzero" required:"false" doc:"Serves the bucket as a website; null for no website; unchanged when left out. Forbidden where the operator serves no websites."`
 }
