@@ -36,4 +36,10 @@ func TestConsoleS3(t *testing.T) {
 		}
 	}
 	b.shot("key-created-tools")
+	b.open("/keys/new")
+	b.fill("#name", "for something else")
+	b.click(`input[value="custom"]`)
+	b.click(`input[value="account:read"]`)
+	b.press("Make the key")
+	b.see("This key is of no use for S3")
 }

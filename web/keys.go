@@ -96,6 +96,9 @@ type createdKey struct {
 	Tools []s3tools.Tool
 }
 
+// Storage reports whether the key may do anything with buckets and objects.
+func (d createdKey) Storage() bool { return slices.ContainsFunc(d.Key.Scopes, model.Scope.Stores) }
+
 // key shows one key, with the confirmation for revoking it.
 func (req *request) key() (answer, error) {
 	key, err := req.engine.Access.KeyGet(req.call, req.id())

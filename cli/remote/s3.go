@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/internal/s3tools"
 	"holdfast/server/api/wire"
 )
@@ -24,6 +25,10 @@ func newKeyS3(s *session) *cobra.Command {
 			}
 			return usagef("for: must be one of %s", strings.Join(names, ", "))
 		}
+		credentials, err := t.api.GetStorageCredentials(t.ctx)
+		if client.CodeOf(err) == wire.CodeInsufficientScope {
+			return failf(exitForbidden, "%v: without it, the key is of no use for tools that use S3; one with --preset developer has it", err)
+		}
 		return shows(t, func(w io.Writer, c wire.StorageCredentials) {
 			switch {
 			case i >= 0:
@@ -33,7 +38,7 @@ func newKeyS3(s *session) *cobra.Command {
 			default:
 				s3Details(w, c, *c.Endpoint)
 			}
-		})(t.api.GetStorageCredentials(t.ctx))
+		})(credentials, err)
 	})
 	cmd.Long = "Show the key in use as an access key for the S3 endpoint: it may do there what it may do in the API, until it\n" +
 		"is revoked or expires. With --for, print configuration that is ready for a tool."

@@ -71,6 +71,9 @@ func (s Scope) Destroys() bool {
 	return slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Scope == s && o.Destructive })
 }
 
+// Stores reports whether the scope is about buckets and objects.
+func (s Scope) Stores() bool { return strings.HasPrefix(string(s), "storage:") }
+
 // Presets returns the presets for new keys, smallest first.
 func Presets() []Preset {
 	return []Preset{PresetReadOnly, PresetDeveloper, PresetFullAccess}
