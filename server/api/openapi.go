@@ -65,6 +65,7 @@ func finishDescription(doc *huma.OpenAPI) {
 			}
 		}
 	}
+	closeNested(doc.Components.Schemas.Map(), requests)
 	for name, schema := range doc.Components.Schemas.Map() {
 		// A later version may add fields to responses; requests are closed.
 		if schema.Type == huma.TypeObject && !requests[name] {

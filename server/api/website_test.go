@@ -35,7 +35,7 @@ func TestWebsite(t *testing.T) {
 		"empty rule": `{"index_document":"i","rules":[{}]}`, "rule to nowhere": `{"index_document":"i","rules":[{"key_prefix":"a"}]}`,
 		"two keys": `{"index_document":"i","rules":[{"replace_key":"a","replace_key_prefix":"b"}]}`,
 		"teapot":   `{"index_document":"i","rules":[{"error_status":418,"replace_key":"a"}]}`, "no redirect": `{"index_document":"i","rules":[{"redirect_status":304,"replace_key":"a"}]}`,
-		"unknown": `{"index_document":"i","suffix":"x"}`, "too many": `{"index_document":"i","rules":[` + strings.Repeat(`{"replace_key":"a"},`, 50) + `{"replace_key":"a"}]}`,
+		"unknown": `{"index_document":"i","suffix":"x"}`, "unknown in a rule": `{"index_document":"i","rules":[{"replace_key":"a","suffix":"x"}]}`, "too many": `{"index_document":"i","rules":[` + strings.Repeat(`{"replace_key":"a"},`, 50) + `{"replace_key":"a"}]}`,
 	} {
 		if got := change(`{"website":` + body + `}`); got.status != http.StatusUnprocessableEntity || got.code != string(model.CodeValidation) {
 			t.Errorf("%s: %d %s", name, got.status, got.text)
