@@ -78,7 +78,7 @@ func clientUsers(db model.Database) []string {
 	if db.LogicalReplication {
 		users = append(users, model.ReplicationUser(db.Owner))
 	}
-	return users
+	return append(users, roleUsers(db)...)
 }
 
 // tenant returns the database's roles with their passwords decrypted.
@@ -99,6 +99,9 @@ func (s *Service) tenant(db model.Database) (postgres.Tenant, error) {
 	}
 	if limit := db.ConnectionLimit; limit > 0 && (t.Connections == 0 || limit < t.Connections) {
 		t.Connections = limit
+	}
+	if t.Roles, err = s.clientRoles(db); err != nil {
+		return t, err
 	}
 	if db.LogicalReplication {
 		t.Replication = model.ReplicationUser(db.Owner)

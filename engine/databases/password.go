@@ -18,7 +18,7 @@ import (
 // every sample, at every start and with every request for connection details. The
 // owner's password stays in force, across restarts and restores, until the
 // password is rotated, because others may know an older one. Users may not change
-// the read-only role: its stored password is restored.
+// the read-only role and the roles that clients made: their stored passwords are restored.
 
 // notePasswords records which passwords of the database were changed with SQL and
 // returns the record. It does nothing while the appliance itself changes them.
@@ -79,11 +79,14 @@ func (s *Service) ownPassword(db model.Database, drift passwordDrift) *model.Own
 	return &model.OwnPassword{Verifier: s.core.Sealer.Seal(verifierPurpose(db.ID, db.Owner), drift.verifiers.Owner), NoticedAt: s.core.Clock()}
 }
 
-// restoreReader restores the stored password and settings of the read-only role.
-// The caller holds the database's claim.
+// restoreReader restores the stored password and settings of the read-only role, and of
+// the roles that clients made. The caller holds the database's claim.
 func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Database) error {
 	drift, err := s.passwordDrift(ctx, conn, db)
-	if err != nil || !drift.readOnly {
+	if drift.readOnly {
+		drift.roles = append(drift.roles, db.ReadOnly)
+	}
+	if err != nil || len(drift.roles) == 0 {
 		return err
 	}
 	tenant, err := s.tenant(db)
@@ -91,7 +94,7 @@ func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Da
 		err = postgres.SetPasswords(ctx, conn, tenant)
 	}
 	call := s.core.System(model.ActionPasswordPutBack, db.Organization, DatabaseResource(db))
-	call.Note("role", db.ReadOnly)
+	call.Note("role", strings.Join(drift.roles, ", "))
 	s.core.Finish(call, err)
 	return err
 }
@@ -99,11 +102,12 @@ func (s *Service) restoreReader(ctx context.Context, conn *pgx.Conn, db model.Da
 // passwordDrift says how the passwords in force differ from the record.
 type passwordDrift struct {
 	verifiers       postgres.Verifiers
-	owner, readOnly bool // they differ
-	stored          bool // the owner has the stored password
+	owner, readOnly bool     // they differ
+	stored          bool     // the owner has the stored password
+	roles           []string // other roles that differ
 }
 
-func (d passwordDrift) any() bool { return d.owner || d.readOnly }
+func (d passwordDrift) any() bool { return d.owner || d.readOnly || len(d.roles) > 0 }
 
 func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Database) (d passwordDrift, err error) {
 	tenant, err := s.tenant(db)
@@ -118,6 +122,11 @@ func (s *Service) passwordDrift(ctx context.Context, conn *pgx.Conn, db model.Da
 		d.owner = !d.stored || !own.IsZero()
 	}
 	d.readOnly = !s.verifiers.fits(db.ID+" reader", d.verifiers.ReadOnly, tenant.ReadOnlyPassword)
+	for _, r := range tenant.Roles {
+		if !d.verifiers.HasVerifier(r) {
+			d.roles = append(d.roles, r.Name)
+		}
+	}
 	return d, nil
 }
 

@@ -91,6 +91,8 @@ func (s *Service) completeChange(ctx context.Context, db model.Database, call *m
 		ended, err = s.endSessions(ctx, db, db.Allowlist...)
 	case db.PendingChange.Terminate:
 		ended, err = s.endSessions(ctx, db)
+	case db.PendingChange.EndRole != "":
+		ended, err = s.endRole(ctx, db, db.PendingChange.EndRole)
 	}
 	if err != nil {
 		s.States.setRolesPending(db.ID)

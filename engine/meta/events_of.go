@@ -163,6 +163,8 @@ func changedSettings(before, after model.Database) string {
 		return "properties"
 	case !slices.Equal(before.Allowlist, after.Allowlist):
 		return "allow-list"
+	case model.Tag(before.Roles) != model.Tag(after.Roles):
+		return "roles"
 	case !maps.Equal(before.Settings, after.Settings) || !maps.Equal(before.OwnSettings, after.OwnSettings) || !slices.Equal(before.Preload, after.Preload):
 		return "settings"
 	default:

@@ -45,6 +45,8 @@ type Database struct {
 	// OwnPassword is set while the owner's role has a password that was set through
 	// SQL, so that OwnerPassword is not its password.
 	OwnPassword *OwnPassword `json:"own_password,omitempty"`
+	// Roles are those that clients made besides the owner and the read-only role, by name.
+	Roles []DatabaseRole `json:"roles,omitempty"`
 
 	Allowlist          []netip.Prefix `json:"allowlist"`
 	AllowlistUpdatedAt time.Time      `json:"allowlist_updated_at"`
@@ -140,6 +142,8 @@ type PendingChange struct {
 	OwnSettings map[string]string `json:"own_settings,omitempty"`
 	// Terminate means that a password rotation ends the open sessions.
 	Terminate bool `json:"terminate,omitempty"`
+	// EndRole is the role whose sessions the change ends, "" for none.
+	EndRole string `json:"end_role,omitempty"`
 }
 
 // Served records when a generation began to serve.

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,10 +19,11 @@ import (
 // NoPassword represents the verifier of a role that has none and cannot log in.
 const NoPassword = "none"
 
-// Verifiers holds the passwords of a tenant's two roles as pg_authid has them,
+// Verifiers holds the passwords of a tenant's roles as pg_authid has them,
 // [NoPassword] for a role that has none.
 type Verifiers struct {
 	Owner, ReadOnly model.Secret
+	Roles           map[string]model.Secret // by name
 }
 
 // longestVerifier is the maximum length of a verifier in bytes, the same as in
@@ -38,7 +42,34 @@ func ReadVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (Verifiers, er
 	if err != nil {
 		return Verifiers{}, fmt.Errorf("read the verifiers of passwords: %w", err)
 	}
-	return Verifiers{model.NewSecret(owner), model.NewSecret(readOnly)}, nil
+	roles, err := roleVerifiers(ctx, conn, t)
+	return Verifiers{model.NewSecret(owner), model.NewSecret(readOnly), roles}, err
+}
+
+func roleVerifiers(ctx context.Context, conn *pgx.Conn, t Tenant) (map[string]model.Secret, error) {
+	roles := map[string]model.Secret{}
+	for _, r := range t.Roles {
+		roles[r.Name] = model.NewSecret(NoPassword)
+	}
+	if len(roles) == 0 {
+		return nil, nil
+	}
+	rows, _ := conn.Query(ctx, "select rolname, rolpassword from pg_authid where rolname = any ($1::name[]) and octet_length(rolpassword) <= $2",
+		slices.Sorted(maps.Keys(roles)), longestVerifier)
+	var name, verifier string
+	_, err := pgx.ForEachRow(rows, []any{&name, &verifier}, func() error {
+		roles[name] = model.NewSecret(verifier)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the verifiers of roles: %w", err)
+	}
+	return roles, nil
+}
+
+// HasVerifier reports whether the role's password in the server is that of r.
+func (v Verifiers) HasVerifier(r ClientRole) bool {
+	return v.Roles[r.Name].Reveal() == cmp.Or(r.Verifier.Reveal(), NoPassword)
 }
 
 // mostIterations bounds the cost of comparing a password with a verifier. A role

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,10 +30,16 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 		replication, err = t.replicationRole()
 	}
 	if err == nil {
-		err = runAlone(ctx, conn, append(statements, replication...))
+		err = runAlone(ctx, conn, slices.Concat(statements, replication, t.clientRoles()))
 	}
 	if err == nil {
 		err = t.prepareDatabase(ctx, conn)
+	}
+	if err == nil {
+		err = PrepareAccess(ctx, conn, t)
+	}
+	if err == nil {
+		err = FollowClientRoles(ctx, conn, t, "")
 	}
 	if err != nil {
 		return fmt.Errorf("provision: %w", err)

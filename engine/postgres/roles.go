@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"holdfast/engine/model"
@@ -42,6 +43,8 @@ type Tenant struct {
 	// Superuser makes the owner a superuser: the server is a sandbox of the user as
 	// whom it runs.
 	Superuser bool
+	// Roles are those as which clients may log in besides the others.
+	Roles []ClientRole
 }
 
 // SetPasswords gives the roles of the tenant new passwords. Open sessions stay
@@ -57,7 +60,7 @@ func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 		replication, err = t.replicationRole()
 	}
 	if err == nil {
-		err = runAlone(ctx, conn, append(statements, replication...))
+		err = runAlone(ctx, conn, slices.Concat(statements, replication, t.clientRoles()))
 	}
 	if err != nil {
 		return fmt.Errorf("set passwords: %w", err)
@@ -110,9 +113,14 @@ func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
 // rollBackPrepared does the same as endRoleChanges for prepared transactions,
 // which belong to no session and survive a restart of the server.
 func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
-	rows, _ := conn.Query(ctx, `select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where $2 or exists (
+	return rollBackWhere(ctx, conn, `$2 or exists (
 		select from pg_locks l join pg_locks own using (virtualtransaction)
 		where own.transactionid = p.transaction and own.mode = 'ExclusiveLock' and l.mode = 'RowExclusiveLock' and l.relation = any (string_to_array($1, ', ')::regclass[]))`, roleCatalogs, anyOne)
+}
+
+// rollBackWhere rolls back the prepared transactions, p, that a condition selects.
+func rollBackWhere(ctx context.Context, conn *pgx.Conn, condition string, arguments ...any) error {
+	rows, _ := conn.Query(ctx, "select database, format('ROLLBACK PREPARED %L', gid) from pg_prepared_xacts p where "+condition, arguments...)
 	type prepared struct{ Database, RollBack string }
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[prepared])
 	if err != nil {
@@ -155,7 +163,7 @@ func (t Tenant) credentials() ([]string, error) {
 	return append([]string{
 		"ALTER ROLE " + o + " " + t.ownerRights() + connectionLimit(t.Connections) + passwordClause(owner),
 		"ALTER ROLE " + quoteName(t.ReadOnly) + " " + plainRole + connectionLimit(t.readerConnections()) + passwordClause(readOnly),
-	}, t.readerSettings()...), nil
+	}, readerSettings(t.Database, t.ReadOnly)...), nil
 }
 
 func (t Tenant) ownerRights() string {
@@ -195,18 +203,18 @@ func (t Tenant) readerConnections() int {
 	return max(1, t.Connections*2/5)
 }
 
-// readerTempShare is the divisor of temp_file_limit for sessions of the read-only
-// role.
+// readerTempShare is the divisor of temp_file_limit for sessions of roles that only
+// read.
 const readerTempShare = 16
 
-// readerSettings returns statements that reset what the read-only role has set
+// readerSettings returns statements that reset what a role that only reads has set
 // for itself, and limit what its sessions use. The role can switch off the time
 // limits, but not temp_file_limit, which only a superuser can change.
-func (t Tenant) readerSettings() []string {
-	r := quoteName(t.ReadOnly)
+func readerSettings(database, role string) []string {
+	r := quoteName(role)
 	return []string{
 		"ALTER ROLE " + r + " RESET ALL",
-		"ALTER ROLE " + r + " IN DATABASE " + quoteName(t.Database) + " RESET ALL",
+		"ALTER ROLE " + r + " IN DATABASE " + quoteName(database) + " RESET ALL",
 		"ALTER ROLE " + r + " SET default_transaction_read_only = on",
 		"ALTER ROLE " + r + " SET statement_timeout = '1h'",
 		"ALTER ROLE " + r + " SET idle_in_transaction_session_timeout = '10min'",

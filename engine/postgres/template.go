@@ -70,8 +70,8 @@ func (t Tenant) databasePrivileges() []string {
 }
 
 // functionPrivileges returns the statement that moves functions which write or
-// lock without a privilege from PUBLIC to the owner, so that the read-only role
-// cannot call them. No one has the functions that read or write the server's
+// lock without a privilege from PUBLIC to the owner and the group of roles that
+// write, so that those that only read cannot call them. No one has the functions that read or write the server's
 // files to begin with. The functions are looked up, because their arguments
 // differ between major versions.
 func (t Tenant) functionPrivileges() string {
@@ -80,6 +80,9 @@ func (t Tenant) functionPrivileges() string {
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
 			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', f, ` + quoteLiteral(quoteName(t.Owner)) + `);
+			IF EXISTS (SELECT FROM pg_roles WHERE rolname = '` + writeGroup + `') THEN
+				EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO ` + writeGroup + `', f);
+			END IF;
 		END LOOP;
 		FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
 			AND proname IN ('lo_import', 'lo_export')

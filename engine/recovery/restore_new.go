@@ -42,6 +42,7 @@ func (s *Service) beginRestoreNew(
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
 	db.Major, db.Version, db.Settings, db.Preload = p.Backup.Major(), p.Backup.Version, source.Settings, source.Preload
+	db.Roles = source.CopiedRoles(db.CreatedAt)
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID
