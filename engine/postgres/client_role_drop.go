@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // SetClientRoles makes the roles of t, with the logins that they have there, and takes the login from other ones.
@@ -29,9 +30,14 @@ func TerminateRole(ctx context.Context, conn *pgx.Conn, database, role string) (
 
 // FollowClientRoles completes what [SetClientRoles] has begun: it drops the roles that t does not have, and takes what
 // those made that have lost the owner's access. What they own becomes the owner's, and their sessions end. The error is
-// ErrLocked if open transactions hold locks on what the role named about owns: if it was to be dropped, it stays closed.
-// Of other roles, what is locked is left to the next time. conn is the superuser's, in the database postgres.
+// ErrLocked if open transactions hold locks on what the role named about owns, or there is too much of it: if it was to
+// be dropped, it stays closed. What cannot be done of other roles is left to the next time, because no tenant may keep a
+// server from being used. conn is the superuser's, in the database postgres.
 func FollowClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant, about string) error {
+	deadline := time.Now().Add(lockPatience)
+	if about == "" {
+		deadline = time.Now().Add(lockPatience / 5)
+	}
 	lost, err := namesIn(ctx, conn, "select rolname from pg_roles where starts_with(shobj_description(oid, 'pg_authid'), $1) and shobj_description(oid, 'pg_authid') like '%' || $2",
 		clientRoleMark, lostOwner)
 	if err != nil {
@@ -40,13 +46,13 @@ func FollowClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant, about stri
 	var errs []error
 	for _, r := range t.Roles {
 		if slices.Contains(lost, r.Name) {
-			errs = append(errs, unlessLocked(r.Name != about, t.takeOwned(ctx, conn, r)))
+			errs = append(errs, unlessLocked(r.Name != about, t.takeOwned(ctx, conn, r, deadline)))
 		}
 	}
 	others, err := namesIn(ctx, conn, t.otherClientRoles())
 	errs = append(errs, err)
 	for _, name := range others {
-		errs = append(errs, unlessLocked(name != about, t.dropClientRole(ctx, conn, name)))
+		errs = append(errs, unlessLocked(name != about, t.dropClientRole(ctx, conn, name, deadline)))
 	}
 	return errors.Join(errs...)
 }
@@ -63,31 +69,41 @@ func namesIn(ctx context.Context, conn *pgx.Conn, query string, arguments ...any
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-func (t Tenant) dropClientRole(ctx context.Context, conn *pgx.Conn, name string) error {
-	err := t.takeOver(ctx, conn, name, true)
+func (t Tenant) dropClientRole(ctx context.Context, conn *pgx.Conn, name string, deadline time.Time) error {
+	err := t.takeOver(ctx, conn, name, true, deadline)
 	if err == nil {
-		err = runBriefly(ctx, conn, []string{"DROP ROLE " + quoteName(name)}, time.Now().Add(lockPatience))
+		err = runBriefly(ctx, conn, []string{"DROP ROLE " + quoteName(name)}, deadline)
 	}
 	if err != nil {
-		return fmt.Errorf("drop the role %s: %w", name, err)
+		return fmt.Errorf("drop the role %s: %w", name, asLocked(err))
 	}
 	return nil
 }
 
+// asLocked makes ErrLocked of what a tenant can cause, such as more objects than one transaction can lock, a grant in the
+// wrong moment, or a lock on a catalog, which no session gets past.
+func asLocked(err error) error {
+	_, refused := errors.AsType[*pgconn.PgError](err)
+	if refused && !IsGone(err) && !IsFull(err) || pgconn.Timeout(err) {
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	return err
+}
+
 // takeOwned takes what a role has made and was granted while it had the owner's access.
-func (t Tenant) takeOwned(ctx context.Context, conn *pgx.Conn, r ClientRole) error {
-	err := t.takeOver(ctx, conn, r.Name, false)
+func (t Tenant) takeOwned(ctx context.Context, conn *pgx.Conn, r ClientRole, deadline time.Time) error {
+	err := t.takeOver(ctx, conn, r.Name, false, deadline)
 	if err == nil {
 		_, err = conn.Exec(ctx, "COMMENT ON ROLE "+quoteName(r.Name)+" IS "+quoteLiteral(clientRoleMark+string(r.Access)))
 	}
 	if err != nil {
-		return fmt.Errorf("take what the role %s owns: %w", r.Name, err)
+		return fmt.Errorf("take what the role %s owns: %w", r.Name, asLocked(err))
 	}
 	return nil
 }
 
 // takeOver ends the sessions of a role and gives what it has to the owner.
-func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entirely bool) error {
+func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entirely bool, deadline time.Time) error {
 	if _, err := TerminateRole(ctx, conn, t.Database, role); err != nil {
 		return err
 	}
@@ -99,7 +115,7 @@ func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entir
 	for _, database := range databases {
 		if err == nil {
 			err = inOtherDatabase(ctx, conn, database, func(there *pgx.Conn) error {
-				return runBriefly(ctx, there, t.takingOver(role, entirely), time.Now().Add(lockPatience))
+				return runBriefly(ctx, there, t.takingOver(role, entirely), deadline)
 			})
 		}
 	}

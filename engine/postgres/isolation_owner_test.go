@@ -3,12 +3,25 @@ package postgres_test
 import (
 	"testing"
 
+	"holdfast/engine/model"
 	"holdfast/engine/postgres/postgrestest"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// What the owner must not be able to do.
+// What the owner must not be able to do, nor another role with the owner's access.
 func TestOwnersAttacks(t *testing.T) {
-	d := postgrestest.Instance(t)
+	t.Run("owner", func(t *testing.T) {
+		d := postgrestest.Instance(t)
+		ownersAttacks(t, d, d.Owner)
+	})
+	t.Run("another role", func(t *testing.T) {
+		d := postgrestest.Instance(t)
+		ownersAttacks(t, d, d.AddRole(t, model.AccessOwner).Connect)
+	})
+}
+
+func ownersAttacks(t *testing.T, d *postgrestest.Database, connect func(testing.TB) *pgx.Conn) {
 	for _, group := range []struct {
 		name string
 		rows []attack
@@ -25,7 +38,7 @@ func TestOwnersAttacks(t *testing.T) {
 		{"extensions", ownersExtensions()},
 		{"catalog", ownersCatalog()},
 	} {
-		t.Run(group.name, func(t *testing.T) { run(t, d, d.Owner, group.rows) })
+		t.Run(group.name, func(t *testing.T) { run(t, d, connect, group.rows) })
 	}
 }
 
@@ -252,7 +265,7 @@ func ownersEyes() []attack {
 		row("log file", "42501", "select pg_current_logfile()"),
 		row("statements of the superuser", "22012",
 			"select 1 / 1 from pg_stat_activity where usename = 'holdfast' and query = '<insufficient privilege>'",
-			"select 1 / (count(*) filter (where query <> '<insufficient privilege>' or client_addr is not null)) from pg_stat_activity where usename is distinct from 'app'"),
+			"select 1 / (count(*) filter (where query <> '<insufficient privilege>' or client_addr is not null)) from pg_stat_activity where usename is distinct from session_user"),
 	}
 }
 

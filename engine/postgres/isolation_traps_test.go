@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 
@@ -110,6 +111,19 @@ func acts(t *testing.T, d *postgrestest.Database, inside func() *pgx.Conn) {
 	}
 	must("provision", postgres.Provision(ctx, super, d.Tenant))
 	must("set passwords", postgres.SetPasswords(ctx, super, d.Tenant))
+	more := d.Tenant
+	for _, access := range model.RoleAccesses() {
+		more.Roles = append(more.Roles, postgres.ClientRole{Name: "made_" + string(access), Access: access})
+	}
+	must("prepare roles", postgres.PrepareAccess(ctx, super, more))
+	must("make roles", postgres.SetClientRoles(ctx, super, more))
+	more.Roles[2].Access = model.AccessWrite
+	must("take the owner's access from one", postgres.SetClientRoles(ctx, super, more))
+	must("take what it has", postgres.FollowClientRoles(ctx, super, more, "made_owner"))
+	must("close roles", postgres.SetClientRoles(ctx, super, d.Tenant))
+	for _, access := range model.RoleAccesses() {
+		must("drop a role", postgres.FollowClientRoles(ctx, super, d.Tenant, "made_"+string(access)))
+	}
 	_, err := postgres.Stats(ctx, super, "app")
 	must("stats", err)
 	must("rules", d.Supervisor.Update(ctx, d.Spec.ID, d.Spec.HBA))

@@ -2,12 +2,12 @@ package postgres_test
 
 import "strings"
 
-// readOnlyAttacks returns statements by which the read-only role would write to
+// readOnlyAttacks returns statements by which a role that reads would write to
 // what objects has created in the schema. Those with brackets may be refused with
 // an SQLSTATE other than that of a missing privilege, because PostgreSQL checks
 // something else first; with "warning", it may only warn and do nothing.
-func readOnlyAttacks(schema, largeObject string) []string {
-	text := strings.NewReplacer("$#", largeObject, "$", schema).Replace(writing)
+func readOnlyAttacks(schema, largeObject, role string) []string {
+	text := strings.NewReplacer("$#", largeObject, "$", schema, "app_readonly", role).Replace(writing)
 	return strings.Split(text, "\n")
 }
 

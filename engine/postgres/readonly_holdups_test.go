@@ -26,8 +26,14 @@ var lockers = []string{
 // for.
 func TestReadOnlyTakesNoAdvisoryLock(t *testing.T) {
 	d := postgrestest.Instance(t)
+	for _, r := range readers(t, d) {
+		t.Run(r.name, func(t *testing.T) { takesNoAdvisoryLock(t, d, r) })
+	}
+}
+
+func takesNoAdvisoryLock(t *testing.T, d *postgrestest.Database, r reader) {
 	takesNone := func(t *testing.T) {
-		ro := d.ReadOnly(t)
+		ro := r.connect(t)
 		refused(t, ro, noPrivilege, lockers)
 		allowed(t, ro, "set default_transaction_read_only = off")
 		refused(t, ro, noPrivilege, lockers)
@@ -75,17 +81,19 @@ func provisioned(t *testing.T, d *postgrestest.Database) {
 func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"temp_file_limit": "160MB"} })
 	const spill = "select count(*) from (select from generate_series(1, %d) g order by repeat(g::text, 20)) s"
-	for _, attempt := range [][]string{
-		{},
-		{"set work_mem = '64kB'"},
-		{"set default_transaction_read_only = off", "alter role app_readonly reset all"},
-		{"set default_transaction_read_only = off", "alter role app_readonly in database app reset all"},
-	} {
-		allowed(t, d.ReadOnly(t), attempt...)
-		ro := d.ReadOnly(t)
-		refused(t, ro, noPrivilege, []string{"set temp_file_limit = -1"})
-		refused(t, ro, "53400", []string{fmt.Sprintf(spill, 300_000)})
-		allowed(t, ro, fmt.Sprintf(spill, 30_000))
+	for _, r := range readers(t, d) {
+		for _, attempt := range [][]string{
+			{},
+			{"set work_mem = '64kB'"},
+			{"set default_transaction_read_only = off", "alter role " + r.name + " reset all"},
+			{"set default_transaction_read_only = off", "alter role " + r.name + " in database app reset all"},
+		} {
+			allowed(t, r.connect(t), attempt...)
+			ro := r.connect(t)
+			refused(t, ro, noPrivilege, []string{"set temp_file_limit = -1"})
+			refused(t, ro, "53400", []string{fmt.Sprintf(spill, 300_000)})
+			allowed(t, ro, fmt.Sprintf(spill, 30_000))
+		}
 	}
 	allowed(t, d.Owner(t), fmt.Sprintf(spill, 300_000))
 	refused(t, d.Owner(t), noPrivilege, []string{"set temp_file_limit = -1", "alter role app set temp_file_limit = -1", "alter database app set temp_file_limit = -1"})
@@ -129,9 +137,15 @@ func openUntilRefused(t *testing.T, url string) int {
 // Time limits end forgotten sessions of the read-only role.
 func TestReadOnlyHasTimeLimits(t *testing.T) {
 	d := postgrestest.Instance(t)
+	for _, r := range readers(t, d) {
+		hasTimeLimits(t, r)
+	}
+}
+
+func hasTimeLimits(t *testing.T, r reader) {
 	var statement, idle string
-	err := d.ReadOnly(t).QueryRow(t.Context(), "select current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')").Scan(&statement, &idle)
+	err := r.connect(t).QueryRow(t.Context(), "select current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')").Scan(&statement, &idle)
 	if err != nil || statement != "1h" || idle != "10min" {
-		t.Errorf("statements %s, idle %s, %v", statement, idle, err)
+		t.Errorf("%s: statements %s, idle %s, %v", r.name, statement, idle, err)
 	}
 }

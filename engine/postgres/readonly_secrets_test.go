@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"testing"
 
+	"holdfast/engine/model"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -18,17 +19,24 @@ var secretsOfCatalogs = []string{
 	"table pg_backend_memory_contexts", "table pg_shmem_allocations", "table pg_replication_origin_status",
 }
 
-// The read-only role can read no password verifier, nor anything else that
-// PostgreSQL closes to ordinary roles.
+// The read-only role, and others that read or write, can read no password verifier, nor
+// anything else that PostgreSQL closes to ordinary roles.
 func TestReadOnlyReadsNoSecrets(t *testing.T) {
 	d := postgrestest.Instance(t)
 	super, owner := d.Superuser(t, "app"), d.Owner(t)
 	allowed(t, super, "create foreign data wrapper w", "create server s foreign data wrapper w",
 		"create user mapping for app server s options (password 'elsewhere')", "create user mapping for public server s options (password 'elsewhere')")
 	allowed(t, owner, "select lo_from_bytea(4711, 'x')", "create table t as select 'in a statistic' as v", "analyze t", "select 'of the owner'")
+	writer := reader{"client_write", d.AddRole(t, model.AccessWrite).Connect}
+	for _, r := range append(readers(t, d), writer) {
+		readsNoSecrets(t, r)
+	}
+}
+
+func readsNoSecrets(t *testing.T, r reader) {
 	for name, first := range map[string]string{"as it logs in": "", "switched off": "set default_transaction_read_only = off"} {
-		t.Run(name, func(t *testing.T) {
-			ro := d.ReadOnly(t)
+		t.Run(r.name+" "+name, func(t *testing.T) {
+			ro := r.connect(t)
 			allowed(t, ro, first)
 			refused(t, ro, noPrivilege, secretsOfCatalogs)
 			var shown int

@@ -41,12 +41,26 @@ const (
 	noPrivilege         = "42501"
 )
 
+// reader is a role that only reads.
+type reader struct {
+	name    string
+	connect func(testing.TB) *pgx.Conn
+}
+
+// readers returns the read-only role and another role that reads, which it makes.
+func readers(t *testing.T, d *postgrestest.Database) []reader {
+	t.Helper()
+	return []reader{{"app_readonly", d.ReadOnly}, {"client_read", d.AddRole(t, model.AccessRead).Connect}}
+}
+
 func TestReadOnly(t *testing.T) {
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, objects("before", "4711")...)
 	allowed(t, owner, grantedToPublic...)
-	t.Run("attacks", func(t *testing.T) { readOnlyAttackers(t, d, owner) })
+	for _, r := range readers(t, d) {
+		t.Run("attacks by "+r.name, func(t *testing.T) { readOnlyAttackers(t, d, owner, r) })
+	}
 	t.Run("function call", func(t *testing.T) { readOnlyByFunctionCall(t, d) })
 	t.Run("grants", func(t *testing.T) { readOnlyAndGrants(t, d) })
 	t.Run("rotation", func(t *testing.T) { rotationCoversBothRoles(t, d) })
@@ -55,7 +69,7 @@ func TestReadOnly(t *testing.T) {
 // The read-only role writes nothing: at login because its transactions are
 // read-only, and after it has switched that off because it has no privilege.
 // Nothing must have changed in either case.
-func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) {
+func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn, r reader) {
 	super := d.Superuser(t, "app")
 	for _, mode := range []struct {
 		name   string
@@ -68,7 +82,7 @@ func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) 
 	} {
 		for _, set := range []string{"before", "later"} {
 			t.Run(mode.name+"/"+set, func(t *testing.T) {
-				conn, largeObject := d.ReadOnly(t), "4711"
+				conn, largeObject := r.connect(t), "4711"
 				allowed(t, conn, mode.start...)
 				if set == "later" {
 					largeObject = "4712"
@@ -77,7 +91,7 @@ func readOnlyAttackers(t *testing.T, d *postgrestest.Database, owner *pgx.Conn) 
 				}
 				allowed(t, conn, "select * from "+set+".t, "+set+".v, "+set+".mv, "+set+".parts, "+set+".seq")
 				was := contents(t, super)
-				for _, statement := range readOnlyAttacks(set, largeObject) {
+				for _, statement := range readOnlyAttacks(set, largeObject, r.name) {
 					readOnlyAttack(t, conn, statement, mode.states)
 				}
 				if is := contents(t, super); !slices.Equal(is, was) {
