@@ -210,6 +210,17 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"getDatabaseLog": func() error {
 			return err(c.GetDatabaseLog(ctx, id, client.LogOptions{Limit: 7, Level: wire.LogError, Search: "s", Since: now.Add(-time.Hour), Until: now, After: "1-2", Wait: time.Second}))
 		},
+		"listDatabaseRoles": func() error { return err(c.ListDatabaseRoles(ctx, id)) },
+		"createDatabaseRole": func() error {
+			return err(c.CreateDatabaseRole(ctx, id, wire.CreateDatabaseRole{Name: "reports", Access: wire.AccessRead, ConnectionLimit: new(wire.WholeNumber(5))}))
+		},
+		"getDatabaseRole": func() error { return err(c.GetDatabaseRole(ctx, id, "reports")) },
+		"updateDatabaseRole": func() error {
+			return err(c.UpdateDatabaseRole(ctx, id, "reports", wire.UpdateDatabaseRole{Access: new(wire.AccessWrite), ConnectionLimit: wire.SetTo[wire.WholeNumber](5)}))
+		},
+		"deleteDatabaseRole":         func() error { return err(c.DeleteDatabaseRole(ctx, id, "reports")) },
+		"rotateDatabaseRolePassword": func() error { return err(c.RotateDatabaseRolePassword(ctx, id, "reports")) },
+
 		"listDatabaseSessions":     func() error { return err(c.ListDatabaseSessions(ctx, id)) },
 		"cancelDatabaseSession":    func() error { return err(c.CancelDatabaseSession(ctx, id, "1-1")) },
 		"terminateDatabaseSession": func() error { return err(c.TerminateDatabaseSession(ctx, id, "1-1")) },

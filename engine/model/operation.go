@@ -86,6 +86,13 @@ const (
 	ActionRLSGet       Action = "database.rls.get"
 	ActionRLSSet       Action = "database.rls.set"
 
+	ActionDatabaseRoleList   Action = "database.role.list"
+	ActionDatabaseRoleCreate Action = "database.role.create"
+	ActionDatabaseRoleGet    Action = "database.role.get"
+	ActionDatabaseRoleUpdate Action = "database.role.update"
+	ActionDatabaseRoleDelete Action = "database.role.delete"
+	ActionDatabaseRoleRotate Action = "database.role.rotate_password"
+
 	ActionDatabaseSessionList      Action = "database.session.list"
 	ActionDatabaseSessionCancel    Action = "database.session.cancel"
 	ActionDatabaseSessionTerminate Action = "database.session.terminate"
@@ -288,6 +295,13 @@ func Operations() []Operation {
 		operation(ActionAllowlistSet, "replaceDatabaseAllowlist", ScopeDatabaseUpdate).conditional(),
 		operation(ActionRLSGet, "getDatabaseRLS", ScopeDatabaseRead),
 		operation(ActionRLSSet, "setDatabaseRLS", ScopeDatabaseUpdate),
+
+		operation(ActionDatabaseRoleList, "listDatabaseRoles", ScopeDatabaseRead),
+		operation(ActionDatabaseRoleCreate, "createDatabaseRole", ScopeDatabaseUpdate),
+		operation(ActionDatabaseRoleGet, "getDatabaseRole", ScopeDatabaseRead),
+		operation(ActionDatabaseRoleUpdate, "updateDatabaseRole", ScopeDatabaseUpdate).conditional(),
+		operation(ActionDatabaseRoleDelete, "deleteDatabaseRole", ScopeDatabaseUpdate).conditional(),
+		operation(ActionDatabaseRoleRotate, "rotateDatabaseRolePassword", ScopeDatabaseUpdate),
 
 		operation(ActionDatabaseSessionList, "listDatabaseSessions", ScopeDatabaseRead),
 		operation(ActionDatabaseSessionCancel, "cancelDatabaseSession", ScopeDatabaseUpdate),

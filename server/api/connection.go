@@ -8,7 +8,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// NewConnection returns the wire form of a connection, which is one of two places where a password leaves the
+// NewConnection returns the wire form of a connection, which is one of the places where a password leaves the
 // appliance. The client keeps the authority's certificate in caFile.
 func NewConnection(c databases.Connection, caFile string) wire.Connection {
 	var password, message *string
@@ -39,7 +39,7 @@ func newEnvironment(c databases.Connection) wire.Environment {
 	return e
 }
 
-// NewCredentials returns the wire form of a new database's connection, the other place where a password leaves the
+// NewCredentials returns the wire form of a new database's connection, another place where a password leaves the
 // appliance.
 func NewCredentials(c databases.Connection) wire.Credentials {
 	return wire.Credentials{Username: c.User, Password: c.Password.Reveal(), ConnectionURL: c.URL()}

@@ -136,6 +136,7 @@ func (c *contract) furnish(t *testing.T) {
 		return b.Status == wire.BackupCompleted
 	})
 	get[wire.Backup](t, c.do(t, post("/databases/"+db.ID+"/backups/"+b.ID+"/pin", "")))
+	get[wire.DatabaseRoleSecret](t, c.do(t, post("/databases/"+db.ID+"/roles", `{"name":"taken","access":"read"}`)))
 	i := get[wire.Import](t, c.do(t, post("/imports", `{"project":"`+c.org.project+`","name":"never","source_url":"postgres://u:p@127.0.0.1:1/d"}`)))
 	bucket := c.bucket(t, "taken")
 	get[wire.Object](t, c.do(t, request{method: "POST", path: "/buckets/" + bucket.ID + "/objects?key=k", key: c.org.full, body: "bytes"}))
@@ -256,6 +257,14 @@ func malformedBodies(r route) map[string]string {
 		}
 	case model.ActionDatabaseUpdate:
 		return map[string]string{"reserved name": `{"name":"postgres"}`, "half a window": `{"maintenance_window":{"day":"monday"}}`}
+	case model.ActionDatabaseRoleCreate:
+		return map[string]string{
+			"no access": `{"name":"n"}`, "unknown access": `{"name":"n","access":"all"}`, "bad name": `{"name":"N","access":"read"}`, "no name": `{"access":"read"}`,
+			"the superuser": `{"name":"holdfast_x","access":"read"}`, "PostgreSQL's": `{"name":"pg_monitor","access":"owner"}`, "a reader": `{"name":"x_readonly","access":"read"}`,
+			"public": `{"name":"public","access":"read"}`, "no sessions": `{"name":"n","access":"read","connection_limit":0}`,
+		}
+	case model.ActionDatabaseRoleUpdate:
+		return map[string]string{"unknown access": `{"access":"superuser"}`, "no sessions": `{"connection_limit":0}`}
 	case model.ActionUploadLink:
 		return map[string]string{"no key": `{"max_bytes":1}`, "key and prefix": `{"key":"a","key_prefix":"b"}`, "dots": `{"key_prefix":"../"}`}
 	case model.ActionDownloadLink:
@@ -295,7 +304,7 @@ func takesJSON(r route) bool {
 func withoutFields() []model.Action {
 	return []model.Action{
 		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
-		model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
+		model.ActionDatabaseRoleRotate, model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
 		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate, model.ActionStatementReset,
 		model.ActionTrashRestore, model.ActionTrashBucketRestore, model.ActionTrashObjectRestore,
 	}
@@ -351,6 +360,23 @@ func (c *contract) conflicts(r route) []fault {
 			{name: "no such project", in: post(`{"project":"proj_none"}`), status: 404, code: model.CodeNotFound},
 			{name: "another state", in: stale, status: 412, code: model.CodeConflict},
 		}
+	case model.ActionDatabaseRoleCreate:
+		return []fault{
+			taken("name taken", post(`{"name":"taken","access":"read"}`)), taken("the owner", post(`{"name":"app","access":"read"}`)),
+			{name: "more than the server has", in: post(`{"name":"n","access":"read","connection_limit":100000}`), status: 422, code: model.CodeValidation, says: "connection_limit"},
+		}
+	case model.ActionDatabaseRoleUpdate:
+		stale := with(post(`{"connection_limit":3}`), "If-Match", `"x"`)
+		stale.path = strings.Replace(stale.path, "{name}", "taken", 1)
+		absent, own := post(`{"access":"read"}`), post(`{"access":"read"}`)
+		own.path = strings.Replace(own.path, "{name}", "app", 1)
+		return []fault{
+			{name: "another state", in: stale, status: 412, code: model.CodeConflict},
+			{name: "no such role", in: absent, status: 404, code: model.CodeNotFound},
+			{name: "the owner", in: own, status: 404, code: model.CodeNotFound, says: "own role"},
+		}
+	case model.ActionDatabaseRoleGet, model.ActionDatabaseRoleDelete, model.ActionDatabaseRoleRotate:
+		return []fault{{name: "no such role", in: post(""), status: 404, code: model.CodeNotFound, says: "no role"}}
 	case model.ActionBucketCreate:
 		return []fault{taken("name taken", post(named("taken"))), over(post(named("another")))}
 	case model.ActionImportCreate:

@@ -139,6 +139,8 @@ func tag(action model.Action) string {
 		return "Network & security"
 	case area == "database" && (strings.HasPrefix(rest, "session.") || strings.HasPrefix(rest, "statement.") || strings.HasPrefix(rest, "lock.") || strings.HasPrefix(rest, "relation.")):
 		return "Insight"
+	case area == "database" && strings.HasPrefix(rest, "role."):
+		return "Roles"
 	case area == "branch":
 		return "Branches"
 	case area == "database" && (strings.HasPrefix(rest, "version.") || strings.HasPrefix(rest, "settings.") || strings.HasPrefix(rest, "extension.")):

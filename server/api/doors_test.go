@@ -110,6 +110,10 @@ func doors() []door {
 		{name: "dropReplicationSlot", method: "DELETE", path: db + "/replication/slots/s", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "cancelDatabaseSession", method: "POST", path: db + "/sessions/1-1/cancel", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "terminateDatabaseSession", method: "POST", path: db + "/sessions/1-1/terminate", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "createDatabaseRole", method: "POST", path: db + "/roles", body: `{"name":"r","access":"read"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "updateDatabaseRole", method: "PATCH", path: db + "/roles/r", body: `{"access":"read"}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "deleteDatabaseRole", method: "DELETE", path: db + "/roles/r", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
+		{name: "rotateDatabaseRolePassword", method: "POST", path: db + "/roles/r/rotate-password", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "deleteExtension", method: "DELETE", path: db + "/extensions/hstore", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "replaceDatabaseAllowlist", method: "PUT", path: db + "/allowlist", body: `{"entries":[]}`, scopes: []model.Scope{model.ScopeDatabaseUpdate}},
 		{name: "restartDatabase", method: "POST", path: db + "/restart", scopes: []model.Scope{model.ScopeDatabaseUpdate}},
@@ -137,7 +141,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", "/versions", db, db + "/branches", db + "/branch/diff", db + "/connection", db + "/metrics", db + "/sessions", db + "/ssl", db + "/allowlist", db + "/rls", db + "/settings", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
+			"/databases", "/versions", db, db + "/branches", db + "/branch/diff", db + "/connection", db + "/metrics", db + "/sessions", db + "/roles", db + "/roles/r", db + "/ssl", db + "/allowlist", db + "/rls", db + "/settings", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

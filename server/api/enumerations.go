@@ -91,6 +91,7 @@ func enumerations() []enumeration {
 		listed("Where the data goes: in place of the present data, or into a new database.", wire.RestoreInPlace, wire.RestoreNew),
 		listed("The statement that the policy is for.", wire.RLSAll, wire.RLSSelect, wire.RLSInsert, wire.RLSUpdate, wire.RLSDelete),
 		listed("What is suspicious about the table.", wire.RLSDisabled, wire.RLSEnabledWithoutPolicy, wire.RLSPoliciesButDisabled),
+		listed("What a role of a database may do: read what the owner makes, also change rows, or everything the owner may.", wire.AccessRead, wire.AccessWrite, wire.AccessOwner),
 		listed("A set of scopes.", wire.PresetReadOnly, wire.PresetDeveloper, wire.PresetFullAccess),
 		listed("One permission of a key.", convert(model.Scopes(), func(s model.Scope) wire.Scope { return wire.Scope(s) })...),
 		listed("The sslmode of libpq.", wire.SSLPrefer, wire.SSLRequire),

@@ -247,6 +247,10 @@ func validBody(r route, project string) string {
 		return `{"enabled":true}`
 	case r.action == model.ActionImportCreate:
 		return `{"project":"` + project + `","name":"name","source_url":"postgres://u:p@example.com/db"}`
+	case r.action == model.ActionDatabaseRoleCreate:
+		return `{"name":"name","access":"read"}`
+	case r.action == model.ActionDatabaseRoleUpdate:
+		return `{"access":"write"}`
 	case r.action == model.ActionAllowlistSet:
 		return `{"entries":["127.0.0.1"]}`
 	case r.action == model.ActionStatementPlan:

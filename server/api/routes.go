@@ -43,6 +43,13 @@ func (h *handlers) routes() []route {
 		{"GET", "/databases/{id}/rls", model.ActionRLSGet, one(h.rlsGet), ""},
 		{"POST", "/databases/{id}/rls", model.ActionRLSSet, one(h.rlsSet), ""},
 
+		{"GET", "/databases/{id}/roles", model.ActionDatabaseRoleList, one(h.roleList), ""},
+		{"POST", "/databases/{id}/roles", model.ActionDatabaseRoleCreate, one(h.roleCreate), ""},
+		{"GET", "/databases/{id}/roles/{name}", model.ActionDatabaseRoleGet, one(h.roleGet), ""},
+		{"PATCH", "/databases/{id}/roles/{name}", model.ActionDatabaseRoleUpdate, one(h.roleUpdate), ""},
+		{"DELETE", "/databases/{id}/roles/{name}", model.ActionDatabaseRoleDelete, one(h.roleDelete), ""},
+		{"POST", "/databases/{id}/roles/{name}/rotate-password", model.ActionDatabaseRoleRotate, one(h.roleRotatePassword), ""},
+
 		{"GET", "/databases/{id}/sessions", model.ActionDatabaseSessionList, one(h.databaseSessionList), ""},
 		{"POST", "/databases/{id}/sessions/{sessionId}/cancel", model.ActionDatabaseSessionCancel, one(h.databaseSessionCancel), ""},
 		{"POST", "/databases/{id}/sessions/{sessionId}/terminate", model.ActionDatabaseSessionTerminate, one(h.databaseSessionTerminate), ""},

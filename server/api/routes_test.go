@@ -59,6 +59,12 @@ GET /databases/{id}/allowlist database:read
 PUT /databases/{id}/allowlist database:update
 GET /databases/{id}/rls database:read
 POST /databases/{id}/rls database:update
+GET /databases/{id}/roles database:read
+POST /databases/{id}/roles database:update
+GET /databases/{id}/roles/{name} database:read
+PATCH /databases/{id}/roles/{name} database:update
+DELETE /databases/{id}/roles/{name} database:update
+POST /databases/{id}/roles/{name}/rotate-password database:update
 GET /databases/{id}/sessions database:read
 POST /databases/{id}/sessions/{sessionId}/cancel database:update
 POST /databases/{id}/sessions/{sessionId}/terminate database:update

@@ -38,7 +38,7 @@ var (
 	}
 	databaseUser = rule{
 		"pattern": model.DatabaseUserPattern,
-		"not":     noText(`^(pg_|holdfast|postgres$|public$|none$)|` + model.ReadOnlySuffix + `$`),
+		"not":     noText(`^(pg_|holdfast|postgres$|public$|none$)|(` + model.ReadOnlySuffix + `|` + model.ReplicationSuffix + `)$`),
 	}
 	label       = rule{"pattern": model.LabelPattern}
 	websiteHost = rule{"pattern": `^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`}
@@ -94,6 +94,7 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 		reflect.TypeFor[wire.CreateBranch](): func(s *huma.Schema) {
 			describe(s, "name", databaseName)
 		},
+		reflect.TypeFor[wire.CreateDatabaseRole](): func(s *huma.Schema) { describe(s, "name", databaseUser) },
 		reflect.TypeFor[wire.UpdateDatabase](): func(s *huma.Schema) {
 			describe(s, "name", databaseName)
 		},
