@@ -32,7 +32,7 @@ type referenceField struct {
 }
 
 // areaOrder is the reading order of the areas; others come last.
-var areaOrder = []string{"Databases", "Branches", "Network & security", "Settings & extensions", "Insight", "Backups", "Recovery", "Imports", "Storage", "Account", "Agent", "Device"}
+var areaOrder = []string{"Databases", "Branches", "Roles", "Network & security", "Settings & extensions", "Insight", "Backups", "Recovery", "Imports", "Storage", "Account", "Agent", "Device"}
 
 var methodOrder = []string{"get", "post", "put", "patch", "delete"}
 

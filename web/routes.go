@@ -32,6 +32,7 @@ func routes() []route {
 	backups, backup := aboutDatabase("backups", (*request).backups), aboutDatabase("backups", (*request).backup)
 	plan := aboutDatabase("backups", (*request).recoveryPlan)
 	access, tables := aboutDatabase("access", (*request).databaseAccess), aboutDatabase("tables", (*request).tables)
+	roles := aboutDatabase("roles", (*request).databaseRoles)
 	extensions := aboutDatabase("extensions", (*request).extensions)
 	replication := aboutDatabase("replication", (*request).replication)
 	sessions := aboutDatabase("sessions", (*request).databaseSessions)
@@ -71,6 +72,11 @@ func routes() []route {
 		{"POST /databases/{id}/branches/expiry", model.ActionDatabaseUpdate, (*request).branchExpiry, branches},
 		{"GET /databases/{id}/access", model.ActionAllowlistGet, show(access), nil},
 		{"POST /databases/{id}/allowlist", model.ActionAllowlistSet, (*request).allowlistSet, access},
+		{"GET /databases/{id}/roles", model.ActionDatabaseRoleList, show(roles), nil},
+		{"POST /databases/{id}/roles", model.ActionDatabaseRoleCreate, (*request).roleCreate, roles},
+		{"POST /databases/{id}/roles/update", model.ActionDatabaseRoleUpdate, (*request).roleUpdate, roles},
+		{"POST /databases/{id}/roles/password", model.ActionDatabaseRoleRotate, (*request).roleRotate, roles},
+		{"POST /databases/{id}/roles/delete", model.ActionDatabaseRoleDelete, (*request).roleDelete, roles},
 		{"GET /databases/{id}/tables", model.ActionRLSGet, show(tables), nil},
 		{"POST /databases/{id}/tables", model.ActionRLSSet, (*request).rlsSet, tables},
 		{"GET /databases/{id}/extensions", model.ActionExtensionList, show(extensions), nil},

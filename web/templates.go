@@ -131,6 +131,8 @@ func doneText(what string) string {
 		"upgrade_tried":         "The dry run has begun. The database goes on serving; this page shows the result when you load it again.",
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",
+		"role_updated":          "The role is changed. Its sessions have ended.",
+		"role_deleted":          "The role is deleted. What it made is the owner's now.",
 		"rls":                   "Row-level security is changed.",
 		"settings_updated":      "The settings are changed.",
 		"extension":             "The extension is there.",
