@@ -11,6 +11,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 )
 
 // The shared buffers of all instances together take at most 1/bufferShare of the
@@ -33,6 +34,9 @@ func (s *Service) settings(db model.Database) map[string]string {
 	}
 	if db.LogicalReplication || s.hasSlots(db) {
 		maps.Copy(settings, s.replicationSettings())
+	}
+	if db.Following {
+		maps.Copy(settings, postgres.FollowSettings())
 	}
 	maps.Copy(settings, db.OwnSettings)
 	maps.Copy(settings, db.Settings)

@@ -36,7 +36,7 @@ func (s *Service) ClaimStarts(first []string) (starts []claimedStart, err error)
 		return nil, fmt.Errorf("list databases to start: %w", err)
 	}
 	for _, db := range databases {
-		if s.core.Claims.Holds(db.ID, core.Unrecovered) {
+		if s.core.Claims.Holds(db.ID, core.Unrecovered) || db.Status == model.DatabaseImporting { // its import starts it
 			continue
 		}
 		release, err := s.core.Claims.Take(db.ID, startClaim)

@@ -86,6 +86,9 @@ type Database struct {
 	// server runs again, which is not recorded.
 	Slept *Slept `json:"slept,omitempty"`
 
+	// Following means that an import fills the database and subscribes it to its source.
+	Following bool `json:"following,omitempty"`
+
 	// Provisioned is the position in the WAL (an LSN) after the database was created empty: what anybody writes is after
 	// it. "" means that it did not begin empty, or is older than this field.
 	Provisioned string `json:"provisioned,omitempty"`
