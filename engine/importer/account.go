@@ -52,7 +52,7 @@ func (a *Account) Snapshot() model.Import {
 	if share, ok := a.share(); ok {
 		record.Progress = int(share * 99)
 		record.SecondsLeft = a.secondsLeft(share)
-	} else if record.Status == model.ImportVerifying {
+	} else if record.Status == model.ImportVerifying || record.Status == model.ImportFollowing || record.Status == model.ImportCuttingOver {
 		record.Progress = 99
 	}
 	record.MissingExts = slices.Clone(record.MissingExts)

@@ -34,7 +34,7 @@ func (s *Session) examine(ctx context.Context, target *pgx.Conn) error {
 			return err
 		}
 	}
-	return nil
+	return s.noteFollowed(ctx)
 }
 
 // warnOfEncoding warns about text whose encoding no server has verified.

@@ -58,9 +58,43 @@ func (c *copying) setRows(t table, rows int64) {
 // jobs is how many steps run at a time. On the smallest machines one copy keeps two processors busy, one at each end.
 func jobs() int { return max(2, min(runtime.NumCPU(), 8)) }
 
+// phase is a part of a copy, for display.
+type phase struct {
+	status model.ImportStatus
+	name   string
+	do     func(context.Context) error
+}
+
 // Copy copies the source, as of Check's snapshot, into the target, and verifies the copy. The account receives the
 // flaws; after an error the copy cannot be used.
 func (s *Session) Copy(ctx context.Context, job Job) error {
+	c := s.newCopy(job)
+	defer c.close(ctx)
+	return c.perform(ctx, append(c.rowPhases(),
+		phase{model.ImportVerifying, "row security and views", c.finish},
+		phase{model.ImportVerifying, "objects", c.verifyObjects},
+	))
+}
+
+// CopyToFollow is Copy without what must not come before the cutover, which the plan has: row security and privileges, which
+// may keep the owner from applying changes, and materialized views.
+func (s *Session) CopyToFollow(ctx context.Context, job Job) (Plan, error) {
+	c := s.newCopy(job)
+	defer c.close(ctx)
+	var plan Plan
+	err := c.perform(ctx, append(c.rowPhases(),
+		phase{model.ImportVerifying, "partitions", c.checkRerouted},
+		phase{model.ImportVerifying, "statistics", c.analyze},
+		phase{model.ImportVerifying, "objects", c.verifyObjects},
+		phase{model.ImportVerifying, "what is left for the cutover", func(ctx context.Context) (err error) {
+			plan, err = c.planCutover(ctx)
+			return err
+		}},
+	))
+	return plan, err
+}
+
+func (s *Session) newCopy(job Job) *copying {
 	job.Target = job.Target.bounded
 	c := &copying{
 		Session: s, Job: job, roles: newRoleMap(job.Owner),
@@ -69,28 +103,32 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 	for range jobs() {
 		c.workers = append(c.workers, &worker{session: s, open: job.Target})
 	}
-	defer func() {
-		for _, w := range c.workers {
-			w.close(context.WithoutCancel(ctx))
-		}
-	}()
-	for _, phase := range []struct {
-		status model.ImportStatus
-		name   string
-		do     func(context.Context) error
-	}{
+	return c
+}
+
+func (c *copying) close(ctx context.Context) {
+	for _, w := range c.workers {
+		w.close(context.WithoutCancel(ctx))
+	}
+}
+
+// rowPhases are the phases of every copy: they end with all rows, indexes, keys and triggers.
+func (c *copying) rowPhases() []phase {
+	return []phase{
 		{model.ImportCopying, "schema", c.copySchema},
 		{model.ImportCopying, "data and indexes", c.copyData},
 		{model.ImportVerifying, "rows", c.verifyRows},
-		{model.ImportVerifying, "row security and views", c.finish},
-		{model.ImportVerifying, "objects", c.verifyObjects},
-	} {
-		s.account.Enter(phase.status, phase.name)
-		began := s.account.clock()
+	}
+}
+
+func (c *copying) perform(ctx context.Context, phases []phase) error {
+	for _, phase := range phases {
+		c.account.Enter(phase.status, phase.name)
+		began := c.account.clock()
 		if err := phase.do(ctx); err != nil {
-			return s.trouble(ctx, err)
+			return c.trouble(ctx, err)
 		}
-		s.account.Say(model.ImportInfo, fmt.Sprintf("%s %s: %.1f s", phase.status, phase.name, s.account.clock().Sub(began).Seconds()))
+		c.account.Say(model.ImportInfo, fmt.Sprintf("%s %s: %.1f s", phase.status, phase.name, c.account.clock().Sub(began).Seconds()))
 	}
 	return nil
 }

@@ -82,10 +82,21 @@ func (c *copying) analyze(ctx context.Context) error {
 
 // copyComment copies the database's comment, which pg_dump leaves out, as it does the settings.
 func (c *copying) copyComment(ctx context.Context) error {
-	var comment *string
-	if err := c.conn.QueryRow(ctx, "select shobj_description(oid, 'pg_database') from pg_database where datname = current_database()").Scan(&comment); err != nil {
-		return sourceError{fmt.Errorf("read comment: %w", err)}
+	comment, err := c.readComment(ctx)
+	if err != nil {
+		return err
 	}
+	return c.setComment(ctx, comment)
+}
+
+func (c *copying) readComment(ctx context.Context) (comment *string, err error) {
+	if err := c.conn.QueryRow(ctx, "select shobj_description(oid, 'pg_database') from pg_database where datname = current_database()").Scan(&comment); err != nil {
+		return nil, sourceError{fmt.Errorf("read comment: %w", err)}
+	}
+	return comment, nil
+}
+
+func (c *copying) setComment(ctx context.Context, comment *string) error {
 	if comment == nil {
 		return nil
 	}
@@ -100,16 +111,24 @@ func (c *copying) copyComment(ctx context.Context) error {
 // copySettings copies the settings of the source's database (ALTER DATABASE ... SET) to the new database, and those of
 // the source's user (ALTER ROLE ... SET) to its owner; those IN DATABASE win.
 func (c *copying) copySettings(ctx context.Context) error {
-	type setting struct {
-		Text string
-		Own  bool
+	settings, err := c.readSettings(ctx)
+	if err != nil {
+		return err
 	}
-	settings, err := list(ctx, c.conn, "read settings", pgx.RowToStructByPos[setting], `select unnest(s.setconfig), s.setrole <> 0 from pg_db_role_setting s
+	return c.setSettings(ctx, settings)
+}
+
+func (c *copying) readSettings(ctx context.Context) ([]PlannedSetting, error) {
+	settings, err := list(ctx, c.conn, "read settings", pgx.RowToStructByPos[PlannedSetting], `select unnest(s.setconfig), s.setrole <> 0 from pg_db_role_setting s
 		where s.setrole in (0, (select oid from pg_roles where rolname = current_user))
 		and s.setdatabase in (0, (select oid from pg_database where datname = current_database())) order by s.setrole <> 0, s.setdatabase <> 0`)
 	if err != nil {
-		return sourceError{err}
+		return nil, sourceError{err}
 	}
+	return settings, nil
+}
+
+func (c *copying) setSettings(ctx context.Context, settings []PlannedSetting) error {
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s.Text, "=")
 		name = strings.ToLower(name) // TimeZone, DateStyle, IntervalStyle

@@ -24,6 +24,8 @@ type bounds struct {
 	time    time.Duration
 	// copies lets the server send the data of a COPY, for any length of time.
 	copies bool
+	// whole passes on each message of a COPY as it is, if it has no more bytes than that; 0 cuts them into parts.
+	whole int64
 }
 
 // Bounds for each kind of request. Lists are held in memory here and take several times their size on the wire; pg_dump
@@ -223,11 +225,11 @@ func (g *guard) begin() error {
 			return g.refuse(refusal)
 		}
 		_, _ = g.r.Discard(headBytes)
-		switch kind {
-		case 'N', 'A':
+		switch {
+		case kind == 'N' || kind == 'A':
 			g.skip = length
 			continue
-		case 'd':
+		case kind == 'd' && g.bounds.Load().whole == 0:
 			g.rest = length
 			g.part()
 		default:
@@ -254,7 +256,7 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 	if g.renewed.Swap(false) {
 		g.bytes, g.rows, g.began = 0, 0, time.Now()
 	}
-	if kind == 'd' && b.copies && length >= 0 {
+	if kind == 'd' && b.copies && length >= 0 && (b.whole == 0 || length <= b.whole) {
 		return nil
 	}
 	g.bytes += headBytes + length
@@ -268,7 +270,7 @@ func (g *guard) admit(kind byte, length int64) *model.Error {
 	case length < 0:
 		return tooMuch("sends something that is not a message of a PostgreSQL server")
 	case length > b.message, kind == 'd':
-		return tooMuch("sends a message of %d bytes when asked for %s, and an import takes %d", length, b.what, b.message)
+		return tooMuch("sends a message of %d bytes when asked for %s, and an import takes %d", length, b.what, max(b.message, b.whole))
 	case g.bytes > b.bytes, g.status > statusBytes:
 		return tooMuch("sends more than %s when asked for %s, which is all that an import takes", megabytes(min(b.bytes, g.bytes)), b.what)
 	case g.rows > b.rows && !b.copies:

@@ -17,6 +17,10 @@ type table struct {
 	rows         float64 // according to the source's statistics; below 0 if there are none
 	readable     bool
 	filtered     bool // row security would hide rows
+
+	published  bool // in the publication that the import follows
+	identified bool // has a replica identity
+	counted    bool // its rows here are in the table itself
 }
 
 func (t table) sanitized() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }

@@ -93,30 +93,10 @@ func (r *relay) serve() {
 // acceptLogin plays the server in a log-in without authentication.
 func (r *relay) acceptLogin(client net.Conn) error {
 	server := pgproto3.NewBackend(client, client)
-	for {
-		message, err := server.ReceiveStartupMessage()
-		if err != nil {
-			return err
-		}
-		switch message.(type) {
-		case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
-			if _, err := client.Write([]byte{'N'}); err != nil {
-				return err
-			}
-			continue
-		case *pgproto3.StartupMessage:
-		default:
-			return errors.New("not a start of a session")
-		}
-		break
+	if err := receiveStart(client, server); err != nil {
+		return err
 	}
-	server.Send(&pgproto3.AuthenticationOk{})
-	for name, value := range r.session.ParameterStatuses {
-		server.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
-	}
-	server.Send(&pgproto3.BackendKeyData{ProcessID: r.session.PID, SecretKey: []byte{0, 0, 0, 0}})
-	server.Send(&pgproto3.ReadyForQuery{TxStatus: r.session.TxStatus})
-	return server.Flush()
+	return greet(server, r.session)
 }
 
 // close ends the session, closes the socket, and waits for serve.

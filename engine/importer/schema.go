@@ -50,6 +50,8 @@ func (c *copying) choose(entries []entry) []entry {
 			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
 		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
 			c.setFailed(e.id)
+		case strings.HasPrefix(e.desc, "PUBLICATION") && c.follow != nil && (e.tag == c.follow.Publication || strings.HasPrefix(e.tag, c.follow.Publication+" ")):
+			c.setFailed(e.id) // it is the means of the move
 		case e.desc == "POLICY":
 			if e.definition = c.policy(e); e.definition == "" {
 				c.setFailed(e.id)

@@ -29,6 +29,8 @@ type Session struct {
 	encoding string
 	size     int64 // bytes of the database's files
 
+	follow *following // nil if the import ends with the copy
+
 	missing   []string // extensions that are not available here
 	inventory inventory
 }
@@ -75,11 +77,21 @@ func (s *Session) Close() {
 
 // freeze exports the snapshot, so that other sessions can import it.
 func (s *Session) freeze(ctx context.Context) error {
+	if s.follow != nil {
+		if err := s.makeSlot(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.conn.QueryRow(ctx, "select pg_export_snapshot()").Scan(&s.snapshot); err != nil {
 		return fmt.Errorf("export snapshot: %w", err)
 	}
-	if strings.ContainsAny(s.snapshot, "'\\\x00") || len(s.snapshot) > 100 || strings.HasPrefix(s.snapshot, "-") {
-		return fmt.Errorf("export snapshot: the source answered no name of one")
+	return checkSnapshot(s.snapshot)
+}
+
+// checkSnapshot refuses what is no name of a snapshot.
+func checkSnapshot(name string) error {
+	if strings.ContainsAny(name, "'\\\x00") || len(name) > 100 || strings.HasPrefix(name, "-") {
+		return errors.New("export snapshot: the source answered no name of one")
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ const (
 	ImportChecking            ImportStatus = "checking"
 	ImportCopying             ImportStatus = "copying"
 	ImportVerifying           ImportStatus = "verifying"
+	ImportFollowing           ImportStatus = "following"    // the source's changes arrive; only with ImportFollow
+	ImportCuttingOver         ImportStatus = "cutting_over" // the same, and it ends with the last of them
 	ImportCompleted           ImportStatus = "completed"
 	ImportCompletedWithErrors ImportStatus = "completed_with_errors"
 	ImportFailed              ImportStatus = "failed"
@@ -44,6 +46,8 @@ type Import struct {
 	ErrorsBeyond int          `json:"errors_beyond"` // number of errors that were not kept
 	Log          []ImportLine `json:"log"`
 	Error        string       `json:"error"` // why it failed, and what to do
+	// Follow is set if the new database follows the source after the copy, until a cutover.
+	Follow *ImportFollow `json:"follow,omitempty"`
 
 	StartedAt   time.Time  `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`

@@ -1,0 +1,154 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// publication is the source's publication that a new database follows.
+type publication struct {
+	oid     uint32
+	events  bool // it publishes every kind of change
+	viaRoot bool // changes of partitions as those of their topmost root
+}
+
+// checkPublication reads the publication and refuses one that does not publish whole tables, or has tables whose updates
+// it cannot publish.
+func (s *Session) checkPublication(ctx context.Context) error {
+	tables, err := readTables(ctx, s.conn, s.number)
+	if err != nil {
+		return sourceError{err}
+	}
+	p, err := s.readPublication(ctx)
+	name := quoteName(s.follow.Publication)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return model.Invalid(PublicationField, "the source's database has no publication %s; run in it %s", oneLine(name), createPublication(name, tables))
+	case err != nil:
+		return sourceError{fmt.Errorf("read publication: %w", err)}
+	case !p.events:
+		return model.Invalid(PublicationField, "%s does not publish every kind of change; run in the source's database ALTER PUBLICATION %s SET (publish = '%s');",
+			oneLine(name), oneLine(name), s.allEvents())
+	}
+	s.follow.publication = p
+	if err := s.refuseFilters(ctx, name); err != nil {
+		return err
+	}
+	if err := s.markPublished(ctx, tables); err != nil {
+		return err
+	}
+	return refuseUnidentified(tables)
+}
+
+func (s *Session) allEvents() string {
+	if s.number < 110000 {
+		return "insert, update, delete"
+	}
+	return "insert, update, delete, truncate"
+}
+
+func (s *Session) readPublication(ctx context.Context) (p publication, err error) {
+	truncate, root := "true", "false"
+	if s.number >= 110000 {
+		truncate = "pubtruncate"
+	}
+	if s.number >= 130000 {
+		root = "pubviaroot"
+	}
+	return p, s.conn.QueryRow(ctx, "select oid, pubinsert and pubupdate and pubdelete and "+truncate+", "+root+" from pg_publication where pubname = $1",
+		s.follow.Publication).Scan(&p.oid, &p.events, &p.viaRoot)
+}
+
+// createPublication returns the statement that publishes the tables.
+func createPublication(name string, tables []table) string {
+	const most = 20
+	if len(tables) == 0 || len(tables) > most {
+		return fmt.Sprintf("CREATE PUBLICATION %s FOR ALL TABLES; as a superuser, or as the tables' owner with FOR TABLE and their names", oneLine(name))
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.sanitized()
+	}
+	return oneLine(fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s;", name, strings.Join(names, ", ")))
+}
+
+// refuseFilters refuses row filters and column lists, which PostgreSQL 15 has: the copy has what they leave out, and would
+// keep it as it was.
+func (s *Session) refuseFilters(ctx context.Context, name string) error {
+	if s.number < 150000 {
+		return nil
+	}
+	filtered, err := list(ctx, s.conn, "list filters of the publication", pgx.RowTo[string], `select n.nspname || '.' || c.relname
+		from pg_publication_rel r join pg_class c on c.oid = r.prrelid join pg_namespace n on n.oid = c.relnamespace
+		where r.prpubid = $1::text::oid and (r.prqual is not null or r.prattrs is not null) order by 1`, fmt.Sprint(s.follow.publication.oid))
+	if err != nil {
+		return sourceError{err}
+	}
+	if len(filtered) > 0 {
+		return model.Invalid(PublicationField, "%s has only some rows or columns of %s, and all of them are copied; "+
+			"publish these tables without WHERE and without a list of columns, in another publication or with ALTER PUBLICATION %s SET TABLE …;",
+			oneLine(name), few(filtered), oneLine(name))
+	}
+	return nil
+}
+
+// markPublished sets which tables the publication has, by themselves or by a table that they are a partition of, and
+// which of them have a replica identity.
+func (s *Session) markPublished(ctx context.Context, tables []table) error {
+	published, err := list(ctx, s.conn, "list the publication's tables", pgx.RowTo[uint32], `select c.oid from pg_publication_tables p
+		join pg_namespace n on n.nspname = p.schemaname join pg_class c on c.relnamespace = n.oid and c.relname = p.tablename where p.pubname = $1`, s.follow.Publication)
+	if err != nil {
+		return sourceError{err}
+	}
+	type partition struct{ Child, Parent uint32 }
+	partitions, err := list(ctx, s.conn, "list partitions", pgx.RowToStructByPos[partition],
+		"select i.inhrelid, i.inhparent from pg_inherits i join pg_class c on c.oid = i.inhrelid where c.relispartition")
+	if err != nil {
+		return sourceError{err}
+	}
+	identified, err := list(ctx, s.conn, "list replica identities", pgx.RowTo[uint32], `select c.oid from pg_class c where c.relkind = 'r' and (c.relreplident = 'f'
+		or exists (select from pg_index x where x.indrelid = c.oid and case c.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end))`)
+	if err != nil {
+		return sourceError{err}
+	}
+	has, parent, identity := map[uint32]bool{}, map[uint32]uint32{}, map[uint32]bool{}
+	for _, oid := range published {
+		has[oid] = true
+	}
+	for _, p := range partitions {
+		parent[p.Child] = p.Parent
+	}
+	for _, oid := range identified {
+		identity[oid] = true
+	}
+	const deepest = 100
+	for i := range tables {
+		t := &tables[i]
+		for oid, depth := t.oid, 0; oid != 0 && depth < deepest && !t.published; oid, depth = parent[oid], depth+1 {
+			t.published = has[oid]
+		}
+		t.identified = identity[t.oid]
+	}
+	return nil
+}
+
+// refuseUnidentified refuses published tables without a replica identity: an UPDATE or DELETE of them fails at the source.
+func refuseUnidentified(tables []table) error {
+	var names, statements []string
+	for _, t := range tables {
+		if t.published && !t.identified {
+			names, statements = append(names, t.String()), append(statements, "ALTER TABLE "+t.sanitized()+" REPLICA IDENTITY FULL;")
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return model.Invalid(PublicationField, "published tables of the source have no replica identity, so their updates and deletes fail: %s; "+
+		"give each a primary key, or run in the source's database %s", few(names), oneLine(strings.Join(statements[:min(len(statements), 5)], " ")))
+}
