@@ -130,6 +130,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.Imports.Resume(); err != nil {
+		return err
+	}
 	e.Databases.WarmPool.Start()
 	e.Core.Background(e.Databases.KeepWarm)
 	e.Core.Background(e.Databases.LetSleep)

@@ -61,7 +61,7 @@ func (e *Engine) recoverDatabase(db model.Database) error {
 	case db.Status == model.DatabaseCreating:
 		return e.Databases.RollBackCreate(ctx, db)
 	case db.Status == model.DatabaseImporting:
-		return e.Imports.RollBackInterrupted(ctx, db)
+		return e.Imports.Recover(ctx, db)
 	case db.Status == model.DatabaseDeleting:
 		return e.Databases.ResumeDelete(ctx, db)
 	case db.Sandbox: // its holder has disconnected

@@ -15,6 +15,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/password"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 )
 
 // NewImport describes an import: the source and the new database.
@@ -26,6 +27,11 @@ type NewImport struct {
 	SameCredentials bool
 	Username        string       // "" means model.DefaultOwner
 	Password        model.Secret // zero means generated
+	Version         string       // the major version of PostgreSQL, such as "16"; "" means the default
+
+	// Follow makes the new database follow the source after the copy, until Cutover. Publication is the source's.
+	Follow      bool
+	Publication string
 
 	sandbox bool
 }
@@ -47,6 +53,9 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 		return nil, err
 	}
 	database, err := in.database(source)
+	if err == nil {
+		err = in.checkFollow()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +66,28 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 	if err != nil {
 		return nil, err
 	}
-	r, release, err := s.recordImport(call, database, source.Describe())
+	bin, err := s.version(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	r, release, err := s.recordImport(call, in, database, bin, source.Describe())
 	if err != nil {
 		return nil, core.ExplainDiskFull(err)
 	}
 	organization := r.db.Organization
 	source.Foreign = func(port int) (bool, error) { return s.isForeignPort(organization, port) }
-	r.source, r.pgDump, r.over = source, pgDump, make(chan struct{})
+	r.source, r.pgDump = source, pgDump
+	s.begin(r, release)
+	return r, nil
+}
+
+// begin runs an import in the background, and then releases its database.
+func (s *Service) begin(r *importRun, release func()) {
+	r.over, r.cutovers = make(chan struct{}), make(chan *cutoverRequest)
+	id := r.account.Snapshot().ID
+	s.runs.Store(id, r)
+	s.accounts.Store(id, r.account)
+	s.accounts.Store(r.op.ID, r.account)
 	runCtx, ended := s.core.Cancels.Add(s.core.Lifetime, databases.ImportClaim(r.db.ID))
 	s.core.Work.Go(func() {
 		defer close(r.over)
@@ -71,7 +95,6 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 		defer release()
 		s.runImport(runCtx, r)
 	})
-	return r, nil
 }
 
 // isForeignPort reports whether a port is that of another organization's database.
@@ -88,7 +111,7 @@ func (s *Service) isForeignPort(organization string, port int) (foreign bool, er
 
 // database describes the new database.
 func (in NewImport) database(source importer.Source) (databases.NewDatabase, error) {
-	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Sandbox: in.sandbox, Untrusted: true}
+	db := databases.NewDatabase{Project: in.Project, Name: in.Name, User: in.Username, Password: in.Password, Version: in.Version, Sandbox: in.sandbox, Untrusted: true}
 	user := "username"
 	if in.SameCredentials {
 		if in.Username != "" || !in.Password.IsZero() {
@@ -125,13 +148,18 @@ func (s *Service) PgDump(ctx context.Context, major int) (string, error) {
 
 // recordImport commits the import, its database, which claims name and port, and
 // the operation that fills it.
-func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, source model.ImportSource) (*importRun, func(), error) {
-	db := s.databases.NewDatabase(call, in)
-	db.Status = model.DatabaseImporting
+func (s *Service) recordImport(
+	call *model.Call, in NewImport, database databases.NewDatabase, bin binaries.Set, source model.ImportSource,
+) (*importRun, func(), error) {
+	db := s.databases.NewDatabase(call, database)
+	db.Status, db.Version, db.Major, db.Following = model.DatabaseImporting, bin.Version, bin.Major, in.Follow
 	op := s.databases.NewOperation(db, model.OperationImport, string(model.ImportPending))
 	record := model.Import{
 		ID: s.core.NewID(model.ResourceImport), Organization: db.Organization, Project: db.Project, Database: db.ID, Name: db.Name,
 		Source: source, Status: model.ImportPending, Phase: "waiting", StartedAt: s.core.Clock(),
+	}
+	if record.Follow = s.newFollow(in, record.ID); record.Follow != nil {
+		call.Note("mode", "follow")
 	}
 	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
 	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, net.JoinHostPort(source.Host, strconv.Itoa(source.Port)), source.Database))
@@ -150,10 +178,7 @@ func (s *Service) recordImport(call *model.Call, in databases.NewDatabase, sourc
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}
-	s.accounts.Store(record.ID, r.account)
-	s.accounts.Store(op.ID, r.account)
-	return r, release, nil
+	return &importRun{db: db, op: op, account: importer.NewAccount(record, s.core.Clock)}, release, nil
 }
 
 // ImportsKept is how many records of imports an organization keeps after their

@@ -15,22 +15,44 @@ import (
 var errImportInterrupted = model.Errorf(model.CodeConflict,
 	"the appliance was stopped before the import was done; what was copied is removed and the name is free again: start the import again")
 
-// RollBackInterrupted removes a database whose import was interrupted when the
+// Recover rolls back an import that was interrupted when the appliance ended, unless its database follows the source:
+// Resume goes on with that.
+func (s *Service) Recover(ctx context.Context, db model.Database) error {
+	record, err := s.importOf(db)
+	if err != nil {
+		return err
+	}
+	if s.goesOn(db, record) {
+		return nil
+	}
+	return s.rollBackInterrupted(ctx, db, record)
+}
+
+// importOf returns the import that fills a database.
+func (s *Service) importOf(db model.Database) (model.Import, error) {
+	records, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Import, error) { return core.AllUnder(tx.Imports(), db.ID) })
+	if err != nil {
+		return model.Import{}, err
+	}
+	if len(records) != 1 {
+		return model.Import{}, fmt.Errorf("the database %s under import has %d imports", db.ID, len(records))
+	}
+	return records[0], nil
+}
+
+// rollBackInterrupted removes a database whose import was interrupted when the
 // appliance ended. The database was never open to clients, and the source is
 // unchanged.
-func (s *Service) RollBackInterrupted(ctx context.Context, db model.Database) error {
+func (s *Service) rollBackInterrupted(ctx context.Context, db model.Database, record model.Import) error {
 	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
 	if err := postgres.StopOrphan(ctx, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
-	records, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Import, error) { return core.AllUnder(tx.Imports(), db.ID) })
-	if err != nil {
-		return err
+	err := s.rollBack(ctx, db, record, errImportInterrupted)
+	if err == nil && record.Follow != nil && record.Follow.SourceURL != nil {
+		s.dropLeftSlot(record)
 	}
-	if len(records) != 1 {
-		return fmt.Errorf("the database %s under import has %d imports", db.ID, len(records))
-	}
-	return s.rollBack(ctx, db, records[0], errImportInterrupted)
+	return err
 }
 
 // relayDir returns the directory of the imports' sockets, next to the instances' sockets.

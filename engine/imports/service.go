@@ -16,6 +16,7 @@ type Service struct {
 
 	admission sync.Mutex // held while one import is admitted
 	accounts  sync.Map   // *importer.Account of each running import, by the ids of the import and its operation
+	runs      sync.Map   // *importRun of each running import, by its id
 	sizes     sync.Map   // int64, source sizes of admitted imports, by the ids of the new databases
 }
 
