@@ -335,9 +335,11 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		"createImport": func() error {
 			same := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", SameCredentials: new(true)}
 			own := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Username: new("u"), Password: new("a long password")}
-			return errors.Join(err(c.CreateImport(ctx, same)), err(c.CreateImport(ctx, own)))
+			follow := wire.CreateImport{Project: "p", Name: "n", SourceURL: "postgres://h/d", Mode: new(wire.ImportFollow), Publication: new("all"), Version: new("18")}
+			return errors.Join(err(c.CreateImport(ctx, same)), err(c.CreateImport(ctx, own)), err(c.CreateImport(ctx, follow)))
 		},
-		"getImport": func() error { return err(c.GetImport(ctx, "imp_1")) },
+		"cutOverImport": func() error { return err(c.CutOverImport(ctx, "imp_1")) },
+		"getImport":     func() error { return err(c.GetImport(ctx, "imp_1")) },
 		"listBuckets": func() error {
 			return err(c.ListBuckets(ctx, client.BucketOptions{ListOptions: page, Filter: filter, Public: &yes}))
 		},

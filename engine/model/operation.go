@@ -145,6 +145,8 @@ const (
 	ActionImportCreate Action = "import.create"
 	ActionImportGet    Action = "import.get"
 
+	ActionImportCutover Action = "import.cutover"
+
 	ActionBucketList   Action = "bucket.list"
 	ActionBucketCreate Action = "bucket.create"
 	ActionBucketGet    Action = "bucket.get"
@@ -360,6 +362,7 @@ func Operations() []Operation {
 		operation(ActionImportList, "listImports", ScopeDatabaseRead),
 		operation(ActionImportCreate, "createImport", ScopeDatabaseCreate).within(RateImport).also(ActionDatabaseCreate),
 		operation(ActionImportGet, "getImport", ScopeDatabaseRead),
+		operation(ActionImportCutover, "cutOverImport", ScopeDatabaseCreate),
 
 		operation(ActionBucketList, "listBuckets", ScopeStorageRead),
 		operation(ActionBucketCreate, "createBucket", ScopeStorageCreate).within(RateCreateBucket),

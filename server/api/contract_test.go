@@ -303,7 +303,7 @@ func takesJSON(r route) bool {
 // withoutFields returns the actions that are posted without fields.
 func withoutFields() []model.Action {
 	return []model.Action{
-		model.ActionDatabaseRestart, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
+		model.ActionDatabaseRestart, model.ActionImportCutover, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
 		model.ActionDatabaseRoleRotate, model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
 		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate, model.ActionStatementReset,
 		model.ActionTrashRestore, model.ActionTrashBucketRestore, model.ActionTrashObjectRestore,

@@ -135,6 +135,7 @@ func doors() []door {
 		{name: "rotateWebhookSecret", method: "POST", path: "/webhooks/wh_x/rotate-secret", scopes: []model.Scope{model.ScopeWebhookManage}},
 		{name: "pingWebhook", method: "POST", path: "/webhooks/wh_x/ping", scopes: []model.Scope{model.ScopeWebhookManage}},
 		{name: "resendWebhookDelivery", method: "POST", path: "/webhooks/wh_x/deliveries/dlv_x/resend", scopes: []model.Scope{model.ScopeWebhookManage}},
+		{name: "cutOverImport", method: "POST", path: "/imports/imp_x/cutover", scopes: []model.Scope{model.ScopeDatabaseCreate}},
 		{name: "cancelOperation", method: "POST", path: "/operations/op_x/cancel", scopes: []model.Scope{model.ScopeDatabaseRead}},
 		{name: "deleteObject", method: "DELETE", path: bucket + "/objects/k", scopes: []model.Scope{model.ScopeStorageDelete}, toggle: true},
 	}

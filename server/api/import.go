@@ -15,13 +15,30 @@ func NewImport(i model.Import) wire.Import {
 			Host: i.Source.Host, Port: i.Source.Port, Database: i.Source.Database, User: i.Source.User,
 			ServerVersion: orAbsent(i.Source.Version),
 		},
-		Status: wire.ImportStatus(i.Status), Phase: i.Phase, ProgressPercent: i.Progress, EstimatedSecondsRemaining: i.SecondsLeft,
+		Mode: wire.ImportCopy, Status: wire.ImportStatus(i.Status), Phase: i.Phase, ProgressPercent: i.Progress, EstimatedSecondsRemaining: i.SecondsLeft,
 		Tables: wire.ImportTables{Total: i.TablesTotal, Done: i.TablesDone}, RowsCopied: i.RowsCopied, BytesCopied: i.BytesCopied,
 		MissingExtensions: append([]string{}, i.MissingExts...), Errors: convert(i.Errors, newImportFlaw),
 		StartedAt: utc(i.StartedAt), CompletedAt: utcOrAbsent(i.CompletedAt), Error: orAbsent(i.Error),
 	}
+	if i.Follow != nil {
+		view.Mode, view.Following = wire.ImportFollow, newImportFollowing(*i.Follow)
+	}
 	if i.ErrorsBeyond > 0 {
 		view.Errors = append(view.Errors, wire.ImportFlaw{Object: "others", Message: fmt.Sprintf("%d more are not listed", i.ErrorsBeyond)})
+	}
+	return view
+}
+
+func newImportFollowing(f model.ImportFollow) *wire.ImportSubscription {
+	view := &wire.ImportSubscription{
+		Publication: f.Publication, Slot: f.Slot, NotFollowed: append([]string{}, f.NotFollowed...), Trouble: orAbsent(f.Trouble),
+	}
+	if lag := f.Lag; lag != nil {
+		view.LagBytes, view.LagSeconds, view.RetainedBytes, view.MeasuredAt = &lag.Bytes, &lag.Seconds, &lag.Retained, utcOrAbsent(&lag.At)
+	}
+	if f.Pause > 0 {
+		seconds := f.Pause.Seconds()
+		view.PauseSeconds = &seconds
 	}
 	return view
 }

@@ -29,17 +29,29 @@ type createImportInput struct {
 func (h *handlers) importCreate(ctx context.Context, call *model.Call, in *createImportInput) (wire.ImportDetail, error) {
 	i, err := h.engine.Imports.Create(ctx, call, imports.NewImport{
 		Project: in.Body.Project, Name: in.Body.Name, SourceURL: model.NewSecret(in.Body.SourceURL),
-		SameCredentials: in.Body.SameCredentials != nil && *in.Body.SameCredentials,
-		Username:        text(in.Body.Username), Password: model.NewSecret(text(in.Body.Password)),
+		SameCredentials: in.Body.SameCredentials != nil && *in.Body.SameCredentials, Version: text(in.Body.Version),
+		Follow: in.Body.Mode != nil && *in.Body.Mode == wire.ImportFollow, Publication: text(in.Body.Publication),
+		Username: text(in.Body.Username), Password: model.NewSecret(text(in.Body.Password)),
 	})
 	return NewImportDetail(i), err
 }
 
-type importInput struct {
+// ImportInput names an import in a path.
+type ImportInput struct {
 	ImportID string `path:"importId" doc:"Id of the import."`
 }
 
-func (h *handlers) importGet(_ context.Context, call *model.Call, in *importInput) (wire.ImportDetail, error) {
+func (h *handlers) importGet(_ context.Context, call *model.Call, in *ImportInput) (wire.ImportDetail, error) {
 	i, err := h.engine.Imports.Get(call, in.ImportID)
+	return NewImportDetail(i), err
+}
+
+type importActInput struct {
+	ImportInput
+	Body *NoFields
+}
+
+func (h *handlers) importCutover(ctx context.Context, call *model.Call, in *importActInput) (wire.ImportDetail, error) {
+	i, err := h.engine.Imports.Cutover(ctx, call, in.ImportID)
 	return NewImportDetail(i), err
 }

@@ -101,6 +101,7 @@ func (h *handlers) routes() []route {
 		{"GET", "/imports", model.ActionImportList, list(h.importList), ""},
 		{"POST", "/imports", model.ActionImportCreate, one(h.importCreate), ""},
 		{"GET", "/imports/{importId}", model.ActionImportGet, one(h.importGet), ""},
+		{"POST", "/imports/{importId}/cutover", model.ActionImportCutover, one(h.importCutover), ""},
 
 		{"GET", "/buckets", model.ActionBucketList, list(h.bucketList), ""},
 		{"POST", "/buckets", model.ActionBucketCreate, one(h.bucketCreate), ""},

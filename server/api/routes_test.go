@@ -108,6 +108,7 @@ POST /webhooks/{webhookId}/deliveries/{deliveryId}/resend webhook:manage
 GET /imports database:read
 POST /imports database:create
 GET /imports/{importId} database:read
+POST /imports/{importId}/cutover database:create
 GET /buckets storage:read
 POST /buckets storage:create
 DELETE /buckets/{id} storage:delete

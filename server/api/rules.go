@@ -122,9 +122,12 @@ func constraints() map[reflect.Type]func(*huma.Schema) {
 		reflect.TypeFor[wire.CreateImport](): func(s *huma.Schema) {
 			describe(s, "name", databaseName)
 			describe(s, "username", databaseUser)
-			describe(s, "", rule{"dependentSchemas": map[string]rule{"same_credentials": {
-				"if": properties(map[string]rule{"same_credentials": {"const": true}}), "then": absent("username", "password"),
-			}}})
+			follow := properties(map[string]rule{"mode": {"const": wire.ImportFollow}})
+			describe(s, "", rule{"dependentSchemas": map[string]rule{
+				"same_credentials": {"if": properties(map[string]rule{"same_credentials": {"const": true}}), "then": absent("username", "password")},
+				"mode":             {"if": follow, "then": given("publication")},
+				"publication":      {"if": given("publication"), "then": rule{"required": []string{"mode"}, "properties": follow["properties"]}},
+			}})
 		},
 		reflect.TypeFor[wire.CreateProject](): func(s *huma.Schema) { describe(s, "name", label) },
 		reflect.TypeFor[wire.UpdateProject](): func(s *huma.Schema) { describe(s, "name", label) },

@@ -127,6 +127,14 @@ const (
 	ImportError   ImportLevel = "error"
 )
 
+// ImportMode is what an import does after the copy.
+type ImportMode string
+
+const (
+	ImportCopy   ImportMode = "copy"
+	ImportFollow ImportMode = "follow"
+)
+
 // ImportStatus is the progress of an import. See ImportStatus.Final.
 type ImportStatus string
 
@@ -135,6 +143,8 @@ const (
 	ImportChecking            ImportStatus = "checking"
 	ImportCopying             ImportStatus = "copying"
 	ImportVerifying           ImportStatus = "verifying"
+	ImportFollowing           ImportStatus = "following"
+	ImportCuttingOver         ImportStatus = "cutting_over"
 	ImportCompleted           ImportStatus = "completed"
 	ImportCompletedWithErrors ImportStatus = "completed_with_errors"
 	ImportFailed              ImportStatus = "failed"

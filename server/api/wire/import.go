@@ -4,23 +4,38 @@ import "time"
 
 // Import is the record of an import.
 type Import struct {
-	ID                        string       `json:"id"`
-	DatabaseID                string       `json:"database_id" doc:"Of the new database. It is gone when the import has failed."`
-	Project                   string       `json:"project"`
-	Name                      string       `json:"name" doc:"Of the new database."`
-	Source                    ImportSource `json:"source"`
-	Status                    ImportStatus `json:"status"`
-	Phase                     string       `json:"phase" doc:"What is being done, for people."`
-	ProgressPercent           int          `json:"progress_percent" minimum:"0" maximum:"100"`
-	EstimatedSecondsRemaining *int64       `json:"estimated_seconds_remaining" doc:"For copying, from how it went so far; null while too little is done to say."`
-	Tables                    ImportTables `json:"tables"`
-	RowsCopied                int64        `json:"rows_copied"`
-	BytesCopied               int64        `json:"bytes_copied" doc:"Of rows, as the source sent them."`
-	MissingExtensions         []string     `json:"missing_extensions" doc:"Extensions of the source that are not available here."`
-	Errors                    []ImportFlaw `json:"errors" doc:"What is not in the new database as it is in the source."`
-	StartedAt                 time.Time    `json:"started_at"`
-	CompletedAt               *time.Time   `json:"completed_at"`
-	Error                     *string      `json:"error" doc:"Why it has failed, and what to do."`
+	ID                        string              `json:"id"`
+	DatabaseID                string              `json:"database_id" doc:"Of the new database. It is gone when the import has failed."`
+	Project                   string              `json:"project"`
+	Name                      string              `json:"name" doc:"Of the new database."`
+	Source                    ImportSource        `json:"source"`
+	Mode                      ImportMode          `json:"mode"`
+	Status                    ImportStatus        `json:"status"`
+	Phase                     string              `json:"phase" doc:"What is being done, for people."`
+	ProgressPercent           int                 `json:"progress_percent" minimum:"0" maximum:"100"`
+	EstimatedSecondsRemaining *int64              `json:"estimated_seconds_remaining" doc:"For copying, from how it went so far; null while too little is done to say."`
+	Tables                    ImportTables        `json:"tables"`
+	RowsCopied                int64               `json:"rows_copied"`
+	BytesCopied               int64               `json:"bytes_copied" doc:"Of rows, as the source sent them."`
+	MissingExtensions         []string            `json:"missing_extensions" doc:"Extensions of the source that are not available here."`
+	Errors                    []ImportFlaw        `json:"errors" doc:"What is not in the new database as it is in the source."`
+	StartedAt                 time.Time           `json:"started_at"`
+	CompletedAt               *time.Time          `json:"completed_at"`
+	Error                     *string             `json:"error" doc:"Why it has failed, and what to do."`
+	Following                 *ImportSubscription `json:"following" doc:"How the new database follows its source; null with mode copy."`
+}
+
+// ImportSubscription is how a new database follows the source of its import.
+type ImportSubscription struct {
+	Publication   string     `json:"publication" doc:"Of the source."`
+	Slot          string     `json:"slot" doc:"The replication slot at the source, which keeps write-ahead log for the new database until the import ends."`
+	LagBytes      *int64     `json:"lag_bytes" doc:"How much of the source's write-ahead log the new database has not confirmed; null while that is not known."`
+	LagSeconds    *float64   `json:"lag_seconds" doc:"How long ago the source was where the new database is; null while that is not known."`
+	RetainedBytes *int64     `json:"retained_bytes" doc:"How much write-ahead log the slot keeps at the source; null while that is not known."`
+	MeasuredAt    *time.Time `json:"measured_at" doc:"When the lag was measured."`
+	NotFollowed   []string   `json:"not_followed" doc:"What does not follow, for people."`
+	Trouble       *string    `json:"trouble" doc:"Why it does not follow now, and what to do; null if all is well."`
+	PauseSeconds  *float64   `json:"pause_seconds" doc:"How long nobody could write during the cutover: from the request until the new database accepted clients; null before."`
 }
 
 // ImportDetail is an import with its log.
@@ -60,10 +75,13 @@ type ImportLine struct {
 
 // CreateImport is a request to import a database.
 type CreateImport struct {
-	Project         string  `json:"project" maxLength:"64" doc:"Id of the project."`
-	Name            string  `json:"name" maxLength:"63" doc:"Of the new database."`
-	SourceURL       string  `json:"source_url" minLength:"1" maxLength:"4096" format:"password" doc:"postgresql://user:password@host:port/database of the database to copy, over TCP, with special characters as %XX. Of parameters it may have sslmode, channel_binding and options."`
-	SameCredentials *bool   `json:"same_credentials,omitzero" required:"false" doc:"Whether the new database gets the user and password of the source."`
-	Username        *string `json:"username,omitzero" required:"false" minLength:"1" maxLength:"63" doc:"The role that will own it; app when left out."`
-	Password        *string `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
+	Project         string      `json:"project" maxLength:"64" doc:"Id of the project."`
+	Name            string      `json:"name" maxLength:"63" doc:"Of the new database."`
+	SourceURL       string      `json:"source_url" minLength:"1" maxLength:"4096" format:"password" doc:"postgresql://user:password@host:port/database of the database to copy, over TCP, with special characters as %XX. Of parameters it may have sslmode, channel_binding and options."`
+	Mode            *ImportMode `json:"mode,omitzero" required:"false" doc:"copy when left out. With follow the new database applies the source's changes after the copy, until POST /imports/{importId}/cutover; it needs PostgreSQL 16 or newer here, and 10 or newer with wal_level logical there."`
+	Publication     *string     `json:"publication,omitzero" required:"false" minLength:"1" maxLength:"63" doc:"With mode follow: the publication of the source that has its tables, as CREATE PUBLICATION name FOR ALL TABLES makes one."`
+	Version         *string     `json:"version,omitzero" required:"false" pattern:"^[1-9][0-9]{1,2}$" patternDescription:"a major version such as 16" doc:"The major version of PostgreSQL, one of GET /versions; the default one when left out." example:"16"`
+	SameCredentials *bool       `json:"same_credentials,omitzero" required:"false" doc:"Whether the new database gets the user and password of the source."`
+	Username        *string     `json:"username,omitzero" required:"false" minLength:"1" maxLength:"63" doc:"The role that will own it; app when left out."`
+	Password        *string     `json:"password,omitzero" required:"false" minLength:"12" maxLength:"128" format:"password" doc:"Printable characters, and not easy to guess; generated when left out."`
 }
