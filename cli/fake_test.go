@@ -79,6 +79,10 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case "GET /v1/imports/imp_01k6zv7r9pxa3c5n8m2q4t6w8y":
 		f.answer(w, f.importRecord(f.next()))
+	case "POST /v1/imports/imp_01k6zv7r9pxa3c5n8m2q4t6w8y/cutover":
+		record := f.importRecord("following")
+		record["status"], record["following"].(map[string]any)["pause_seconds"] = "completed", 1.25
+		f.answer(w, record)
 	default:
 		f.refuse(w, http.StatusNotFound, "not_found")
 	}
@@ -106,6 +110,12 @@ func (f *fakeAppliance) importRecord(status string) map[string]any {
 		"log": []any{map[string]any{"at": "2026-01-02T03:04:05Z", "level": "info", "message": "began \x1b[31mred"}},
 	}
 	switch status {
+	case "following":
+		record["mode"] = "follow"
+		record["following"] = map[string]any{
+			"publication": "everything", "slot": "holdfast_imp_1", "lag_bytes": 2048, "lag_seconds": 3, "retained_bytes": 16777216,
+			"not_followed": []string{"2 sequences: carried over at the cutover"}, "trouble": "the source does not answer",
+		}
 	case "failed":
 		record["error"] = "the source refuses the password"
 	case "completed_with_errors":

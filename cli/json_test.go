@@ -180,7 +180,7 @@ func jsonCommands() []jsonCommand {
 // API, that exec another program, or that need an operation that is under way, a browser, or a newer PostgreSQL.
 func withoutEnvelope() []string {
 	return []string{
-		"api", "doctor", "account audit export", "events", "backup verify", "backup extract", "db psql", "import cancel", "operation cancel", "session end",
+		"api", "doctor", "account audit export", "events", "backup verify", "backup extract", "db psql", "import cancel", "import cutover", "operation cancel", "session end",
 		"db session cancel", "db session terminate", "db replication drop-slot", "db upgrade",
 		"offsite init", "offsite verify", "offsite prune", "offsite rotate", "recover",
 	}

@@ -21,7 +21,7 @@ const (
 )
 
 func newImport(s *session) *cobra.Command {
-	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s), newImportCancel(s))
+	return Group("import", "Import a database from another server", newImportStart(s), newImportList(s), newImportStatus(s), newImportCutover(s), newImportCancel(s))
 }
 
 // startImport holds the flags of `import start`.
@@ -30,6 +30,9 @@ type startImport struct {
 	sameCredentials bool
 	user            string
 	wait            bool
+	version         string
+	follow          bool
+	publication     string
 }
 
 func newImportStart(s *session) *cobra.Command {
@@ -38,18 +41,39 @@ func newImportStart(s *session) *cobra.Command {
 		func(t *task, args []string) error { return t.importStart(args[0], in) })
 	cmd.Long = "Copy a database from another server into a new one called NAME. The source's password is never an\n" +
 		"argument, where others on this machine could see it: it is taken from " + variableSourcePassword + ", or asked for at a terminal.\n" +
-		"The whole URL can also come from " + variableSource + ", or with --from - from standard input."
+		"The whole URL can also come from " + variableSource + ", or with --from - from standard input.\n\n" +
+		"With --follow the new database applies the source's changes after the copy, until `holdfast import cutover NAME`.\n" +
+		"The source needs wal_level = logical, a user with REPLICATION, and a publication of its tables."
 	cmd.Example = "  holdfast import start shop --from postgres://app@old.example.com/shop --wait\n" +
-		"  echo \"$OLD_URL\" | holdfast import start shop --from -"
+		"  echo \"$OLD_URL\" | holdfast import start shop --from -\n" +
+		"  holdfast import start shop --from postgres://app@old.example.com/shop --follow --publication everything"
 	flags := cmd.Flags()
 	flags.StringVar(&in.from, "from", "", "postgres://user@host:port/database, without the password; - reads it, with the password, from standard input")
 	flags.BoolVar(&in.sameCredentials, "same-credentials", false, "give the new database the source's user and password")
 	flags.StringVar(&in.user, "user", "", "the role that owns the new database (default: app)")
-	flags.BoolVar(&in.wait, "wait", false, "wait until it is completed")
+	flags.BoolVar(&in.wait, "wait", false, "wait until it is completed, or follows")
+	flags.StringVar(&in.version, "version", "", "the major version of PostgreSQL, such as 16 (default: the newest)")
+	flags.BoolVar(&in.follow, "follow", false, "apply the source's changes after the copy, until `import cutover`")
+	flags.StringVar(&in.publication, "publication", "", "with --follow: the publication of the source")
 	return cmd
 }
 
+// create returns the request for an import.
+func (in startImport) create(project, name, source string) wire.CreateImport {
+	request := wire.CreateImport{
+		Project: project, Name: name, SourceURL: source, SameCredentials: &in.sameCredentials, Username: orNil(in.user),
+		Version: orNil(in.version), Publication: orNil(in.publication),
+	}
+	if in.follow {
+		request.Mode = new(wire.ImportFollow)
+	}
+	return request
+}
+
 func (t *task) importStart(name string, in startImport) error {
+	if in.follow != (in.publication != "") {
+		return usagef("--follow and --publication go together: name the publication of the source, as CREATE PUBLICATION everything FOR ALL TABLES; makes one")
+	}
 	source, err := t.source(in.from)
 	if err != nil {
 		return err
@@ -58,9 +82,7 @@ func (t *task) importStart(name string, in startImport) error {
 	if err != nil {
 		return err
 	}
-	i, err := t.api.CreateImport(t.ctx, wire.CreateImport{
-		Project: project, Name: name, SourceURL: source, SameCredentials: &in.sameCredentials, Username: orNil(in.user),
-	})
+	i, err := t.api.CreateImport(t.ctx, in.create(project, name, source))
 	if err != nil {
 		return err
 	}
@@ -135,7 +157,7 @@ func newImportList(s *session) *cobra.Command {
 }
 
 func importStatus(i wire.Import) string {
-	if i.Status.Final() {
+	if i.Status.Final() || i.Status == wire.ImportFollowing || i.Status == wire.ImportCuttingOver {
 		return strings.ReplaceAll(string(i.Status), "_", " ")
 	}
 	return fmt.Sprintf("%s %d%%", i.Status, i.ProgressPercent)
@@ -154,7 +176,7 @@ func newImportStatus(s *session) *cobra.Command {
 		return shows(t, importDetails)(t.api.GetImport(t.ctx, id))
 	})
 	cmd.Long = "Show how far an import is, and its log. IMPORT is its id, or the name of the database that it makes."
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is completed, or follows")
 	return s.positions(cmd, importNames)
 }
 
@@ -165,13 +187,7 @@ func (t *task) awaitImport(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.show(i, func(w io.Writer) { importDetails(w, i) }); err != nil {
-		return err
-	}
-	if i.Status == wire.ImportCompletedWithErrors {
-		return failf(exitFailed, "the import is completed, but not everything came over: %d errors", len(i.Errors))
-	}
-	return failed("the import", i.Status == wire.ImportFailed, i.Error)
+	return t.showImport(i)
 }
 
 func importDetails(w io.Writer, i wire.ImportDetail) {
@@ -182,6 +198,7 @@ func importDetails(w io.Writer, i wire.ImportDetail) {
 		"tables", fmt.Sprintf("%d of %d", i.Tables.Done, i.Tables.Total), "rows", fmt.Sprint(i.RowsCopied),
 		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "),
 		"started", formatTime(&i.StartedAt), "completed", formatTime(i.CompletedAt))
+	followDetails(w, i)
 	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, i.Errors, func(flaw wire.ImportFlaw) []string {
 		return []string{flaw.Object, text(flaw.SQLState), flaw.Message}
 	})
