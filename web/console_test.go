@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -170,7 +171,7 @@ func seedRecords(tx *meta.Tx, org string) error {
 			return err
 		}
 	}
-	if err := tx.Imports().Insert(seedImport(org, projects[0].ID, now)); err != nil {
+	if err := errors.Join(tx.Imports().Insert(seedImport(org, projects[0].ID, now)), tx.Imports().Insert(seedFollowing(org, projects[0].ID, now))); err != nil {
 		return err
 	}
 	for _, series := range []model.Series{model.SeriesDay(), model.SeriesMonth()} {
@@ -230,6 +231,17 @@ func seedImport(org, project string, now time.Time) model.Import {
 	return i
 }
 
+// seedFollowing returns an import whose database follows its source, with trouble.
+func seedFollowing(org, project string, now time.Time) model.Import {
+	return model.Import{
+		ID: "imp_2", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportFollowing, StartedAt: now,
+		Follow: &model.ImportFollow{
+			Publication: "everything", Slot: "holdfast_imp_2", NotFollowed: []string{"3 sequences: carried over at the cutover"},
+			Trouble: "the source does not answer", Lag: &model.ImportLag{At: now, Bytes: 4 << 20, Seconds: 7, Retained: 64 << 20},
+		},
+	}
+}
+
 func seedAuditLog(tx *meta.Tx, org string, from, count int) error {
 	actions := []model.Action{model.ActionDatabaseList, model.ActionObjectUpload, model.ActionKeyList, model.ActionBackupCreate}
 	for i := from; i < from+count; i++ {
@@ -256,7 +268,7 @@ func pagePaths() []string {
 		"/databases/db_00/backups/bkp_00", "/databases/db_00/settings", "/databases/db_00/log", "/buckets", "/buckets/bucket_1",
 		"/buckets/bucket_1?prefix=folder1%2F", "/buckets/bucket_1/object?key=folder1%2Ffile1.txt", "/keys", "/keys/new", "/audit", "/audit?outcome=denied", "/audit?action=backup&actor=nobody",
 		"/offsite", "/people", "/sessions", "/trash", "/projects", "/webhooks", "/settings", "/docs", "/docs/databases", "/docs/storage",
-		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1",
+		"/advice", "/advice?database=db_00", "/advice?page=2", "/imports", "/imports/new", "/imports/imp_1", "/imports/imp_2",
 	}
 }
 

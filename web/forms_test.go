@@ -426,6 +426,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 		"/databases/db_busy/backups/bkp_busy":     "data-live",
 		"/audit":                                  " UTC</time>",
 		"/buckets/bucket_1?prefix=folder1%2F":     "Delete for good",
+		"/imports/imp_2":                          "The source does not answer",
 		"/imports/imp_1?":                         "1100 more; the API lists the first 1000",
 		"/databases/db_busy/settings?done=backup": "Look again",
 	} {

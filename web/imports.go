@@ -25,6 +25,9 @@ type importForm struct {
 	Project, Name   string
 	User            string
 	SameCredentials bool
+	Follow          bool
+	Publication     string
+	Version         string
 }
 
 // Least returns the minimum length of a password.
@@ -44,6 +47,7 @@ func (req *request) typedImport() importForm {
 	return importForm{
 		Project: req.form("project"), Name: req.form("name"), User: req.form("username"),
 		SameCredentials: req.form("credentials") == "same",
+		Follow:          req.form("mode") == "follow", Publication: req.form("publication"), Version: req.form("version"),
 	}
 }
 
@@ -52,6 +56,10 @@ func (req *request) importCreate() (answer, error) {
 	in := imports.NewImport{
 		Project: form.Project, Name: form.Name, SourceURL: model.NewSecret(req.form("source_url")),
 		SameCredentials: form.SameCredentials,
+	}
+	in.Version = form.Version
+	if form.Follow {
+		in.Follow, in.Publication = true, form.Publication
 	}
 	// Ignore what was typed under the option that was not chosen.
 	if !form.SameCredentials {
@@ -83,6 +91,17 @@ func (d importData) AllFlaws() int { return len(d.Errors) + d.ErrorsBeyond }
 // MoreFlaws returns the number of flaws that are not on the page.
 func (d importData) MoreFlaws() int { return d.AllFlaws() - len(d.Flaws) }
 
+// Lag returns how far the new database is behind its source, 0 if unknown.
+func (d importData) Lag() time.Duration {
+	if d.Follow == nil || d.Follow.Lag == nil {
+		return 0
+	}
+	return time.Duration(d.Follow.Lag.Seconds * float64(time.Second)).Round(time.Second)
+}
+
+// CutsOver reports whether the new database can be cut over.
+func (d importData) CutsOver() bool { return d.Status == model.ImportFollowing }
+
 // Took returns how long the import ran.
 func (d importData) Took() time.Duration {
 	if d.CompletedAt == nil {
@@ -104,6 +123,19 @@ func (req *request) importRecord(cause error) (answer, error) {
 		data.Left = time.Duration(*record.SecondsLeft) * time.Second
 	}
 	return answer{page: "import.html", title: "Import of " + record.Name, data: data, live: !record.Status.Final()}, cause
+}
+
+// importCutover ends the following of an import.
+func (req *request) importCutover() (answer, error) {
+	record, err := req.engine.Imports.Get(req.call, req.id())
+	if err != nil {
+		return answer{}, err
+	}
+	if err := req.confirm(record.Name); err != nil {
+		return answer{}, err
+	}
+	_, err = req.engine.Imports.Cutover(req.r.Context(), req.call, record.ID)
+	return done(importPath(record.ID), "import_cut_over"), err
 }
 
 // importCancel cancels the operation of an import.

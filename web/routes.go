@@ -130,6 +130,7 @@ func routes() []route {
 		{"GET /imports/new", model.ActionProjectList, show((*request).importNew), nil},
 		{"POST /imports", model.ActionImportCreate, (*request).importCreate, (*request).importNew},
 		{"GET /imports/{id}", model.ActionImportGet, show((*request).importRecord), nil},
+		{"POST /imports/{id}/cutover", model.ActionImportCutover, (*request).importCutover, (*request).importRecord},
 		{"POST /imports/{id}/cancel", model.ActionOperationCancel, (*request).importCancel, (*request).importRecord},
 
 		{"GET /keys", model.ActionKeyList, (*request).keys, nil},

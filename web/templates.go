@@ -147,6 +147,7 @@ func doneText(what string) string {
 		"restarted":             "The database was restarted.",
 		"database_deleted":      "The database is in the trash. Until it is emptied it can be brought back.",
 		"operation_cancelled":   "It is cancelled, and what it had done is rolled back.",
+		"import_cut_over":       "The cutover is done: the database accepts clients.",
 		"import_cancelled":      "The import is cancelled, and its database is gone.",
 		"bucket_created":        "The bucket is made.",
 		"bucket_updated":        "The bucket is changed.",
