@@ -30,8 +30,9 @@ type importRun struct {
 	slotMade bool            // the source may have the slot
 }
 
-// runImport copies the source and records the outcome. When the appliance stops,
-// the import stays as it is: the next start rolls it back.
+// runImport copies the source and records the outcome. When the appliance stops, also
+// while the database is being opened, the import stays as it is: the next start goes
+// on with it or rolls it back.
 func (s *Service) runImport(ctx context.Context, r *importRun) {
 	defer func() {
 		id := r.account.Snapshot().ID
@@ -43,17 +44,18 @@ func (s *Service) runImport(ctx context.Context, r *importRun) {
 	ctx, ended := s.databases.Cancelable(ctx, r.op.ID)
 	defer ended()
 	err := s.fill(ctx, r)
+	if err == nil {
+		err = s.publish(ctx, r)
+	}
+	if err == nil {
+		r.answer(nil)
+		return
+	}
 	if s.core.Lifetime.Err() != nil {
 		return
 	}
-	if cause := context.Cause(ctx); err != nil && cause != nil {
+	if cause := context.Cause(ctx); cause != nil {
 		err = cause
-	}
-	if err == nil {
-		if err = s.publish(ctx, r); err == nil {
-			r.answer(nil)
-			return
-		}
 	}
 	r.answer(err)
 	if r.slotMade {
