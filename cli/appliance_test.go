@@ -113,10 +113,10 @@ func newMachine(t testing.TB) *machine {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first := 20000 + 20*int(nextBlock.Add(1)%600) // below the ephemeral ports
+	first := 20000 + 30*int(nextBlock.Add(1)%400) // below the ephemeral ports
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
-		ports: fmt.Sprintf("%d-%d", first, first+19), warm: "0", log: &lockedBuffer{},
+		ports: fmt.Sprintf("%d-%d", first, first+29), warm: "0", log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
 		m.stop()
@@ -140,7 +140,7 @@ func newMachine(t testing.TB) *machine {
 var nextBlock, nextAddress atomic.Int64
 
 func init() {
-	nextBlock.Store(rand.Int64N(600))
+	nextBlock.Store(rand.Int64N(400))
 	nextAddress.Store(rand.Int64N(768))
 }
 

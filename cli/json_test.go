@@ -121,6 +121,7 @@ func jsonCommands() []jsonCommand {
 		{name: "bucket list", api: "/buckets"},
 		{name: "bucket get", args: "files", api: "/buckets/$BUCKET"},
 		{name: "bucket update", args: "files --public"},
+		{name: "bucket website", args: "files", api: "/buckets/$BUCKET"},
 		{name: "object put", args: "- files/a/note.txt", stdin: "hello"},
 		{name: "object list", args: "files", api: "/buckets/$BUCKET/objects"},
 		{name: "object list", args: "files/none"},

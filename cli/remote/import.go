@@ -53,7 +53,7 @@ func newImportStart(s *session) *cobra.Command {
 	flags.StringVar(&in.user, "user", "", "the role that owns the new database (default: app)")
 	flags.BoolVar(&in.wait, "wait", false, "wait until it is completed, or follows")
 	flags.StringVar(&in.version, "version", "", "the major version of PostgreSQL, such as 16 (default: the newest)")
-	flags.BoolVar(&in.follow, "follow", false, "apply the source's changes after the copy, until `import cutover`")
+	flags.BoolVar(&in.follow, "follow", false, "apply the source's changes after the copy, until a cutover")
 	flags.StringVar(&in.publication, "publication", "", "with --follow: the publication of the source")
 	return cmd
 }
