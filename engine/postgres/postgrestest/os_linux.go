@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,10 +32,28 @@ func dupForever(f *os.File) int {
 	return fd
 }
 
+// leftoverPatience is how long processes that end by themselves are waited for: a
+// server's logger ends after its postmaster has.
+const leftoverPatience = 5 * time.Second
+
 // leftovers kills the PostgreSQL processes that work below dir, and lists them.
 func leftovers(dir string) []string {
+	found := processesBelow(dir)
+	for began := time.Now(); len(found) > 0 && time.Since(began) < leftoverPatience; found = processesBelow(dir) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	var said []string
+	for pid, command := range found {
+		said = append(said, fmt.Sprintf("%d: %s", pid, command))
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return said
+}
+
+// processesBelow returns the command lines of the PostgreSQL processes that work below dir, by pid.
+func processesBelow(dir string) map[int]string {
 	entries, _ := os.ReadDir("/proc")
-	var found []string
+	found := map[int]string{}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -47,8 +66,7 @@ func leftovers(dir string) []string {
 			continue
 		}
 		cmdline, _ := os.ReadFile(filepath.Join(proc, "cmdline"))
-		found = append(found, fmt.Sprintf("%d: %s", pid, bytes.TrimSpace(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}))))
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		found[pid] = string(bytes.TrimSpace(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})))
 	}
 	return found
 }
