@@ -46,7 +46,10 @@ func followDetails(w io.Writer, i wire.ImportDetail) {
 	if f == nil {
 		return
 	}
-	lag, retained, pause := "", "", ""
+	lag, retained, pause, next := "", "", "", ""
+	if i.Status == wire.ImportFollowing {
+		next = "stop what writes at the source, then: holdfast import cutover " + i.Name
+	}
 	if f.LagBytes != nil && f.LagSeconds != nil {
 		lag = fmt.Sprintf("%s, %.0f s", size(*f.LagBytes), *f.LagSeconds)
 	}
@@ -56,6 +59,6 @@ func followDetails(w io.Writer, i wire.ImportDetail) {
 	if f.PauseSeconds != nil {
 		pause = time.Duration(*f.PauseSeconds * float64(time.Second)).Round(10 * time.Millisecond).String()
 	}
-	details(w, "publication", f.Publication, "slot", f.Slot, "slot retains", retained, "lag", lag, "trouble", text(f.Trouble), "write pause", pause)
+	details(w, "publication", f.Publication, "slot", f.Slot, "slot retains", retained, "lag", lag, "trouble", text(f.Trouble), "write pause", pause, "next", next)
 	printMore(w, []string{"DOES NOT FOLLOW"}, f.NotFollowed, func(note string) []string { return []string{note} })
 }

@@ -32,7 +32,7 @@ type follower struct {
 	gateway *importer.Gateway
 	source  *importer.Follower
 
-	failures   int64 // of the server's worker, when they were last looked at
+	failures   int64 // of the server's worker, when they were last looked at; negative before
 	failedAt   time.Time
 	activeAt   time.Time // when a worker last read the slot, or was started
 	recorded   time.Time
@@ -44,7 +44,7 @@ type follower struct {
 // follow keeps the new database following its source until a cutover is done. Only a cancellation ends it before that:
 // everything else is shown, and tried again.
 func (s *Service) follow(ctx context.Context, r *importRun, plan importer.Plan, started bool) error {
-	f := &follower{importRun: r, service: s, plan: plan, started: started}
+	f := &follower{importRun: r, service: s, plan: plan, started: started, failures: -1}
 	for {
 		err := f.run(ctx)
 		if err == nil || ctx.Err() != nil {

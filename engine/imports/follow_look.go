@@ -43,9 +43,10 @@ func (f *follower) look(ctx context.Context) (again bool, err error) {
 
 // explain returns why no worker reads the slot, or why it fails again and again.
 func (f *follower) explain(state postgres.SubscriptionState, active bool) error {
-	if state.Failures != f.failures {
-		f.failures, f.failedAt = state.Failures, time.Now()
+	if f.failures >= 0 && state.Failures != f.failures {
+		f.failedAt = time.Now()
 	}
+	f.failures = state.Failures // those from before the first look are over
 	if active {
 		f.activeAt = time.Now()
 	}
