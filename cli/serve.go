@@ -43,7 +43,7 @@ func newServe() *cobra.Command {
 			if err := c.load(cmd.Flags()); err != nil {
 				return err
 			}
-			server.TuneRuntime()
+			server.TuneRuntime(c.Offsite.URL != "")
 			return serve(cmd.Context(), c, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 		},
 	}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // serveObjects serves until its standard input ends.
 func serveObjects(dir string) error {
-	TuneRuntime() // as the command does
+	TuneRuntime(false) // as the command does
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e, err := engine.Open(core.Config{DataDir: dir, MaxObjectBytes: 1 << 30, AuditKeep: 1_000_000, Log: log})
 	if err != nil {

@@ -44,9 +44,14 @@ func damagedf(format string, args ...any) error {
 
 // codec compresses and decompresses chunks.
 type codec struct {
-	enc *zstd.Encoder
-	dec *zstd.Decoder
+	enc    *zstd.Encoder
+	dec    *zstd.Decoder
+	chunks sync.Pool // *chunkBuffers
 }
+
+// chunkBuffers are for one reader of a segment: a chunk as it is stored, and decompressed. The decoder holds on to the
+// last buffer that it filled, so new ones would stay in memory too.
+type chunkBuffers struct{ stored, raw []byte }
 
 // sharedCodec is shared by all archives: its tables take megabytes, and each database has an archive.
 var sharedCodec = sync.OnceValues(newCodec)
@@ -60,7 +65,7 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make decompressor: %w", err)
 	}
-	return &codec{enc, dec}, nil
+	return &codec{enc: enc, dec: dec}, nil
 }
 
 // segmentInfo is the header of a compressed segment.
@@ -137,19 +142,23 @@ func (c *codec) decompress(f *os.File, want segmentInfo, skip int, each func([]b
 	if err := want.check(head); err != nil {
 		return err
 	}
-	var stored, raw []byte
+	b, kept := c.chunks.Get().(*chunkBuffers)
+	if !kept {
+		b = &chunkBuffers{}
+	}
+	defer c.chunks.Put(b)
 	var err error
 	for n := 0; n*chunkSize < int(want.size); n++ {
-		if stored, err = readChunk(in, n, stored); err != nil {
+		if b.stored, err = readChunk(in, n, b.stored); err != nil {
 			return err
 		}
 		if n < skip {
 			continue
 		}
-		if raw, err = c.dec.DecodeAll(stored, raw[:0]); err != nil || len(raw) != chunkSize {
-			return damagedf("chunk %d: %d bytes, %v", n, len(raw), err)
+		if b.raw, err = c.dec.DecodeAll(b.stored, b.raw[:0]); err != nil || len(b.raw) != chunkSize {
+			return damagedf("chunk %d: %d bytes, %v", n, len(b.raw), err)
 		}
-		if err := each(raw); err != nil {
+		if err := each(b.raw); err != nil {
 			return err
 		}
 	}
