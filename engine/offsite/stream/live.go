@@ -17,6 +17,7 @@ type live struct {
 	repo   *Repository
 	since  time.Time
 	points map[string]bool // keys
+	usable []Point         // of them, those that can be read, newest first
 	spans  map[Epoch]*span // all epochs that lead to the newest
 	replay uint64          // log objects up to it are not needed
 	files  map[Reference]bool
@@ -30,32 +31,40 @@ type fileID struct {
 }
 
 // findLive reads the catalogs of all points from a time on, and of the newest usable
-// one before. It returns ErrNoPoint where no catalog can be read.
+// one before, and the log between them. It returns ErrNoPoint where no catalog can be read.
 func (r *Repository) findLive(ctx context.Context, since time.Time) (*live, error) {
-	h, err := r.History(ctx)
+	l, h, oldest, end, err := r.findPoints(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	l := &live{repo: r, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
-	for s, err := range h.all(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		l.spans[s.claim.Epoch] = s
-	}
-	oldest, end, err := l.addPoints(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	if oldest == nil {
-		return nil, fmt.Errorf("%w: no catalog can be read", ErrNoPoint)
-	}
-	l.replay = oldest.Replay
 	return l, l.addFrames(ctx, h, oldest, end)
 }
 
-// addPoints returns the oldest point that is needed, and the last log object that may
-// name files which only a moment between two points needs.
+// findPoints is findLive without the log. It also returns what that is read with: the oldest point, and the last log
+// object that may name files which only a moment between two points needs.
+func (r *Repository) findPoints(ctx context.Context, since time.Time) (l *live, h *History, oldest *Checkpoint, end uint64, err error) {
+	if h, err = r.History(ctx); err != nil {
+		return nil, nil, nil, 0, err
+	}
+	l = &live{repo: r, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
+	for s, err := range h.all(ctx) {
+		if err != nil {
+			return nil, nil, nil, 0, err
+		}
+		l.spans[s.claim.Epoch] = s
+	}
+	oldest, end, err = l.addPoints(ctx, h)
+	if err != nil {
+		return nil, nil, nil, 0, err
+	}
+	if oldest == nil {
+		return nil, nil, nil, 0, fmt.Errorf("%w: no catalog can be read", ErrNoPoint)
+	}
+	l.replay = oldest.Replay
+	return l, h, oldest, end, nil
+}
+
+// addPoints adds the points. It returns the oldest that is needed, nil for none, and the last log object that is.
 func (l *live) addPoints(ctx context.Context, h *History) (oldest *Checkpoint, end uint64, err error) {
 	end = ^uint64(0)
 	for p, err := range h.Points(ctx) {
@@ -71,6 +80,7 @@ func (l *live) addPoints(ctx context.Context, h *History) (oldest *Checkpoint, e
 			l.broken = append(l.broken, Problem{p.key(), err})
 			continue
 		}
+		l.usable = append(l.usable, p)
 		if oldest = c; p.Time.Before(l.since) {
 			break
 		}
@@ -174,37 +184,17 @@ type Needed struct {
 // Needed reads all points and the log from a time on, and lists the files they need. It
 // reads none of those. It returns ErrNoPoint where no point can be read.
 func (r *Repository) Needed(ctx context.Context, since time.Time) (*Needed, error) {
-	l, err := r.findLive(ctx, since)
+	l, h, oldest, _, err := r.findPoints(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	n := &Needed{Damage: l.broken}
-	h, err := r.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for p, err := range h.Points(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if l.points[p.key()] && !n.isDamaged(p) {
-			n.Points = append(n.Points, p)
-		}
-	}
-	oldest, err := r.Checkpoint(ctx, n.Points[len(n.Points)-1])
-	if err != nil {
-		return nil, err
-	}
+	n := &Needed{Points: l.usable, Damage: l.broken}
 	if err := n.addLog(ctx, l, h, oldest); err != nil {
 		return nil, err
 	}
 	n.Damage = append(n.Damage, h.Ignored...)
 	n.Files = slices.Collect(maps.Keys(l.files))
 	return n, nil
-}
-
-func (n *Needed) isDamaged(p Point) bool {
-	return slices.ContainsFunc(n.Damage, func(d Problem) bool { return d.Key == p.key() })
 }
 
 // addLog reads the log to its end. What follows damage is no use.
