@@ -20,10 +20,10 @@ import (
 const (
 	// minRetry and maxRetry are between two attempts to begin a run.
 	minRetry, maxRetry = 2 * time.Second, time.Minute
-	// checkpointEvery and checkpointBytes are how much time and log there is between two
-	// checkpoints, if anything changed.
+	// checkpointEvery and checkpointBytes are how much time and how many bytes of changes there are between two
+	// checkpoints, if anything changed. A recovery replays the changes.
 	checkpointEvery = 10 * time.Minute
-	checkpointBytes = 256 << 20
+	checkpointBytes = 512 << 20
 	// checkpointGap is the least time between two checkpoints.
 	checkpointGap = 10 * time.Second
 	// pollInterval is how often the service looks whether something is due.
@@ -284,12 +284,7 @@ func isDue(status stream.Status, since time.Duration) bool {
 	if status.Stored == status.Point.Through && status.Backlog == 0 {
 		return false
 	}
-	return since > checkpointEvery || (status.Stored-status.Point.Through)*uint64(averageLog(status)) > checkpointBytes
-}
-
-// averageLog returns the average size of a log object.
-func averageLog(status stream.Status) int64 {
-	return status.Counts.LogBytes / int64(max(1, status.Counts.LogObjects))
+	return since > checkpointEvery || status.Replay > checkpointBytes
 }
 
 // checkpoint stores a checkpoint.

@@ -27,7 +27,7 @@ func (w *Writer) Checkpoint(ctx context.Context, collect func(context.Context) (
 
 func (w *Writer) checkpoint(ctx context.Context, collect func(context.Context) ([]Entry, error)) (Point, error) {
 	w.mu.Lock()
-	replay := w.cut
+	replay, covered := w.cut, w.logged
 	w.mu.Unlock()
 	entries, err := collect(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *Writer) checkpoint(ctx context.Context, collect func(context.Context) (
 		return Point{}, err
 	}
 	c.Point = w.nextPoint(through.Log, now)
-	return c.Point, w.storePoint(ctx, c, next)
+	return c.Point, w.storePoint(ctx, c, covered, next)
 }
 
 // nextPoint returns a name after that of the point before.
@@ -83,8 +83,8 @@ func (w *Writer) storeCatalog(ctx context.Context, c *Checkpoint, entries []Entr
 	return next, nil
 }
 
-// storePoint looks for later epochs right before it stores the checkpoint.
-func (w *Writer) storePoint(ctx context.Context, c *Checkpoint, blocks map[Hash]Reference) error {
+// storePoint looks for later epochs right before it stores the checkpoint, which covers the first bytes of all that were logged.
+func (w *Writer) storePoint(ctx context.Context, c *Checkpoint, covered int64, blocks map[Hash]Reference) error {
 	err := w.persist(ctx, "look for another machine", func() error { return w.check(ctx) })
 	if err == nil {
 		err = w.put(ctx, c.key(), small(c.encode()))
@@ -95,7 +95,7 @@ func (w *Writer) storePoint(ctx context.Context, c *Checkpoint, blocks map[Hash]
 	w.blocks = blocks
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.point = c.Point
+	w.point, w.covered = c.Point, covered
 	w.counts.Points++
 	return nil
 }

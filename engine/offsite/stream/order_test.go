@@ -116,6 +116,32 @@ func TestCheckpointFollowsItsState(t *testing.T) {
 	}
 }
 
+// TestReplayIsCounted: the status says how many bytes of frames follow the newest checkpoint, however well they are compressed.
+func TestReplayIsCounted(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	s := &script{owner: "a"}
+	w := open(t, claim(t, r, "one", false), Options{}, s)
+	defer kill(w)
+	write := func() {
+		for range 10 {
+			s.add(w, 100_000)
+		}
+		flush(t, w)
+	}
+	write()
+	write()
+	before := w.Status()
+	_, err := w.Checkpoint(t.Context(), func(context.Context) ([]Entry, error) {
+		write()
+		return nil, nil
+	})
+	after := w.Status()
+	const written = 1_000_000
+	if err != nil || before.Replay < 2*written || before.Counts.LogBytes > written || after.Replay < written || after.Replay > 2*written {
+		t.Errorf("%d bytes are replayed before the checkpoint, stored in %d, and %d after it; %v", before.Replay, before.Counts.LogBytes, after.Replay, err)
+	}
+}
+
 // TestLogWithoutItsEnd: a checkpoint whose log is not whole is not used.
 func TestLogWithoutItsEnd(t *testing.T) {
 	s := newStored(t)

@@ -183,6 +183,7 @@ func (w *Writer) send() {
 	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}
 	w.mu.Lock()
 	w.cut = Position{p.seq, hash}
+	w.logged += int64(len(w.builder.plain))
 	w.flight, w.cutting = append(w.flight, p), time.Time{}
 	w.mu.Unlock()
 	w.tasks.Go(func() {

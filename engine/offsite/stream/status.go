@@ -13,6 +13,8 @@ type Status struct {
 	Stored uint64
 	// Point is the newest checkpoint, zero before the first.
 	Point Point
+	// Replay is the bytes of frames after that, or since the Writer was opened: what a recovery replays.
+	Replay int64
 	// Streams has the lag and the backlog of each stream.
 	Streams map[Stream]StreamStatus
 	// Counts are since the Writer was opened.
@@ -63,7 +65,7 @@ func (w *Writer) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := Status{
-		Epoch: w.claim.Epoch, Backlog: bytes, Stored: w.stored, Point: w.point,
+		Epoch: w.claim.Epoch, Backlog: bytes, Stored: w.stored, Point: w.point, Replay: w.logged - w.covered,
 		Counts: w.counts, Problem: w.problem, Foreign: w.foreign, Ended: w.Err(),
 	}
 	oldest = earlier(oldest, w.cutting)

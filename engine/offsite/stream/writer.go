@@ -95,6 +95,8 @@ type Writer struct {
 	lastFile  uint64
 	lastFlush uint64
 	point     Point
+	logged    int64 // bytes of frames in log objects that were made
+	covered   int64 // of them, those that are not replayed after the point
 	counts    Counts
 	problem   Failure
 	foreign   []string // keys; replaced, never changed
