@@ -29,7 +29,7 @@ func allowed() map[string][]string {
 		"holdfast/server/operator":                              {"engine", "engine/access", "engine/core", "engine/databases", "engine/model", "server/api", "server/api/wire"},
 		"holdfast/web":                                          {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/password", "engine/postgres", "engine/recovery", "engine/webhooks", "internal/s3tools"},
 		"holdfast/engine":                                       {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "internal/durable"},
-		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable"},
+		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable", "internal/sealed"},
 		"holdfast/engine/access":                                {"engine/core", "engine/meta", "engine/model", "engine/password"},
 		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio", "internal/parallel"},
 		"holdfast/engine/databases":                             {"backup/wal", "backup/wal/xlog", "engine/certificates", "engine/connstring", "engine/core", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries", "engine/postgres/extensions", "engine/postgres/parameters", "engine/postgres/proxy", "internal/durable"},

@@ -15,6 +15,7 @@ import (
 	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
+	"holdfast/server"
 )
 
 // recoverer is a run of recover.
@@ -87,6 +88,7 @@ func (r *recoverer) run(ctx context.Context, cmd *cobra.Command, location string
 	if err := r.load(cmd.Flags()); err != nil {
 		return err
 	}
+	r.Offsite.Opened = keys.Opened()
 	r.prepare = func(log *slog.Logger) error {
 		shown := &recoveryMeter{out: cmd.ErrOrStderr()}
 		report, err := offsite.Recover(ctx, offsite.RecoverOptions{
@@ -104,6 +106,7 @@ func (r *recoverer) run(ctx context.Context, cmd *cobra.Command, location string
 			_ = remote.Print(cmd.OutOrStdout(), func(w io.Writer) { fmt.Fprintln(w, event.Message) })
 		}
 	}
+	server.TuneRuntime(true)
 	return serve(ctx, r.config, cmd.OutOrStdout(), cmd.ErrOrStderr(), nil)
 }
 

@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/advice"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/binaries"
+	"holdfast/internal/sealed"
 )
 
 // Config configures an Engine, which does not validate it. DataDir, Search, the
@@ -87,6 +88,8 @@ type Offsite struct {
 	// Passphrases or Identities is the text of the file that opens the master keys; one
 	// of them is set.
 	Passphrases, Identities model.Secret
+	// Opened has the master keys that were opened with them before, nil for none.
+	Opened *sealed.Unwrapped
 	// Interval is how far the copy may be behind, where something changed.
 	Interval time.Duration
 	// Bandwidth limits uploads, in bytes a second; 0 does not.

@@ -53,6 +53,9 @@ func ParseIdentities(text string) (k Keys, err error) {
 // IsZero reports whether there are none.
 func (k Keys) IsZero() bool { return len(k.passphrases)+len(k.identities) == 0 }
 
+// Opened has the master keys that they have opened, for another user of the same keys.
+func (k Keys) Opened() *sealed.Unwrapped { return k.unwrapped }
+
 // all returns the identities that unwrap master keys.
 func (k Keys) all() ([]age.Identity, error) {
 	all := append([]age.Identity{}, k.identities...)

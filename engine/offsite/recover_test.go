@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,5 +91,23 @@ func TestRecoverKeepsWhatIsNotItsOwn(t *testing.T) {
 	}
 	if text, err := os.ReadFile(precious); string(text) != "the only copy" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestOrderOfDatabases: those that were asked for come first, in the order of their names in --first, then the smallest.
+func TestOrderOfDatabases(t *testing.T) {
+	t.Parallel()
+	plan, err := newPlan(t.TempDir(), recoveryPlan{
+		Format: recoveryFormat, Step: stepServe, First: []string{"large", "middle"},
+		Report: RecoveryReport{Databases: []RecoveredDatabase{
+			{ID: "1", Name: "small", Bytes: 20}, {ID: "2", Name: "smallest", Bytes: 10}, {ID: "3", Name: "middle", Bytes: 300}, {ID: "4", Name: "large", Bytes: 4000},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &secondPhase{store: plan}
+	if got := s.order(); !slices.Equal(got, []string{"4", "3", "2", "1"}) {
+		t.Errorf("the order is %v", got)
 	}
 }

@@ -121,7 +121,7 @@ func removeFetchList(dataDir, owner string) error {
 }
 
 // fetchesAtOnce is how many files of a database are fetched at a time.
-const fetchesAtOnce = 4
+const fetchesAtOnce = 8
 
 // fetchDatabase fetches the files of a database's backups that are not here, and verifies them. It can be
 // repeated, and continues. When it returns without an error or with one for which stream.Damaged holds, it is

@@ -110,6 +110,9 @@ func locationOf(c core.Offsite) (at Location, err error) {
 	} else {
 		at.Keys, err = ParsePassphrases(c.Passphrases.Reveal())
 	}
+	if c.Opened != nil {
+		at.Keys.unwrapped = c.Opened
+	}
 	return at, err
 }
 
