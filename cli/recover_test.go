@@ -282,6 +282,9 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	answered := time.Since(began)
 	fresh.awaitAvailable(shop.ID)
 	available := time.Since(began)
+	if log := fresh.log.String(); strings.Contains(log, "may be missing in the archive") {
+		t.Errorf("a recovery warns of data that it does not replace:\n%s", log)
+	}
 	rows, objects := l.holdsUntil(t, fresh, shop.ID, bucket, killed.Add(-allowedLoss), killed)
 	t.Logf("%d rows, %d objects; the API answers after %s, the database after %s; lost: %s of rows, %s of objects", len(l.rows), len(l.objects),
 		answered.Round(time.Millisecond), available.Round(time.Millisecond), rows.Round(time.Millisecond), objects.Round(time.Millisecond))

@@ -97,7 +97,7 @@ func (s *Service) drain(db model.Database) error {
 // one is archived, and where in the WAL the new one continues. That is the fork point, or the shutdown checkpoint if
 // the generation served before. RecordSwitch sets the time.
 func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
-	next := model.Served{Generation: generation, Undrained: !s.tryDrain(db)}
+	next := model.Served{Generation: generation, Undrained: db.Rebuild || !s.tryDrain(db)} // a rebuild replaces no data
 	dir := s.databases.DataDirectory(db.ID, generation)
 	if major, err := postgres.DirectoryMajor(dir); err == nil && major != db.Major {
 		next.Major = major
