@@ -59,6 +59,9 @@ func newBucketRestore(s *session) *cobra.Command {
 				in.DryRun = new(true)
 				return shows(t, func(w io.Writer, r wire.BucketRestore) {
 					bucketRestore(w, r)
+					if r.Partial {
+						t.note("these are the counts of the first keys only: the bucket has too many to plan all within 10 seconds")
+					}
 					t.note("nothing was changed")
 				})(t.api.RestoreBucket(t.ctx, id, in))
 			}

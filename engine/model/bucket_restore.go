@@ -30,7 +30,9 @@ type BucketRestore struct {
 	Rows     int64              `json:"rows"`
 	RowsDone int64              `json:"rows_done"`
 	Counts   BucketRestoreCount `json:"counts"`
-	Error    string             `json:"error,omitempty"`
+	// Partial means that this is a plan that was not finished: the counts are of the first keys only.
+	Partial bool   `json:"partial,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // VersionCopy makes a version the latest of its key again, while Latest is: otherwise a client has written since.

@@ -48,28 +48,42 @@ func (s *Service) keepsHistory(b model.Bucket) bool {
 	return s.keepsRemoved() || b.Versioning == model.VersioningEnabled
 }
 
-// BucketRestorePlan returns what a restore of a bucket to a moment would do. It changes nothing.
+// planTime bounds how long a plan takes, because a request waits for it.
+const planTime = 10 * time.Second
+
+// BucketRestorePlan returns what a restore of a bucket to a moment would do. It changes nothing. The plan is partial if there
+// are more keys than it can look at within planTime.
 func (s *Service) BucketRestorePlan(ctx context.Context, call *model.Call, id string, target time.Time) (model.BucketRestore, error) {
 	b, err := s.restorable(call, id, target)
 	if err != nil {
 		return model.BucketRestore{}, err
 	}
+	return s.planRestore(ctx, b, target, time.Now().Add(planTime))
+}
+
+// planRestore is BucketRestorePlan up to a time, but at least for the first keys.
+func (s *Service) planRestore(ctx context.Context, b model.Bucket, target, until time.Time) (model.BucketRestore, error) {
 	r := s.newRestore(b, target)
-	for more := true; more && err == nil; {
-		if err = ctx.Err(); err != nil {
-			break
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return r, err
 		}
 		var states []meta.KeyState
-		err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
-			states, more, err = tx.KeyStates(id, r.After, target, restorePage)
+		if err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
+			states, more, err = tx.KeyStates(b.ID, r.After, target, restorePage)
 			return err
-		})
+		}); err != nil {
+			return r, err
+		}
 		for _, state := range states {
 			r.Counts.Add(s.decide(b, r, state).count())
 			r.After = state.Key
 		}
+		if r.Partial = more && time.Now().After(until); r.Partial {
+			break
+		}
 	}
-	return r, err
+	return r, nil
 }
 
 // restorable returns a bucket that can be brought back to a moment.

@@ -327,6 +327,29 @@ func TestRestoreKeepsWhatItNeeds(t *testing.T) {
 	s.mustHold(t, bucket, map[string]string{"k": "one"})
 }
 
+// TestPlanOfLargeBucketIsBounded makes a plan whose time is over after the first keys.
+func TestPlanOfLargeBucketIsBounded(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, keepRemoved)
+	bucket := s.bucket(t, "large")
+	target := s.core.Clock()
+	s.fill(t, bucket, restorePage+1, "new ")
+	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		until   time.Time
+		removed int64
+		partial bool
+	}{{time.Now().Add(-time.Second), restorePage, true}, {time.Now().Add(time.Hour), restorePage + 1, false}} {
+		r, err := s.planRestore(t.Context(), b, target, c.until)
+		if err != nil || r.Counts.Removed != c.removed || r.Partial != c.partial {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
 // TestBucketRestoreOfManyObjects measures the memory of a restore of 100,000 objects.
 func TestBucketRestoreOfManyObjects(t *testing.T) {
 	testenv.Long(t)

@@ -12,6 +12,7 @@ func newBucketRestore(r model.BucketRestore) wire.BucketRestore {
 		BucketID: r.Bucket, TargetTime: utc(r.Target), Status: wire.BucketRestoreStatus(r.Status), ProgressPercent: r.Percent(),
 		RestoredObjects: r.Counts.Restored, RestoredBytes: r.Counts.Bytes, RemovedObjects: r.Counts.Removed,
 		UnchangedObjects: r.Counts.Unchanged, SkippedObjects: r.Counts.Skipped,
+		Partial:   r.Partial,
 		StartedAt: utcOrAbsent(&r.StartedAt), CompletedAt: utcOrAbsent(&r.CompletedAt), Error: orAbsent(r.Error),
 	}
 	return view

@@ -21,6 +21,7 @@ type BucketRestore struct {
 	RemovedObjects   int64               `json:"removed_objects" doc:"That were made since: they are in the trash, or earlier versions."`
 	UnchangedObjects int64               `json:"unchanged_objects" doc:"Keys that need nothing."`
 	SkippedObjects   int64               `json:"skipped_objects" doc:"Keys that were written since the restore began, and objects that are damaged, locked, or older than the bucket keeps objects."`
+	Partial          bool                `json:"partial" doc:"Whether the counts are only of the first keys: those that a dry run of a large bucket saw in 10 seconds."`
 	StartedAt        *time.Time          `json:"started_at"`
 	CompletedAt      *time.Time          `json:"completed_at"`
 	Error            *string             `json:"error"`
