@@ -82,6 +82,8 @@ func figures(m insight.Measurement) []figure {
 		{name: "offsite_backlog_bytes", help: "Bytes that wait to be copied off-site, about.", value: m.Offsite.Backlog},
 		{name: "offsite_verified_timestamp_seconds", help: "When the copy off-site was last read back, in seconds since 1970; 0 for never.", value: verifiedAt(m.Offsite)},
 		{name: "offsite_damaged_objects", help: "Objects that could not be read then.", value: damaged(m.Offsite)},
+		{name: "offsite_restored_timestamp_seconds", help: "When a database was last restored on trial from the copy off-site alone, in seconds since 1970; 0 for never.", value: restoredAt(m.Offsite)},
+		{name: "offsite_restore_failed", help: "1 where that failed.", value: toNumber(m.Offsite.Restored != nil && m.Offsite.Restored.Error != "")},
 		{name: "offsite_stored_bytes", help: "Bytes stored off-site since the start of the run.", value: m.Offsite.Counts.LogBytes + m.Offsite.Counts.FileBytes},
 		{name: "objects_away", help: "Large objects that are in the copy off-site only.", value: m.Offsite.AwayObjects},
 		{name: "objects_away_bytes", help: "Their bytes.", value: m.Offsite.AwayBytes},
@@ -112,6 +114,13 @@ func verifiedAt(s offsite.Status) int64 {
 		return 0
 	}
 	return s.Verified.At.Unix()
+}
+
+func restoredAt(s offsite.Status) int64 {
+	if s.Restored == nil {
+		return 0
+	}
+	return s.Restored.At.Unix()
 }
 
 func damaged(s offsite.Status) int64 {

@@ -15,8 +15,10 @@ import (
 	"holdfast/engine"
 	"holdfast/engine/advice"
 	"holdfast/engine/core"
+	"holdfast/engine/insight"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/offsite"
 )
 
 // scrape returns what Prometheus would get from an appliance with some activity.
@@ -65,6 +67,27 @@ func TestFigures(t *testing.T) {
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("there is no %s in:\n%s", line, text)
+		}
+	}
+}
+
+// The newest trial restore from the copy off-site has a time, and says whether it failed.
+func TestTrialRestoreFigures(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		restored     *offsite.Restored
+		time, failed int64
+	}{
+		{nil, 0, 0},
+		{&offsite.Restored{At: at}, at.Unix(), 0},
+		{&offsite.Restored{At: at, Error: "a chunk is damaged"}, at.Unix(), 1},
+	} {
+		got := map[string]int64{}
+		for _, f := range figures(insight.Measurement{Offsite: offsite.Status{Restored: c.restored}}) {
+			got[f.name] = f.value
+		}
+		if got["offsite_restored_timestamp_seconds"] != c.time || got["offsite_restore_failed"] != c.failed {
+			t.Errorf("%+v: %d, %d", c.restored, got["offsite_restored_timestamp_seconds"], got["offsite_restore_failed"])
 		}
 	}
 }
