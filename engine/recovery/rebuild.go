@@ -1,10 +1,12 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"holdfast/backup"
@@ -90,23 +92,22 @@ func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.D
 }
 
 // planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
-// it, else of the newest backup that can be restored.
+// it, else of the newest one that served before it, else of the newest backup that can be restored. The archive lacks the
+// present generation where a machine was lost while it switched to that: nothing was written there yet.
 func (s *Service) planLast(ctx context.Context, db model.Database, backups []model.Backup) (plan RestorePlan, err error) {
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return plan, err
 	}
 	var first error
-	for _, current := range []bool{true, false} {
+	for _, generation := range append(newestFirst(db), 0) { // 0 stands for that of the backup
 		for _, b := range backups {
-			generation := b.Generation
-			if current {
-				generation = db.Generation
-			}
+			generation := cmp.Or(generation, b.Generation)
 			if !leadsTo(archive, b, generation) {
 				continue
 			}
 			if plan, err = s.planEndOf(ctx, archive, b, generation); err == nil {
+				s.warnOfEarlier(db, generation, first)
 				return plan, nil
 			}
 			if first == nil {
@@ -121,6 +122,25 @@ func (s *Service) planLast(ctx context.Context, db model.Database, backups []mod
 		first = model.Errorf(model.CodeConflict, "no backup of the database leads to its present data")
 	}
 	return plan, first
+}
+
+// newestFirst returns the generations of a database that serve and have served, the present one first.
+func newestFirst(db model.Database) []int {
+	generations := []int{db.Generation}
+	for _, served := range slices.Backward(db.Served) {
+		if !slices.Contains(generations, served.Generation) {
+			generations = append(generations, served.Generation)
+		}
+	}
+	return generations
+}
+
+// warnOfEarlier says that a database is rebuilt with the data of an earlier generation than its present one.
+func (s *Service) warnOfEarlier(db model.Database, generation int, cause error) {
+	if generation != db.Generation {
+		s.core.Log.Warn("the present data of a database cannot be rebuilt, and earlier data are; changes since are lost",
+			"database", db.ID, "present", db.Generation, "generation", generation, "reason", cause)
+	}
 }
 
 // planEndOf plans to restore a backup and to replay all WAL of a generation.
