@@ -55,7 +55,7 @@ func allowed() map[string][]string {
 		"holdfast/backup/repository":                            {"internal/durable", "internal/parallel"},
 		"holdfast/backup/wal":                                   {"internal/durable"},
 		"holdfast/backup/wal/xlog/xlogtest":                     {"backup/wal/xlog"},
-		"holdfast/blobstore":                                    {"internal/durable"},
+		"holdfast/blobstore":                                    {"internal/ctxio", "internal/durable"},
 		"holdfast/internal/durable/faultfs":                     {"internal/durable"},
 		"holdfast/internal/objectstore":                         {"internal/ctxio", "internal/durable"},
 		"holdfast/internal/objectstore/objectstoretest":         {"internal/objectstore"},

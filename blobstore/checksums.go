@@ -30,7 +30,9 @@ type blockSums struct {
 	fill  int    // bytes in that block
 }
 
-func (b *blockSums) write(p []byte) {
+// Write implements io.Writer.
+func (b *blockSums) Write(p []byte) (int, error) {
+	size := len(p)
 	b.total = crc32.Update(b.total, castagnoli, p)
 	for len(p) > 0 {
 		n := min(len(p), blockSize-b.fill)
@@ -41,6 +43,7 @@ func (b *blockSums) write(p []byte) {
 			b.close()
 		}
 	}
+	return size, nil
 }
 
 func (b *blockSums) close() {

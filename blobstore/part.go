@@ -14,11 +14,13 @@ import (
 
 // Part is a blob that is written over a longer time, across restarts, before it is published. After a power cut, the
 // bytes that Sync confirmed remain: the caller stores the results of Sync with the Part's id, and passes them to
-// ResumePart. A Part is not safe for concurrent use, and must be open only once at a time.
+// ResumePart. It is written from its beginning on, or in sections, each at its place, in any order and at the same time.
+// A Part is not safe for concurrent use, and no two that are open may write the same bytes.
 type Part struct {
 	store *Store
 	file  durable.File
-	size  int64
+	start int64 // of the section in the file
+	size  int64 // of what the section has
 	crc   uint32
 }
 
@@ -56,6 +58,25 @@ func (s *Store) partPath(id string) string {
 // ResumePart opens a Part after its first size bytes, whose CRC-32C is crc, and overwrites the bytes after them. It
 // returns ErrNotFound if the Part does not exist. The caller must close the Part.
 func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
+	f, err := s.reopenPart(id, size)
+	if err != nil {
+		return nil, err
+	}
+	return &Part{store: s, file: f, size: size, crc: crc}, nil
+}
+
+// OpenSection opens the section of a Part that begins at start, to be written from there on. It returns ErrNotFound if
+// the Part does not exist. The caller must close the section.
+func (s *Store) OpenSection(id string, start int64) (*Part, error) {
+	f, err := s.reopenPart(id, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Part{store: s, file: f, start: start}, nil
+}
+
+// reopenPart opens a Part that has at least size bytes for writing.
+func (s *Store) reopenPart(id string, size int64) (durable.File, error) {
 	path := s.partPath(id)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() < size {
@@ -71,12 +92,28 @@ func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resume part: %w", err)
 	}
-	return &Part{store: s, file: f, size: size, crc: crc}, nil
+	return f, nil
+}
+
+// DiscardSection gives back the disk space of size bytes of a Part from start on, where the file system can; elsewhere it
+// returns errors.ErrUnsupported. A Part that does not exist has none.
+func (s *Store) DiscardSection(id string, start, size int64) error {
+	f, err := s.reopenPart(id, 0)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Discard(start, size), f.Close()); err != nil {
+		return fmt.Errorf("discard section: %w", err)
+	}
+	return nil
 }
 
 // Write implements io.Writer.
 func (p *Part) Write(b []byte) (int, error) {
-	n, err := p.file.WriteAt(b, p.size)
+	n, err := p.file.WriteAt(b, p.start+p.size)
 	p.size += int64(n)
 	p.crc = crc32.Update(p.crc, castagnoli, b[:n])
 	if err != nil {
@@ -85,7 +122,7 @@ func (p *Part) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Sync makes the written bytes durable. It returns their number and their CRC-32C.
+// Sync makes the written bytes durable. It returns the number and the CRC-32C of those that the Part or the section has.
 func (p *Part) Sync() (size int64, crc uint32, err error) {
 	if err := p.store.syncFile(p.file); err != nil {
 		return 0, 0, fmt.Errorf("sync part: %w", err)
@@ -101,59 +138,9 @@ func (p *Part) Close() error {
 	return nil
 }
 
-// FinishPart returns a Writer with the content of a Part, of size bytes with the CRC-32C crc. Publishing it removes
-// the Part. If the bytes differ from what was written, FinishPart removes the Part and returns ErrDamaged. Any other
-// failure (a full disk, a closed store, Abort) leaves the Part as it is.
-func (s *Store) FinishPart(ctx context.Context, id string, size int64, crc uint32) (*Writer, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, fmt.Errorf("finish part: %w", err)
-	}
-	defer s.life.RUnlock()
-	part, err := s.ResumePart(id, size, crc)
-	if err != nil {
-		return nil, err
-	}
-	w := &Writer{ctx: ctx, store: s, id: newID(), temp: s.partPath(id), large: true, part: id, file: part.file, size: size}
-	err = s.fs.Truncate(w.temp, size) // an earlier attempt to finish the Part may have left more
-	if err == nil {
-		err = w.readBack()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("finish part: %w", err), part.Close())
-	}
-	if w.CRC32C() != crc {
-		return nil, errors.Join(fmt.Errorf("finish part: %w", ErrDamaged), part.Close(), s.RemovePart(id))
-	}
-	return w, nil
-}
-
-// readBack computes the checksums of the file's content.
-func (w *Writer) readBack() error {
-	f, err := os.Open(w.temp)
-	if err != nil {
-		return fmt.Errorf("read part: %w", err)
-	}
-	defer f.Close()
-	buf := blocks.Get().(*durable.Buffer)
-	defer blocks.Put(buf)
-	for {
-		if err := context.Cause(w.ctx); err != nil {
-			return err
-		}
-		n, err := f.Read(buf.Bytes)
-		w.sums.write(buf.Bytes[:n])
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read part: %w", err)
-		}
-	}
-}
-
-// OpenPart opens the first size bytes of a Part, whose CRC-32C is crc, for one sequential read. At their end, Read
-// returns ErrDamaged if they differ from what was written. The caller must close the result.
-func (s *Store) OpenPart(id string, size int64, crc uint32) (io.ReadCloser, error) {
+// OpenPart opens the size bytes of a Part from start on, whose CRC-32C is crc, for one sequential read. At their end,
+// Read returns ErrDamaged if they differ from what was written. The caller must close the result.
+func (s *Store) OpenPart(id string, start, size int64, crc uint32) (io.ReadCloser, error) {
 	f, err := os.Open(s.partPath(id))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("open part: %w", ErrNotFound)
@@ -161,14 +148,18 @@ func (s *Store) OpenPart(id string, size int64, crc uint32) (io.ReadCloser, erro
 	if err != nil {
 		return nil, fmt.Errorf("open part: %w", err)
 	}
-	return &partReader{file: f, left: size, want: crc}, nil
+	return newPartReader(f, start, Section{size, crc}), nil
 }
 
-// partReader reads and verifies a Part.
+// partReader reads and verifies a section of a Part.
 type partReader struct {
 	file      *os.File
-	left      int64
+	at, left  int64
 	crc, want uint32
+}
+
+func newPartReader(f *os.File, start int64, section Section) *partReader {
+	return &partReader{file: f, at: start, left: section.Size, want: section.CRC32C}
 }
 
 // Read implements io.Reader.
@@ -179,9 +170,12 @@ func (r *partReader) Read(p []byte) (int, error) {
 		}
 		return 0, io.EOF
 	}
-	n, err := r.file.Read(p[:min(int64(len(p)), r.left)])
-	r.left -= int64(n)
+	n, err := r.file.ReadAt(p[:min(int64(len(p)), r.left)], r.at)
+	r.at, r.left = r.at+int64(n), r.left-int64(n)
 	r.crc = crc32.Update(r.crc, castagnoli, p[:n])
+	if err == io.EOF && r.left == 0 {
+		err = nil
+	}
 	if err == io.EOF {
 		err = fmt.Errorf("read part: it is too short: %w", ErrDamaged)
 	}

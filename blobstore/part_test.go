@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,7 @@ func TestPart(t *testing.T) {
 		fs.cut(t, parent, left)
 		mustFinish(t, filepath.Join(left, "store"), id, size, crc, want)
 	}
-	w, err := s.FinishPart(t.Context(), id, size, crc)
+	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +61,97 @@ func TestPart(t *testing.T) {
 	}
 }
 
+// TestSections writes the sections of a Part in any order, and cuts the power while others are written.
+func TestSections(t *testing.T) {
+	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
+	if err := fs.OS.Mkdir(parent); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
+	id, err := s.CreatePart(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{strings.Repeat("a", 300_000), strings.Repeat("b", 300_000), "the end"}
+	sections, want := make([]Section, len(texts)), strings.Join(texts, "")
+	write := func(n int, text string) *Part {
+		t.Helper()
+		p, err := s.OpenSection(id, int64(n*len(texts[0])))
+		if err == nil {
+			_, err = p.Write([]byte(text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for i, n := range []int{2, 0, 1} {
+		p := write(n, texts[n])
+		if sections[n].Size, sections[n].CRC32C, err = p.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if i < 2 { // the last to come has begun before
+			write(1, "gone").Close()
+			if err := s.DiscardSection(id, int64(len(texts[0])), int64(len(texts[1]))); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+				t.Fatal(err)
+			}
+		}
+	}
+	left := t.TempDir()
+	fs.cut(t, parent, left)
+	for _, s := range []*Store{openStore(t, filepath.Join(left, "store"), Options{}), s} {
+		var read strings.Builder
+		w, err := s.FinishPart(t.Context(), id, sections, &read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref, err := w.Publish(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mustRead(t, s, ref, want, "sections"); read.String() != want {
+			t.Error("the content that was read back differs")
+		}
+	}
+}
+
+// TestDamagedSection keeps the other sections of a Part of which one is damaged.
+func TestDamagedSection(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, Options{})
+	id, size, crc := writePart(t, s, "whole")
+	sections := []Section{{size, crc}, {0, 0}}
+	p, err := s.OpenSection(id, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Write([]byte(" and damaged"))
+	if sections[1].Size, sections[1].CRC32C, err = p.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	flipByte(t, filepath.Join(dir, "parts", id), size+3)
+	if _, err := s.FinishPart(t.Context(), id, sections, nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("FinishPart: %v", err)
+	}
+	for n, want := range map[int]error{0: nil, 1: ErrDamaged} {
+		r, err := s.OpenPart(id, int64(n)*size, sections[n].Size, sections[n].CRC32C)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(r); !errors.Is(err, want) {
+			t.Errorf("section %d: %v, want %v", n, err, want)
+		}
+		r.Close()
+	}
+}
+
 func mustFinish(t *testing.T, dir, id string, size int64, crc uint32, want string) {
 	t.Helper()
 	s := openStore(t, dir, Options{})
 	defer s.Close()
-	w, err := s.FinishPart(t.Context(), id, size, crc)
+	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +194,7 @@ func TestDamagedPart(t *testing.T) {
 		}
 	}
 	flipByte(t, filepath.Join(dir, "parts", id), 2)
-	if _, err := s.FinishPart(t.Context(), id, size, crc); !errors.Is(err, ErrDamaged) {
+	if _, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("FinishPart: %v", err)
 	}
 }
@@ -139,7 +226,7 @@ func TestPartIsKept(t *testing.T) {
 // finish turns a Part into a blob.
 func finish(t *testing.T, s *Store, id string, size int64, crc uint32) error {
 	t.Helper()
-	w, err := s.FinishPart(t.Context(), id, size, crc)
+	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
 	if err != nil {
 		return err
 	}
@@ -165,7 +252,7 @@ func TestPartOfAnEndedWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.FinishPart(t.Context(), id, 0, 0)
+	w, err := s.FinishPart(t.Context(), id, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	n, err := w.write(p)
 	w.size += int64(n)
-	w.sums.write(p[:n])
+	_, _ = w.sums.Write(p[:n]) // never fails
 	if err != nil {
 		return n, w.abandon(fmt.Errorf("write blob: %w", err))
 	}

@@ -13,8 +13,14 @@ type Multipart struct {
 	Lock         *ObjectLock       `json:"lock,omitempty"`
 	Tags         map[string]string `json:"tags,omitempty"`
 	// FullChecksum means that the object gets a checksum of its whole content, not one of those of its parts.
-	FullChecksum bool      `json:"full_checksum,omitempty"`
-	CreatedAt    time.Time `json:"created_at"`
+	FullChecksum bool `json:"full_checksum,omitempty"`
+	// Joint is the reference in package blobstore to the bytes of the parts that are at their place in the object: part
+	// number n begins at (n-1)*PlaceBytes. "" before the first of them.
+	Joint      string `json:"joint,omitempty"`
+	PlaceBytes int64  `json:"place_bytes,omitempty"`
+	// PlacedBytes is the size of the parts in Joint.
+	PlacedBytes int64     `json:"placed_bytes,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
 	// ExpiresAt is when the upload is aborted, unless another part arrives.
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -24,8 +30,10 @@ type MultipartPart struct {
 	Multipart    string `json:"multipart"`
 	Organization string `json:"organization"`
 	Number       int    `json:"number"`
-	// Part is the reference to the bytes in package blobstore, CRC32C is their checksum there.
+	// Part is the reference to the bytes in package blobstore, which begin there at Start; CRC32C is their checksum. It is
+	// the Joint of the upload for a part at its place.
 	Part      string    `json:"part"`
+	Start     int64     `json:"start,omitempty"`
 	SizeBytes int64     `json:"size_bytes"`
 	CRC32C    uint32    `json:"crc32c"`
 	MD5       string    `json:"md5"`                // in hexadecimal

@@ -126,12 +126,10 @@ func (s *Service) MultipartAbort(ctx context.Context, call *model.Call, bucket, 
 }
 
 func (s *Service) dropMultipart(call *model.Call, m model.Multipart) error {
-	var parts []model.MultipartPart
+	var parts []string
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
-		if parts, err = tx.MultipartPartsOf(m.ID); err != nil {
-			return err
-		}
-		return tx.DropMultipart(m.ID)
+		parts, err = dropMultipart(tx, m.ID)
+		return err
 	})
 	if err != nil {
 		return err
@@ -139,30 +137,51 @@ func (s *Service) dropMultipart(call *model.Call, m model.Multipart) error {
 	return s.removeParts(parts)
 }
 
-// removeParts removes the bytes of parts without records. RecoverUploads removes what a crash leaves of them.
-func (s *Service) removeParts(parts []model.MultipartPart) error {
+// dropMultipart removes a multipart upload and returns the references to its bytes.
+func dropMultipart(tx *meta.Tx, id string) (refs []string, err error) {
+	m, err := tx.Multiparts().Get(id)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := tx.MultipartPartsOf(id)
+	if err != nil {
+		return nil, err
+	}
+	if m.Joint != "" {
+		refs = append(refs, m.Joint)
+	}
+	for _, p := range parts {
+		if p.Part != m.Joint {
+			refs = append(refs, p.Part)
+		}
+	}
+	return refs, tx.DropMultipart(id)
+}
+
+// removeParts removes bytes of parts without records. RecoverUploads removes what a crash leaves of them.
+func (s *Service) removeParts(refs []string) error {
 	s.core.RemovalLock.RLock()
 	defer s.core.RemovalLock.RUnlock()
 	var errs []error
-	for _, p := range parts {
-		errs = append(errs, s.core.Blobs.RemovePart(p.Part))
+	for _, ref := range refs {
+		errs = append(errs, s.core.Blobs.RemovePart(ref))
 	}
 	return errors.Join(errs...)
 }
 
 // endMultipart removes a completed upload with its parts, also those that arrived while it was being completed.
 func (s *Service) endMultipart(tx *meta.Tx, id string) error {
-	parts, err := tx.MultipartPartsOf(id)
-	if err == nil && len(parts) > 0 {
+	refs, err := dropMultipart(tx, id)
+	if err == nil && len(refs) > 0 {
 		tx.OnCommit(func() {
 			s.core.Background(func(context.Context) {
-				if err := s.removeParts(parts); err != nil {
+				if err := s.removeParts(refs); err != nil {
 					s.core.Log.Warn("remove the parts of a completed upload", "upload", id, "error", err)
 				}
 			})
 		})
 	}
-	return errors.Join(err, tx.DropMultipart(id))
+	return err
 }
 
 // sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.
@@ -209,11 +228,22 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 // keepMultiparts removes the bytes of multipart uploads from a set of orphans.
 func (s *Service) keepMultiparts(orphans map[string]bool) error {
 	return s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
+		kept := map[string]bool{}
+		keep := func(ref string) (found bool) {
+			kept[ref] = kept[ref] || orphans[ref] // several parts may have one
+			delete(orphans, ref)
+			return kept[ref]
+		}
+		if err := tx.Multiparts().All(func(m model.Multipart) error {
+			keep(m.Joint)
+			return nil
+		}); err != nil {
+			return err
+		}
 		return tx.MultipartParts().All(func(p model.MultipartPart) error {
-			if !orphans[p.Part] {
+			if !keep(p.Part) {
 				s.core.Log.Warn("a part of a multipart upload has lost its bytes", "upload", p.Multipart, "part", fmt.Sprint(p.Number))
 			}
-			delete(orphans, p.Part)
 			return nil
 		})
 	})

@@ -29,9 +29,9 @@ type Completion struct {
 	IfMatch                string
 	// Size is the size that the object must have, -1 for any.
 	Size int64
-	// Whole reads the whole content and returns the algorithm and, once it was read, the checksum to store with the
-	// object; nil if it has none.
-	Whole func(content io.Reader, parts []model.MultipartPart) (algorithm string, whole io.Reader, sum func() (string, error))
+	// Whole returns the algorithm of the checksum to store with the object, where to write the content for it, nil if it
+	// needs none, and what returns it then. Whole is nil if the object has no checksum.
+	Whole func(parts []model.MultipartPart) (algorithm string, content io.Writer, sum func() (string, error))
 }
 
 // ErrParts means that the parts that a client names are not those of the upload.
@@ -60,6 +60,8 @@ func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Co
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(s.core.Lifetime, cancel)()
+	open, alone := s.places.close(m.ID)
+	defer open()
 	all, err := s.partsOf(m.ID)
 	if err != nil {
 		return model.Object{}, err
@@ -71,7 +73,7 @@ func (s *Service) MultipartComplete(ctx context.Context, call *model.Call, in Co
 	if in.Size >= 0 && in.Size != size {
 		return model.Object{}, partsError(ErrSize, "The provided 'x-amz-mp-object-size' header value %d does not match what was computed: %d", in.Size, size)
 	}
-	return s.joinParts(ctx, call, m, in, parts, size)
+	return s.joinParts(ctx, call, m, in, joining{parts, size, alone && inPlace(m, all, parts)})
 }
 
 // chooseParts returns the parts that the client names, and their size.
@@ -103,8 +105,16 @@ func partsError(cause error, format string, args ...any) error {
 	return &model.Error{Code: model.CodeValidation, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
+// joining is what becomes an object.
+type joining struct {
+	parts   []model.MultipartPart
+	size    int64 // in bytes
+	inPlace bool  // they are the object in the joint
+}
+
 // joinParts publishes the parts as an object.
-func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multipart, in Completion, parts []model.MultipartPart, size int64) (model.Object, error) {
+func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multipart, in Completion, joining joining) (model.Object, error) {
+	parts, size := joining.parts, joining.size
 	if size > s.core.Config.MaxObjectBytes {
 		return model.Object{}, tooLarge(s.core.Config.MaxObjectBytes)
 	}
@@ -116,10 +126,8 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	for _, p := range parts {
 		attributes.PartSizes = append(attributes.PartSizes, p.SizeBytes)
 	}
-	joined := s.join(parts)
-	defer joined.Close()
 	upload := Upload{
-		Bucket: m.Bucket, Key: m.Key, ContentType: m.ContentType, Body: joined, Length: size,
+		Bucket: m.Bucket, Key: m.Key, ContentType: m.ContentType, Length: size,
 		IfAbsent: in.IfAbsent, IfMatch: in.IfMatch, resumed: m.ID, reserved: size, Lock: m.Lock, Tags: m.Tags,
 	}
 	b, err := s.bucket(call, m.Bucket)
@@ -130,17 +138,15 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 		return model.Object{}, err
 	}
 	sum := func() (string, error) { return "", nil }
+	var content io.Writer
 	if in.Whole != nil {
-		attributes.ChecksumAlgorithm, upload.Body, sum = in.Whole(joined, parts)
+		attributes.ChecksumAlgorithm, content, sum = in.Whole(parts)
 	}
-	w, err := s.core.Blobs.Create(ctx)
+	w, err := s.writeJoined(ctx, m, upload, joining, content)
 	if err != nil {
-		return model.Object{}, storeError(err)
-	}
-	defer w.Abort()
-	if err := upload.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
 		return model.Object{}, err
 	}
+	defer w.Abort()
 	if attributes.Checksum, err = sum(); err != nil {
 		return model.Object{}, err
 	}
@@ -148,6 +154,32 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	call.Note("upload", m.ID)
 	call.Note("parts", fmt.Sprint(len(parts)))
 	return s.publishObject(call, upload, w)
+}
+
+// writeJoined returns a blob with the bytes of the parts, and writes them to content too unless that is nil.
+func (s *Service) writeJoined(ctx context.Context, m model.Multipart, upload Upload, joining joining, content io.Writer) (*blobstore.Writer, error) {
+	if joining.inPlace {
+		sections := make([]blobstore.Section, len(joining.parts))
+		for i, p := range joining.parts {
+			sections[i] = blobstore.Section{Size: p.SizeBytes, CRC32C: p.CRC32C}
+		}
+		w, err := s.core.Blobs.FinishPart(ctx, m.Joint, sections, content)
+		return w, storeError(err)
+	}
+	w, err := s.core.Blobs.Create(ctx)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	joined := &partsReader{blobs: s.core.Blobs, parts: joining.parts}
+	defer joined.Close()
+	upload.Body = joined
+	if content != nil {
+		upload.Body = io.TeeReader(joined, content)
+	}
+	if err := upload.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
+		return nil, errors.Join(err, w.Abort())
+	}
+	return w, nil
 }
 
 // joinedETag returns the ETag of an object of parts.
@@ -158,11 +190,6 @@ func joinedETag(parts []model.MultipartPart) string {
 		digest.Write(raw)
 	}
 	return fmt.Sprintf("%x-%d", digest.Sum(nil), len(parts))
-}
-
-// join returns a reader of the parts' bytes.
-func (s *Service) join(parts []model.MultipartPart) *partsReader {
-	return &partsReader{blobs: s.core.Blobs, parts: parts}
 }
 
 // partsReader reads parts one after the other.
@@ -180,7 +207,7 @@ func (r *partsReader) Read(p []byte) (int, error) {
 				return 0, io.EOF
 			}
 			next := r.parts[0]
-			open, err := r.blobs.OpenPart(next.Part, next.SizeBytes, next.CRC32C)
+			open, err := r.blobs.OpenPart(next.Part, next.Start, next.SizeBytes, next.CRC32C)
 			if err != nil {
 				return 0, fmt.Errorf("part %d: %w", next.Number, err)
 			}

@@ -44,33 +44,29 @@ func (s *Service) MultipartPut(ctx context.Context, call *model.Call, in PartUpl
 		return model.MultipartPart{}, err
 	}
 	defer release()
-	p, err := s.writePart(ctx, in)
+	place, err := s.placePart(ctx, call, in)
 	if err != nil {
-		return p, err
+		return model.MultipartPart{}, err
 	}
-	p.Organization = call.Organization
-	old, err := s.recordPart(call, p)
+	defer place.release()
+	p, err := s.writePart(ctx, in, place)
+	replaced := ""
+	if err == nil {
+		p.Organization = call.Organization
+		replaced, err = s.recordPart(call, p, place)
+	}
 	if err != nil {
-		return p, errors.Join(err, s.core.Blobs.RemovePart(p.Part))
+		return p, errors.Join(err, s.discardPart(in, place))
 	}
-	if old.Part != "" {
-		return p, s.removeParts([]model.MultipartPart{old})
+	if replaced != "" {
+		return p, s.removeParts([]string{replaced})
 	}
 	return p, nil
 }
 
-// writePart makes the bytes of a part durable.
-func (s *Service) writePart(ctx context.Context, in PartUpload) (p model.MultipartPart, err error) {
-	id, err := s.core.Blobs.CreatePart(ctx)
-	if err != nil {
-		return p, storeError(err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.core.Blobs.RemovePart(id))
-		}
-	}()
-	part, err := s.core.Blobs.ResumePart(id, 0, 0)
+// writePart makes the bytes of a part durable at its place.
+func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p model.MultipartPart, err error) {
+	part, err := s.core.Blobs.OpenSection(place.ref, place.start)
 	if err != nil {
 		return p, storeError(err)
 	}
@@ -91,27 +87,40 @@ func (s *Service) writePart(ctx context.Context, in PartUpload) (p model.Multipa
 	if err != nil {
 		return p, storeError(err)
 	}
-	p = model.MultipartPart{Multipart: in.Multipart, Number: in.Number, Part: id, SizeBytes: size, CRC32C: crc, At: s.core.Clock()}
+	p = model.MultipartPart{
+		Multipart: in.Multipart, Number: in.Number, Part: place.ref, Start: place.start, SizeBytes: size, CRC32C: crc, At: s.core.Clock(),
+	}
 	in.Describe(&p)
 	return p, nil
 }
 
-// recordPart commits a part and returns the one it replaces, zero if there was none.
-func (s *Service) recordPart(call *model.Call, p model.MultipartPart) (old model.MultipartPart, err error) {
+// recordPart commits a part. It returns the reference to the bytes of the one that it replaces if these go with it, ""
+// otherwise.
+func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, err error) {
 	id := meta.MultipartPartID(p.Multipart, p.Number)
-	return old, s.core.Change(call, func(tx *meta.Tx) (err error) {
-		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) { m.ExpiresAt = p.At.Add(MultipartLife) })
+	return replaced, s.core.Change(call, func(tx *meta.Tx) (err error) {
+		joint := ""
+		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) {
+			m.ExpiresAt, joint = p.At.Add(MultipartLife), m.Joint
+			if place.joint {
+				m.PlacedBytes += p.SizeBytes
+			}
+		})
 		if errors.Is(err, meta.ErrNotFound) {
 			return noMultipart(p.Multipart)
 		}
 		if err != nil {
 			return err
 		}
-		if old, err = tx.MultipartParts().Get(id); err == nil {
+		old, err := tx.MultipartParts().Get(id)
+		if err == nil {
 			err = tx.MultipartParts().Delete(id)
 		}
 		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return err
+		}
+		if old.Part != joint {
+			replaced = old.Part
 		}
 		return tx.MultipartParts().Insert(p)
 	})

@@ -22,6 +22,7 @@ type Service struct {
 	reserved *reservations
 	locks    *objectLocks
 	recent   *recentObjects
+	places   *places
 	unlinks  chan struct{} // signals that a removal of discarded blobs is about to begin
 	opened   atomic.Bool   // the journal was replayed
 
@@ -37,6 +38,7 @@ func New(c *core.Core) *Service {
 		reserved: newReservations(),
 		locks:    newObjectLocks(),
 		recent:   newRecentObjects(),
+		places:   newPlaces(),
 		unlinks:  make(chan struct{}, 1),
 	}
 }

@@ -227,7 +227,7 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	defer context.AfterFunc(s.core.Lifetime, cancel)()
 	call.Operation = model.OperationFor(model.ActionObjectUpload)
 	call.Note("upload", u.ID)
-	w, err := s.core.Blobs.FinishPart(ctx, u.Part, u.Length, u.CRC32C)
+	w, err := s.core.Blobs.FinishPart(ctx, u.Part, []blobstore.Section{{Size: u.Length, CRC32C: u.CRC32C}}, nil)
 	if err == nil {
 		defer w.Abort()
 		_, err = s.publishObject(call, Upload{
@@ -239,8 +239,9 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 		u.Complete = true
 		return u, nil
 	}
+	whole := !errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.HasPart(u.Part)
 	err = storeError(err)
-	if s.core.Blobs.HasPart(u.Part) && !isRefusal(err) {
+	if whole && !isRefusal(err) {
 		return u, err
 	}
 	return u, errors.Join(err, s.dropUpload(u))

@@ -53,6 +53,9 @@ type File interface {
 	// Allocate sets the size of the file and reserves its blocks if the file system supports that, so that a full
 	// disk is reported before any write.
 	Allocate(size int64) error
+	// Discard gives back the disk space of size bytes at offset at, which become zeros. It returns errors.ErrUnsupported
+	// where the file system cannot.
+	Discard(at, size int64) error
 	Chmod(mode fs.FileMode) error // sets the mode regardless of the umask
 	Handle
 }
@@ -107,6 +110,8 @@ func (f osFile) Sync() error { return syncData(f.File) }
 func (f osFile) SetDirect(direct bool) error { return SetDirect(f.File, direct) }
 
 func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
+
+func (f osFile) Discard(at, size int64) error { return discard(f.File, at, size) }
 
 // ErrSync means that a sync failed. The unsynced data may be lost, although the kernel reports success for another
 // attempt.

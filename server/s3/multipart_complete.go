@@ -136,7 +136,7 @@ func (q *request) location() string {
 }
 
 // whole returns what computes and checks the checksum of a joined object.
-func (q *request) whole(m model.Multipart) (func(io.Reader, []model.MultipartPart) (string, io.Reader, func() (string, error)), error) {
+func (q *request) whole(m model.Multipart) (func([]model.MultipartPart) (string, io.Writer, func() (string, error)), error) {
 	algorithm := m.Attributes.ChecksumAlgorithm
 	want, err := q.wholeChecksum(m)
 	if err != nil {
@@ -145,10 +145,11 @@ func (q *request) whole(m model.Multipart) (func(io.Reader, []model.MultipartPar
 	if algorithm == "" {
 		algorithm, m.FullChecksum = sigv4.DefaultAlgorithm, true
 	}
-	return func(content io.Reader, parts []model.MultipartPart) (string, io.Reader, func() (string, error)) {
+	return func(parts []model.MultipartPart) (string, io.Writer, func() (string, error)) {
 		digest := sigv4.NewHash(algorithm)
+		var content io.Writer
 		if m.FullChecksum {
-			content = io.TeeReader(content, digest)
+			content = digest
 		}
 		return algorithm, content, func() (string, error) {
 			suffix := ""

@@ -66,6 +66,14 @@ func (f *file) Allocate(size int64) error {
 	return f.File.Allocate(size)
 }
 
+// Discard changes nothing if it fails.
+func (f *file) Discard(at, size int64) error {
+	if err := f.handle.fs.try("discard", f.handle.path); err != nil {
+		return err
+	}
+	return f.File.Discard(at, size)
+}
+
 // reader is a file with a byte that may be unreadable.
 type reader struct {
 	durable.Reader
