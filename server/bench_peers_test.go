@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -24,6 +25,7 @@ type s3Server struct {
 	called, host   string
 	access, secret string
 	pid            int
+	keys           sync.Map // by day
 }
 
 func (v *s3Server) name() string    { return v.called }
@@ -43,16 +45,24 @@ func (v *s3Server) sign(method, path, query string, body []byte) net.Buffers {
 	const names = "host;x-amz-content-sha256;x-amz-date"
 	canonical := method + "\n" + path + "\n" + query + "\nhost:" + v.host + "\nx-amz-content-sha256:UNSIGNED-PAYLOAD\nx-amz-date:" + stamp + "\n\n" + names + "\nUNSIGNED-PAYLOAD"
 	sum := sha256.Sum256([]byte(canonical))
-	key := []byte("AWS4" + v.secret)
-	for _, part := range []string{day, "us-east-1", "s3", "aws4_request"} {
-		key = hmacOf(key, part)
-	}
-	signature := hex.EncodeToString(hmacOf(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
+	signature := hex.EncodeToString(hmacOf(v.signingKey(day), "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
 	if query != "" {
 		path += "?" + query
 	}
 	return net.Buffers{fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Amz-Content-Sha256: UNSIGNED-PAYLOAD\r\nX-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s\r\nContent-Length: %d\r\n\r\n",
 		method, path, v.host, stamp, v.access, scope, names, signature, len(body)), body}
+}
+
+// signingKey returns the key that signs the requests of a day. Like the clients that people use, this one derives it once.
+func (v *s3Server) signingKey(day string) []byte {
+	key, _ := v.keys.LoadOrStore(day, sync.OnceValue(func() []byte {
+		key := []byte("AWS4" + v.secret)
+		for _, part := range []string{day, "us-east-1", "s3", "aws4_request"} {
+			key = hmacOf(key, part)
+		}
+		return key
+	}))
+	return key.(func() []byte)()
 }
 
 func hmacOf(key []byte, text string) []byte {
@@ -78,7 +88,7 @@ func (h *holdfast) startS3(b *testing.B) *s3Server {
 		Secret string `json:"secret_access_key"`
 	}
 	h.api(b, "GET", "/account/storage-credentials", "", &access)
-	return &s3Server{"holdfast-s3", h.s3, access.ID, access.Secret, h.cmd.Process.Pid}
+	return &s3Server{called: "holdfast-s3", host: h.s3, access: access.ID, secret: access.Secret, pid: h.cmd.Process.Pid}
 }
 
 // peer returns the path of a program that .ci/run installs, or that is on the PATH, "" if there is none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,16 +24,41 @@ import (
 // jsonAPI is the name of the arm that uses holdfast's own API.
 const jsonAPI = "holdfast-api"
 
-// apiStore is holdfast by its own API.
-type apiStore struct{ *holdfast }
+// apiStore is holdfast by its own API. What it serves is signed too: a private bucket's objects, by their download URLs.
+type apiStore struct {
+	*holdfast
+	downloads map[string]string // the URL of each key's object, without the origin
+}
 
 func (apiStore) name() string { return jsonAPI }
+
+func (a apiStore) get(key string) net.Buffers {
+	return net.Buffers{fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", a.downloads[key], a.host)}
+}
+
+// startAPI returns holdfast with a private bucket.
+func startAPI(b *testing.B) apiStore {
+	b.Helper()
+	h := startHoldfast(b, b.TempDir(), nil)
+	h.api(b, "PATCH", "/buckets/"+h.bucket, `{"public":false}`, nil)
+	return apiStore{h, map[string]string{}}
+}
+
+// findDownload has get serve an object that exists.
+func (a apiStore) findDownload(b *testing.B, key string) {
+	b.Helper()
+	var object struct {
+		URL string `json:"download_url"`
+	}
+	a.api(b, "GET", "/buckets/"+a.bucket+"/objects/"+key, "", &object)
+	a.downloads[key] = strings.TrimPrefix(object.URL, "http://"+a.host)
+}
 
 // startStores returns holdfast's S3 endpoint first, holdfast's own API, and the peers.
 func startStores(b *testing.B) (h *holdfast, all []store) {
 	b.Helper()
 	h = startHoldfast(b, b.TempDir(), nil)
-	all = []store{h.startS3(b), apiStore{startHoldfast(b, b.TempDir(), nil)}}
+	all = []store{h.startS3(b), startAPI(b)}
 	for _, v := range append(startVersities(b), startMinio(b)...) {
 		all = append(all, v)
 	}
@@ -61,6 +87,9 @@ func BenchmarkS3Get(b *testing.B) {
 		for i := range int64(keys) {
 			for _, p := range stores {
 				mustAnswer(b, p.address(), p.put(name(i), body))
+				if a, ok := p.(apiStore); ok {
+					a.findDownload(b, name(i))
+				}
 			}
 		}
 		compare(b, c.size, c.connections, stores, func(p store, _ string, i int64) net.Buffers { return p.get(name(i)) })
@@ -68,13 +97,28 @@ func BenchmarkS3Get(b *testing.B) {
 	reportMemory(b, h.cmd.Process.Pid)
 }
 
-// BenchmarkS3CPU measures the processor time that servers use for a PUT of 1 KiB, on 8 connections.
+// BenchmarkS3CPU measures the processor time that servers use for a PUT and a GET of 1 KiB, on 8 connections.
 func BenchmarkS3CPU(b *testing.B) {
 	_, stores := startStores(b)
 	body := make([]byte, 1<<10)
 	rand.Read(body)
+	for _, p := range stores {
+		mustAnswer(b, p.address(), p.put("get", body))
+		if a, ok := p.(apiStore); ok {
+			a.findDownload(b, "get")
+		}
+	}
+	compareCPU(b, "put-1KiB-x8", stores, func(p store, turn string, i int64) net.Buffers {
+		return p.put(fmt.Sprintf("cpu-%s-%d", turn, i), body)
+	})
+	compareCPU(b, "get-1KiB-x8", stores, func(p store, _ string, _ int64) net.Buffers { return p.get("get") })
+}
+
+// compareCPU puts the same load on all stores, on the first of them twice, in rounds.
+func compareCPU(b *testing.B, what string, stores []store, request func(p store, turn string, i int64) net.Buffers) {
+	b.Helper()
 	names, targets := armsOf(stores)
-	b.Run("put-1KiB-x8", func(b *testing.B) {
+	b.Run(what, func(b *testing.B) {
 		c, round := rounds.Compare(names...), 0
 		for b.Loop() {
 			for range rounds.Least {
@@ -84,7 +128,7 @@ func BenchmarkS3CPU(b *testing.B) {
 					var requests atomic.Int64
 					load(b, targets[n].address(), 8, func(i int64) net.Buffers {
 						requests.Store(max(i, requests.Load()))
-						return targets[n].put(fmt.Sprintf("cpu-%d-%d-%d", round, n, i), body)
+						return request(targets[n], fmt.Sprintf("%d-%d", round, n), i)
 					})
 					return float64((cpuTime(b, pid) - before).Microseconds()) / float64(requests.Load())
 				})...)
