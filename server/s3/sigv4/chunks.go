@@ -103,14 +103,21 @@ func (c *chunks) next() error {
 		return err
 	}
 	c.ended = true
-	_, err := c.in.ReadByte()
-	if errors.Is(err, io.EOF) {
-		return nil
+	return c.expectEnd()
+}
+
+// expectEnd refuses a body with more. minio-go ends unsigned trailers with two empty lines.
+func (c *chunks) expectEnd() error {
+	const emptyLine = "\r\n"
+	rest, err := c.in.Peek(len(emptyLine) + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case len(rest) == 0, string(rest) == emptyLine && c.trails && !c.signed:
+		_, err = c.in.Discard(len(rest))
+		return err
 	}
-	if err == nil {
-		err = badChunk()
-	}
-	return err
+	return badChunk()
 }
 
 // badChunk refuses a body that is not well-formed, with the error that S3 has for it.

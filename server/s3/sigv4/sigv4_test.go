@@ -260,8 +260,16 @@ func TestTrailers(t *testing.T) {
 		name := HeaderOf(algorithm)
 		head := map[string]string{"X-Amz-Trailer": name, "X-Amz-Decoded-Content-Length": "9", "Content-Encoding": "aws-chunked"}
 		good := "9\r\n123456789\r\n0\r\n" + name + ":" + sum + "\r\n\r\n"
-		if payload, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, good)); err != nil || string(payload) != "123456789" {
-			t.Errorf("%s: %q, %v", algorithm, payload, err)
+		minio := strings.TrimSuffix(good, "\r\n\r\n") + "\n\r\n\r\n" // minio-go's
+		for _, text := range []string{good, minio} {
+			if payload, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, text)); err != nil || string(payload) != "123456789" {
+				t.Errorf("%s: %q, %v", algorithm, payload, err)
+			}
+		}
+		for _, more := range []string{"x", "\n", "\r\n\r\n", "\r\nx"} {
+			if _, err := read(t, signed("PUT", "/b/k", unsignedTrailer, head, good+more)); codeOf(err) != "IncompleteBody" {
+				t.Errorf("%s, with %q at the end: %v", algorithm, more, err)
+			}
 		}
 		for what, text := range map[string]string{
 			"BadDigest":             strings.Replace(good, "12345", "12346", 1),
