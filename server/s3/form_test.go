@@ -127,10 +127,11 @@ func TestForm(t *testing.T) {
 	w := open(t)
 	c := w.vault(t)
 	large := string(random(1, 3<<20))
+	sum := minio.ChecksumCRC32C.ChecksumBytes([]byte(large))
 	to, fields := w.signedForm(t, w.org.full, func(p *minio.PostPolicy) {
 		for _, err := range []error{
 			p.SetContentType("text/plain"), p.SetUserMetadata("origin", "browser"), p.SetContentLengthRange(1, int64(len(large))),
-			p.SetSuccessActionRedirect("https://example.com/done?a=b"),
+			p.SetSuccessActionRedirect("https://example.com/done?a=b"), p.SetChecksum(sum),
 		} {
 			if err != nil {
 				t.Fatal(err)
@@ -143,6 +144,9 @@ func TestForm(t *testing.T) {
 	res, code := post(t, to, body, contentType)
 	if res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s %s", res.Status, code)
+	}
+	if got, want := res.Header.Get("X-Amz-Checksum-Crc32c"), sum.Encoded(); got != want {
+		t.Errorf("the checksum %q, want %q", got, want)
 	}
 	if at := res.Header.Get("Location"); !strings.HasPrefix(at, "https://example.com/done?a=b&bucket=vault&etag=%22") || !strings.HasSuffix(at, "%22&key=in%2Fphoto.txt") {
 		t.Errorf("Location: %s", at)

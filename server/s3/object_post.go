@@ -95,6 +95,7 @@ func (q *request) formUpload() (in objects.Upload, a *model.Attributes, err erro
 
 // answerForm answers a form as its fields ask for it.
 func (q *request) answerForm(o model.Object) error {
+	q.writeChecksum(o)
 	location := q.location()
 	q.Header().Set("Location", location)
 	to := q.form.fields["success_action_redirect"]
