@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine/imports"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -110,5 +111,32 @@ func TestImportFollowCannotBeRedirected(t *testing.T) {
 		}
 	}
 	noPasswordIn(t, a.cfg.DataDir)
+	a.mustCutOver(t, o, record.ID)
+}
+
+// Without a version the new database has the default one if that can follow, else the newest that can; without any the
+// refusal says what to install.
+func TestImportFollowsWithTheNewestThatCan(t *testing.T) {
+	t.Parallel()
+	own := postgrestest.Binaries(t)
+	if own.Major >= postgres.OldestFollower {
+		t.Skip("the tests run on a version that can follow")
+	}
+	o := newRunning(t, own, running)
+	cfg := testConfig(t, newDataDir(t))
+	var on shelf
+	on.put(own)
+	cfg.Search = on.search()
+	cfg.Search.Explicit = own.Dir
+	a := startEngineOn(t, cfg)
+	in := imports.NewImport{Project: a.project, Name: "shop", SourceURL: model.NewSecret(o.url()), Follow: true, Publication: "everything"}
+	if _, err := a.Imports.Create(t.Context(), a.call(model.ActionImportCreate), in); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "version: PostgreSQL 15") {
+		t.Errorf("with nothing newer: %v", err)
+	}
+	on.put(postgrestest.Major(t, 16), postgrestest.Major(t, 17))
+	record := a.follow(t, o, "")
+	if db, err := a.Databases.Record(record.Database); err != nil || db.Major != 17 {
+		t.Errorf("the new database runs PostgreSQL %d: %v", db.Major, err)
+	}
 	a.mustCutOver(t, o, record.ID)
 }

@@ -52,7 +52,7 @@ func newImportStart(s *session) *cobra.Command {
 	flags.BoolVar(&in.sameCredentials, "same-credentials", false, "give the new database the source's user and password")
 	flags.StringVar(&in.user, "user", "", "the role that owns the new database (default: app)")
 	flags.BoolVar(&in.wait, "wait", false, "wait until it is completed, or follows")
-	flags.StringVar(&in.version, "version", "", "the major version of PostgreSQL, such as 16 (default: the newest)")
+	flags.StringVar(&in.version, "version", "", "the major version of PostgreSQL, such as 16 (default: the appliance's, or one that can follow)")
 	flags.BoolVar(&in.follow, "follow", false, "apply the source's changes after the copy, until a cutover")
 	flags.StringVar(&in.publication, "publication", "", "with --follow: the publication of the source")
 	return cmd

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"holdfast/engine/importer"
@@ -31,16 +32,46 @@ func (in NewImport) checkFollow() error {
 
 // version returns the PostgreSQL of the new database.
 func (s *Service) version(ctx context.Context, in NewImport) (binaries.Set, error) {
-	bin, err := s.databases.FindVersion(ctx, "version", in.Version)
-	if err == nil && in.Follow && bin.Major > 0 && bin.Major < postgres.OldestFollower {
-		return bin, model.Invalid("version", "PostgreSQL %d cannot apply changes with the rights of the database's owner (run_as_owner came with %d); "+
-			"send the version of a newer one, such as \"%[2]d\", for a database that follows", bin.Major, postgres.OldestFollower)
+	if in.Follow && in.Version == "" && s.databases.Started() && !canFollow(s.databases.Binaries) {
+		in.Version = s.newestFollower(ctx)
 	}
-	if err == nil && in.Follow && bin.Major > 0 && !bin.Has(subscriberLibrary) {
-		return bin, model.Errorf(model.CodeValidation, "the PostgreSQL %s here lacks %s, without which no database can follow another: "+
-			"the operator must install the server's whole package (on Debian postgresql-%d)", bin.Version, subscriberLibrary, bin.Major)
+	bin, err := s.databases.FindVersion(ctx, "version", in.Version)
+	if err == nil && in.Follow && bin.Major > 0 {
+		err = refuseFollower(bin)
 	}
 	return bin, err
+}
+
+// newestFollower returns the newest major version that can follow, of those installed or else of those that can be
+// downloaded; "" if there is none.
+func (s *Service) newestFollower(ctx context.Context) (fetched string) {
+	for _, v := range s.core.Config.Search.Majors(ctx) {
+		switch {
+		case !v.Fetch && canFollow(v.Set):
+			return strconv.Itoa(v.Major)
+		case v.Fetch && v.Major >= postgres.OldestFollower && fetched == "":
+			fetched = strconv.Itoa(v.Major)
+		}
+	}
+	return fetched
+}
+
+func canFollow(bin binaries.Set) bool {
+	return bin.Major >= postgres.OldestFollower && bin.Has(subscriberLibrary)
+}
+
+// refuseFollower says why a database on bin cannot follow another, nil if it can.
+func refuseFollower(bin binaries.Set) error {
+	switch {
+	case bin.Major < postgres.OldestFollower:
+		return model.Invalid("version", "PostgreSQL %d cannot apply changes with the rights of the database's owner (run_as_owner came with %d): "+
+			"a database that follows needs %[2]d or newer; the operator can install one (on Debian such as postgresql-%[3]d)", bin.Major, postgres.OldestFollower, binaries.NewestRelease)
+	case !bin.Has(subscriberLibrary):
+		return model.Errorf(model.CodeValidation, "the PostgreSQL %s here lacks %s, without which no database can follow another: "+
+			"the operator must install the server's whole package (on Debian postgresql-%d)", bin.Version, subscriberLibrary, bin.Major)
+	default:
+		return nil
+	}
 }
 
 // subscriberLibrary is the module by which a server reads another's changes.
