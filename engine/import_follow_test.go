@@ -320,3 +320,77 @@ func (a *appliance) operationOf(t testing.TB, database string) string {
 	}
 	return db.Operation
 }
+
+// Materialized views are filled before the cutover and again while the database follows, so the cutover does not wait for
+// them; with row security that is forced on the owner it does, and hidden rows stay hidden.
+func TestImportFollowFillsViews(t *testing.T) {
+	t.Parallel()
+	const views = `create table items (id int primary key, n int);
+		insert into items select n, n from generate_series(1, 10) n;
+		create materialized view sums as select sum(n) from items;
+		create materialized view slow as select s.sum, clock_timestamp() as filled, pg_sleep(0.3)::text from sums s;
+		create materialized view refused as select 1 / (count(*) - 11) from items;`
+	const secret = `create table secrets (id int primary key); insert into secrets values (1), (2);
+		alter table secrets enable row level security; alter table secrets force row level security;
+		create policy one on secrets using (id = 1);
+		create materialized view hidden as select count(*) from secrets;`
+	for name, script := range map[string]string{"": views, "forced row security": views + secret} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newRunning(t, majorOf(t, 17), script)
+			a := startMajors(t)
+			a.Imports.ViewsInterval = 0
+			record := a.follow(t, o, "18")
+			target, err := a.Databases.Instances.ConnectLocal(t.Context(), record.Database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer target.Close(t.Context())
+			ask := func(query string) (got string) {
+				if err := target.QueryRow(t.Context(), query).Scan(&got); err != nil {
+					return err.Error()
+				}
+				return got
+			}
+			if _, err := o.Superuser(t, "app").Exec(t.Context(), "insert into public.items values (11, 100)"); err != nil {
+				t.Fatal(err)
+			}
+			if name == "" {
+				if got := ask("select count(*) from public.slow"); got != "1" {
+					t.Errorf("when it follows, the view has %s rows", got)
+				}
+				testenv.Within(t, 2*time.Minute, "the view to be filled again", func() bool { return ask("select sum from public.slow") == "155" })
+			} else if got := ask("select count(*) from pg_class where relkind = 'm' and relispopulated"); got != "0" {
+				t.Errorf("before row security is there, %s views are filled", got)
+			}
+			record, err = a.cutOver(t, record.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.awaitIdle(t)
+			c, err := a.Databases.Connection(a.call(model.ActionDatabaseConnection), record.Database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := answer[string](t, c, "select sum::text from slow"); got != "155" {
+				t.Errorf("the view has %s", got)
+			}
+			if inPause := answer[bool](t, c, "select filled > '"+record.Follow.CutoverStartedAt.Format(time.RFC3339Nano)+"' from slow"); inPause != (name != "") {
+				t.Errorf("the view is filled in the cutover: %v", inPause)
+			}
+			if name == "" && len(record.Errors) != 0 { // the views have rows, if older ones
+				t.Errorf("the flaws are %+v", record.Errors)
+			}
+			if name != "" {
+				if len(record.Errors) != 1 || !strings.Contains(record.Errors[0].Object, "refused") {
+					t.Errorf("the flaws are %+v", record.Errors)
+				}
+				if got := answer[string](t, c, "select count::text from hidden"); got != "1" {
+					t.Errorf("row security does not hide rows from the view: %s", got)
+				}
+			}
+			o.checkNoSlot(t)
+			a.checkTidy(t)
+		})
+	}
+}

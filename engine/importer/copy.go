@@ -77,7 +77,7 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 }
 
 // CopyToFollow is Copy without what must not come before the cutover, which the plan has: row security and privileges, which
-// may keep the owner from applying changes, and materialized views.
+// may keep the owner from applying changes, and materialized views that cannot be filled without row security.
 func (s *Session) CopyToFollow(ctx context.Context, job Job) (Plan, error) {
 	c := s.newCopy(job)
 	defer c.close(ctx)
@@ -85,6 +85,7 @@ func (s *Session) CopyToFollow(ctx context.Context, job Job) (Plan, error) {
 	err := c.perform(ctx, append(c.rowPhases(),
 		phase{model.ImportVerifying, "partitions", c.checkRerouted},
 		phase{model.ImportVerifying, "statistics", c.analyze},
+		phase{model.ImportVerifying, "materialized views", c.fillViewsEarly},
 		phase{model.ImportVerifying, "objects", c.verifyObjects},
 		phase{model.ImportVerifying, "what is left for the cutover", func(ctx context.Context) (err error) {
 			plan, err = c.planCutover(ctx)

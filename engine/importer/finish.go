@@ -3,7 +3,6 @@ package importer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -47,23 +46,6 @@ func (c *copying) flawed(object string, err error) error {
 		return nil
 	}
 	return err
-}
-
-// refreshViews fills the materialized views that hold rows in the source, in
-// the order in which they were made.
-func (c *copying) refreshViews(ctx context.Context) error {
-	for _, e := range c.entries {
-		at := slices.IndexFunc(c.inventory.views, func(v view) bool { return v.oid == e.oid })
-		if e.desc != "MATERIALIZED VIEW" || at < 0 || c.hasFailed(e.id) {
-			continue
-		}
-		v := c.inventory.views[at]
-		err := c.workers[0].execute(ctx, "set row_security = on; refresh materialized view "+pgx.Identifier{v.schema, v.name}.Sanitize()+"; set row_security = off")
-		if err := c.flawed("MATERIALIZED VIEW DATA "+v.schema+"."+v.name, err); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // analyze collects the statistics that the planner needs from the start.

@@ -84,7 +84,7 @@ func (s *Session) noteFollowed(ctx context.Context) error {
 		notes = append(notes, model.Count(n, "large object")+": as they are now; later changes are not copied")
 	}
 	if n := len(s.inventory.views); n > 0 {
-		notes = append(notes, model.Count(n, "materialized view")+": filled at the cutover, which takes that much longer")
+		notes = append(notes, model.Count(n, "materialized view")+": filled anew every hour or less often, or at the cutover if row security is forced on the owner")
 	}
 	if s.number < 110000 {
 		notes = append(notes, "TRUNCATE: PostgreSQL 10 does not publish it")

@@ -26,9 +26,10 @@ func (open Target) bounded(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // targetSession initializes a session that executes entries, as pg_restore does: definitions qualify every name, and
-// function bodies may name objects that are created later.
+// function bodies may name objects that are created later. A statement whose import has been cancelled ends soon, with its locks.
 const targetSession = `set search_path = ''; set check_function_bodies = off; set xmloption = content; set client_min_messages = warning;
-	set row_security = off; set default_table_access_method = heap; set default_tablespace = ''; set synchronous_commit = off`
+	set row_security = off; set default_table_access_method = heap; set default_tablespace = ''; set synchronous_commit = off;
+	set client_connection_check_interval = '200ms'`
 
 // executor executes untrusted SQL in a session of its own. The SQL may change the session's state, because nothing else
 // runs there.

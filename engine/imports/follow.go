@@ -39,6 +39,7 @@ type follower struct {
 	compared   time.Time
 	definition bool // the source's definitions differ from those of the copy
 	paused     bool // the disk is nearly full
+	views      viewFilling
 }
 
 // follow keeps the new database following its source until a cutover is done. Only a cancellation ends it before that:
@@ -81,6 +82,8 @@ func (f *follower) run(ctx context.Context) (err error) {
 		return err
 	}
 	f.activeAt = time.Now()
+	f.views.due = f.activeAt.Add(f.service.ViewsInterval)
+	defer f.endViews()
 	return f.watch(ctx)
 }
 
@@ -131,11 +134,13 @@ func (f *follower) watch(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		f.show(err)
+		f.fillViews(ctx)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case request := <-f.cutovers:
+			f.endViews()
 			if done, err := f.cutOver(ctx, request); done {
 				return err
 			}

@@ -4,6 +4,7 @@ package imports
 
 import (
 	"sync"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
@@ -11,6 +12,9 @@ import (
 
 // Service carries out the operations on imports.
 type Service struct {
+	// ViewsInterval is how often the materialized views of a database that follows are filled, at most.
+	ViewsInterval time.Duration
+
 	core      *core.Core
 	databases *databases.Service
 
@@ -21,4 +25,6 @@ type Service struct {
 }
 
 // New returns the service.
-func New(c *core.Core, d *databases.Service) *Service { return &Service{core: c, databases: d} }
+func New(c *core.Core, d *databases.Service) *Service {
+	return &Service{ViewsInterval: time.Hour, core: c, databases: d}
+}
