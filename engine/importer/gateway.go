@@ -141,11 +141,15 @@ func pass(client, source net.Conn) {
 	back.Wait()
 }
 
+// longestPassword limits what a client may send as the token, in bytes.
+const longestPassword = 1 << 10
+
 // authenticate plays the server in a log-in whose password is the token.
 func (g *Gateway) authenticate(client net.Conn, server *pgproto3.Backend) error {
 	if err := receiveStart(client, server); err != nil {
 		return err
 	}
+	server.SetMaxBodyLen(longestPassword)
 	server.Send(&pgproto3.AuthenticationCleartextPassword{})
 	if err := server.Flush(); err != nil {
 		return err

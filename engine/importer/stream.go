@@ -31,9 +31,9 @@ func openStream(ctx context.Context, source Source) (*pgconn.HijackedConn, error
 	return session, nil
 }
 
-// receiveStart receives the start of a session from a client, and declines encryption.
+// receiveStart receives the start of a session from a client, and declines encryption, of which there are two kinds.
 func receiveStart(client net.Conn, server *pgproto3.Backend) error {
-	for {
+	for range 3 {
 		message, err := server.ReceiveStartupMessage()
 		if err != nil {
 			return err
@@ -49,6 +49,7 @@ func receiveStart(client net.Conn, server *pgproto3.Backend) error {
 			return errors.New("not a start of a session")
 		}
 	}
+	return errors.New("asks for encryption again and again")
 }
 
 // greet tells a client that it is logged in, as the session's server has told this process.
