@@ -2,14 +2,12 @@ package databases
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/binaries"
-	"holdfast/engine/postgres/extensions"
 )
 
 // UpgradeVersions returns the PostgreSQL that a database runs on and the newer one that
@@ -28,8 +26,7 @@ func (s *Service) UpgradeVersions(ctx context.Context, db model.Database, field,
 	}
 	to, found := s.Majors.Newest(ctx, major)
 	if !found || to.Origin == binaries.OriginDownloaded {
-		return from, to, model.Errorf(model.CodeConflict,
-			"an upgrade needs PostgreSQL %d with its client programs on this machine: the operator must install the package postgresql-%d (of Debian and of apt.postgresql.org)", major, major)
+		return from, to, postgres.RefusePrograms("server and client programs", major)
 	}
 	return from, to, postgres.RefuseUpgrade(from, to)
 }
@@ -52,23 +49,11 @@ func (s *Service) RefuseUpgrade(ctx context.Context, db model.Database, to binar
 // refuseExtensions refuses extensions whose files a version lacks, unless it is not known
 // where it keeps them. The upgrade itself asks the new server.
 func refuseExtensions(known []postgres.Extension, to binaries.Set) error {
-	var lacks, gone []string
+	var missing []string
 	for _, x := range known {
-		has, sure := to.HasExtension(x.Name)
-		switch {
-		case x.Installed == "" || has || !sure:
-		case x.Before != 0 && to.Major >= x.Before:
-			gone = append(gone, x.Name)
-		default:
-			lacks = append(lacks, x.Name+" ("+extensions.Find(x.Name).Install(to.Major)+")")
+		if has, sure := to.HasExtension(x.Name); x.Installed != "" && !has && sure {
+			missing = append(missing, x.Name)
 		}
 	}
-	switch {
-	case len(gone) > 0:
-		return model.Errorf(model.CodeConflict, "PostgreSQL %d does not have the extensions %s: drop them first", to.Major, strings.Join(gone, ", "))
-	case len(lacks) > 0:
-		return model.Errorf(model.CodeConflict, "PostgreSQL %d of this machine lacks the files of extensions that the database has: %s; or drop them first",
-			to.Major, strings.Join(lacks, "; "))
-	}
-	return nil
+	return postgres.RefuseMissing(missing, to.Major)
 }

@@ -28,6 +28,38 @@ type Extension struct {
 // lacks, so that nothing of it works.
 func (x Extension) Missing() bool { return x.Installed != "" && x.Available == "" }
 
+// MissingExtensions returns the names of those whose files the machine lacks.
+func MissingExtensions(known []Extension) (names []string) {
+	for _, x := range known {
+		if x.Missing() {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// RefuseMissing refuses a database with extensions whose files PostgreSQL of a major version lacks here: what needs them
+// would fail. It says what to install, and which that version does not have at all.
+func RefuseMissing(names []string, major int) error {
+	var lacks, gone []string
+	for _, name := range names {
+		if x := extensions.Find(name); x.Before != 0 && major >= x.Before {
+			gone = append(gone, name)
+		} else {
+			lacks = append(lacks, fmt.Sprintf("%s (the operator can %s)", name, x.Install(major)))
+		}
+	}
+	switch {
+	case len(gone) > 0:
+		return model.Errorf(model.CodeConflict, "PostgreSQL %d does not have extensions that the database has: %s; nothing was changed: drop them first", major, strings.Join(gone, ", "))
+	case len(lacks) > 0:
+		return model.Errorf(model.CodeConflict, "PostgreSQL %d of this machine lacks the files of extensions that the database has: %s; nothing was changed. One that is not needed can be dropped first",
+			major, strings.Join(lacks, "; "))
+	default:
+		return nil
+	}
+}
+
 // Update returns the version to which the extension can be updated, "" if there is
 // none.
 func (x Extension) Update() string {

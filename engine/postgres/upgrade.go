@@ -99,9 +99,7 @@ func RefuseUpgrade(from, to binaries.Set) error {
 		target bool
 	}{{to, true}, {from, false}} {
 		if missing := side.bin.MissingForUpgrade(side.target); len(missing) > 0 {
-			return model.Errorf(model.CodeConflict,
-				"the upgrade needs %s of PostgreSQL %d, which this machine lacks: the operator must install the package postgresql-%d (of Debian and of apt.postgresql.org)",
-				strings.Join(missing, ", "), side.bin.Major, side.bin.Major)
+			return RefusePrograms(strings.Join(missing, ", "), side.bin.Major)
 		}
 	}
 	return nil
@@ -109,6 +107,12 @@ func RefuseUpgrade(from, to binaries.Set) error {
 
 // quiet returns the spec for a server that only the upgrade uses: without clients
 // and background workers, which would run jobs of the tenant's.
+// RefusePrograms refuses an upgrade because this machine lacks programs of a major version.
+func RefusePrograms(what string, major int) error {
+	return model.Errorf(model.CodeConflict,
+		"the upgrade needs the %s of PostgreSQL %d, which this machine lacks: the operator must install the package postgresql-%d (of Debian and of apt.postgresql.org)", what, major, major)
+}
+
 func quiet(spec Spec) Spec {
 	spec.HBA, spec.Proxied, spec.Config.Listen = HBA{}, nil, nil
 	spec.Config.Settings = maps.Clone(spec.Config.Settings)

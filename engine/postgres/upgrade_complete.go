@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"holdfast/engine/model"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -69,7 +66,7 @@ func (u Upgrade) completeTenant(ctx context.Context, n names) (done Upgraded, er
 		if err != nil {
 			return err
 		}
-		if err := RefuseMissing(known, u.To.Bin.Major); err != nil {
+		if err := RefuseMissing(MissingExtensions(known), u.To.Bin.Major); err != nil {
 			return err
 		}
 		done.Updates = append(done.Updates, slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })...)
@@ -91,22 +88,6 @@ const staleCollations = `
 		'run REINDEX for the indexes that use it, then ALTER COLLATION %1$s REFRESH VERSION',
 		oid::regcollation, pg_collation_actual_version(oid), collversion)
 	from pg_collation where collversion <> pg_collation_actual_version(oid)`
-
-// RefuseMissing refuses extensions of a database whose files a server of that major
-// version lacks, and says what to install.
-func RefuseMissing(known []Extension, major int) error {
-	var missing []string
-	for _, x := range known {
-		if x.Missing() {
-			missing = append(missing, fmt.Sprintf("%s (%s)", x.Name, x.Install(major)))
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return model.Errorf(model.CodeConflict, "PostgreSQL %d of this machine lacks the files of extensions that the database has: %s; or drop them first",
-		major, strings.Join(missing, "; "))
-}
 
 // bringSettings sets again what prepareCopy has removed. It leaves out the settings
 // that the new version does not know, and returns notes that name them. The values

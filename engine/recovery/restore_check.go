@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"holdfast/backup"
@@ -69,17 +68,7 @@ func (s *Service) checkExtensions(ctx context.Context, instance, name string, ma
 	if err != nil {
 		return err
 	}
-	var missing []string
-	for _, x := range all {
-		if x.Missing() {
-			missing = append(missing, fmt.Sprintf("%s: %s", x.Name, x.Install(major)))
-		}
-	}
-	if len(missing) > 0 {
-		return model.Errorf(model.CodeConflict, "the restored data has extensions whose files this machine lacks; nothing was changed: the operator can restore it after this: %s",
-			strings.Join(missing, "; "))
-	}
-	return nil
+	return postgres.RefuseMissing(postgres.MissingExtensions(all), major)
 }
 
 // checkRestorable refuses a restore for which the disk has no room, or this machine no PostgreSQL. The room comes first:
