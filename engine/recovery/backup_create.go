@@ -272,19 +272,13 @@ func roundUpEnd(at time.Time) time.Time {
 
 // endBackup commits the end of a backup: its statistics, or its error.
 func (s *Service) endBackup(db model.Database, b model.Backup, op model.DatabaseOperation, result backup.Result, cause error, cut bool) error {
-	completed := roundUpEnd(s.core.Clock())
-	unused := ""
+	end := backupResult{at: roundUpEnd(s.core.Clock()), result: result, err: cause, cut: cut}
 	if cause == nil && b.Type == model.BackupScheduled && s.isUnused(s.core.Lifetime, db) {
-		unused = unusedDetail
+		end.unused = unusedDetail
 	}
 	record := func(tx *meta.Tx) error {
-		if err := s.recordResult(tx, b, completed, result, cause, cut); err != nil {
+		if err := s.recordResult(tx, b, end); err != nil {
 			return err
-		}
-		if unused != "" {
-			if err := tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification.Detail = unused }); err != nil {
-				return err
-			}
 		}
 		if err := s.databases.CloseOperation(tx, op.ID, cause); err != nil {
 			return err
@@ -298,21 +292,34 @@ func (s *Service) endBackup(db model.Database, b model.Backup, op model.Database
 	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
 }
 
+// backupResult is how a backup has ended.
+type backupResult struct {
+	at     time.Time
+	result backup.Result
+	err    error
+	cut    bool   // err is that it was cut short
+	unused string // why it needs no verification yet, or ""
+}
+
 // recordResult records the statistics of a backup, or its error, and that an export is owed.
-func (s *Service) recordResult(tx *meta.Tx, b model.Backup, completed time.Time, result backup.Result, cause error, cut bool) error {
+func (s *Service) recordResult(tx *meta.Tx, b model.Backup, end backupResult) error {
 	err := tx.Backups().Change(b.ID, func(b *model.Backup) {
-		b.CompletedAt = &completed
-		if cause != nil {
-			b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(cause), cut
+		b.CompletedAt = &end.at
+		if end.err != nil {
+			b.Status, b.Error, b.Cut = model.BackupFailed, databases.OperationMessage(end.err), end.cut
 			return
 		}
+		result := end.result
 		b.Status, b.Progress = model.BackupCompleted, 100
 		b.Version, b.Timeline = result.PostgresVersion, int(result.Timeline)
 		b.StartLSN, b.StopLSN = result.Start.String(), result.Stop.String()
 		b.SizeBytes, b.StoredBytes = result.SizeBytes, result.StoredBytes
 		b.ManifestBLAKE3, b.WholeRead = result.ManifestBLAKE3, result.WholeReason != ""
+		if end.unused != "" {
+			b.Verification.Detail = end.unused
+		}
 	})
-	if err != nil || cause != nil {
+	if err != nil || end.err != nil {
 		return err
 	}
 	return s.RequestExport(tx, b)

@@ -149,8 +149,8 @@ func (s *Service) backUpWithin(ctx context.Context, db model.Database, op model.
 	if err != nil {
 		err = errors.Join(fmt.Errorf("back up first: %w", err), s.dropStored(db.ID, b.ID))
 	}
-	completed := roundUpEnd(s.core.Clock())
-	record := func(tx *meta.Tx) error { return s.recordResult(tx, b, completed, result, err, ctx.Err() != nil) }
+	end := backupResult{at: roundUpEnd(s.core.Clock()), result: result, err: err, cut: ctx.Err() != nil}
+	record := func(tx *meta.Tx) error { return s.recordResult(tx, b, end) }
 	recordErr := s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
 	s.backupEnded(db, b, err)
 	b.SizeBytes = result.SizeBytes
