@@ -9,8 +9,11 @@ import (
 // free for operations that do not disturb a backup.
 func BackupClaim(database string) string { return database + "/backup" }
 
-// Restoring describes a restore in its claim.
-const Restoring = "a restore"
+// Restoring and Upgrading describe a restore and an upgrade in their claims.
+const (
+	Restoring = "a restore"
+	Upgrading = "an upgrade"
+)
 
 // ScheduledBackup returns the key under which a scheduled backup can be
 // cancelled.
@@ -103,7 +106,7 @@ func (s *Service) ClaimBackups(database, what string) (release func(), err error
 }
 
 // cancelBackupFor cancels a running backup in favour of a request: a scheduled
-// one for every request, any other only for a restore or the deletion. A backup
+// one for every request, any other only for a restore, an upgrade or the deletion. A backup
 // may be waiting for a stuck WAL archive, which is exactly when people want to
 // restore. It reports whether there was one.
 func (s *Service) cancelBackupFor(id, what string) bool {
@@ -113,7 +116,7 @@ func (s *Service) cancelBackupFor(id, what string) bool {
 	if s.core.Cancels.Cancel(ScheduledBackup(id), model.Errorf(model.CodeConflict, "it gave way to %s and is tried again later", what)) {
 		return true
 	}
-	return what == Restoring &&
+	return (what == Restoring || what == Upgrading) &&
 		s.core.Cancels.Cancel(BackupClaim(id), model.Errorf(model.CodeConflict, "it gave way to %s; make another when that is done", what))
 }
 

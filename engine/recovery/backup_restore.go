@@ -144,7 +144,11 @@ func (n stage) recovery() *RestorePlan {
 func (s *Service) beginSwitch(
 	call *model.Call, database string, t model.OperationType, phase string, prepare func(model.Database, *model.DatabaseOperation) (stage, error),
 ) (model.DatabaseOperation, error) {
-	db, release, err := s.databases.ClaimExclusively(call, database, databases.Restoring)
+	what := databases.Restoring
+	if t == model.OperationUpgrade {
+		what = databases.Upgrading
+	}
+	db, release, err := s.databases.ClaimExclusively(call, database, what)
 	if err != nil {
 		return model.DatabaseOperation{}, err
 	}
