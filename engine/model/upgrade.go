@@ -19,6 +19,8 @@ type Upgrade struct {
 	// to the user.
 	Updates []ExtensionUpdate `json:"updates,omitempty"`
 	Notes   []string          `json:"notes,omitempty"` // what is not as it was before
+	// Analyzed reports that the planner's statistics are complete before the database starts again.
+	Analyzed bool `json:"analyzed,omitempty"`
 }
 
 // CopyGeneration is the number of the copy of the data that an upgrade uses up while it

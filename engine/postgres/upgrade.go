@@ -45,6 +45,8 @@ type Upgraded struct {
 	// Updates are the extensions of which the machine has a newer version than the
 	// database.
 	Updates []Extension
+	// Analyzed reports that the planner's statistics are complete.
+	Analyzed bool
 	// Notes say, for people, what is not as it was before.
 	Notes []string
 }
@@ -105,14 +107,14 @@ func RefuseUpgrade(from, to binaries.Set) error {
 	return nil
 }
 
-// quiet returns the spec for a server that only the upgrade uses: without clients
-// and background workers, which would run jobs of the tenant's.
 // RefusePrograms refuses an upgrade because this machine lacks programs of a major version.
 func RefusePrograms(what string, major int) error {
 	return model.Errorf(model.CodeConflict,
 		"the upgrade needs the %s of PostgreSQL %d, which this machine lacks: the operator must install the package postgresql-%d (of Debian and of apt.postgresql.org)", what, major, major)
 }
 
+// quiet returns the spec for a server that only the upgrade uses: without clients
+// and background workers, which would run jobs of the tenant's.
 func quiet(spec Spec) Spec {
 	spec.HBA, spec.Proxied, spec.Config.Listen = HBA{}, nil, nil
 	spec.Config.Settings = maps.Clone(spec.Config.Settings)

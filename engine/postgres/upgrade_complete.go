@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // complete gives the new server what pg_upgrade does not bring over, and takes
@@ -24,11 +21,9 @@ func (u Upgrade) complete(ctx context.Context, old oldCluster) (done Upgraded, e
 			if done, err = u.completeTenant(ctx, old.tenant); err != nil {
 				return err
 			}
-			taken, err := analyze(ctx, to, old.tenant)
-			if err != nil {
+			if err := takeStatistics(ctx, to, old.tenant, &done); err != nil {
 				return fmt.Errorf("take statistics: %w", err)
 			}
-			done.Notes = append(done.Notes, taken...)
 			dropped, err := bringSettings(ctx, conn, old.settings)
 			if err != nil {
 				return fmt.Errorf("bring the settings over: %w", err)
@@ -118,35 +113,3 @@ func bringSettings(ctx context.Context, conn *pgx.Conn, settings []roleSetting) 
 // unknownSetting holds for the item c, "name=value", if the server has no such setting.
 // Those with a point in their names are made when they are set.
 const unknownSetting = "(split_part(c, '=', 1) !~ '[.]' and current_setting(split_part(c, '=', 1), true) is null)"
-
-// keepsStatistics is the first major version whose pg_upgrade brings the planner's
-// statistics over.
-const keepsStatistics = 18
-
-// analyzeLimit bounds how long clients wait for statistics: an expression of an index
-// is the tenant's code.
-const analyzeLimit = time.Minute
-
-// analyze takes the planner's statistics, unless pg_upgrade has brought them over. It
-// does so as the owner, because it runs the tenant's code. The note says that they are
-// not complete.
-func analyze(ctx context.Context, spec Spec, tenant names) (notes []string, err error) {
-	if spec.Bin.Major >= keepsStatistics {
-		return nil, nil
-	}
-	conn, err := connectAs(ctx, spec, nil, tenant.database, tenant.owner)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if err := all(ctx, conn, []string{
-		fmt.Sprintf("SET statement_timeout = %d", analyzeLimit.Milliseconds()), `SET search_path = "$user", public, ` + extensionSchema,
-	}); err != nil {
-		return nil, err
-	}
-	_, err = conn.Exec(ctx, "ANALYZE")
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return []string{fmt.Sprintf("the planner's statistics are not complete (%s): run ANALYZE", pg.Message)}, nil
-	}
-	return nil, err
-}

@@ -81,6 +81,18 @@ func upgradeAndCheck(t *testing.T, d *postgrestest.Database, major int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	log, _, err := postgres.LogTail(u.To.Dir, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "WARNING: ") && !strings.Contains(line, "has version mismatch") {
+			t.Errorf("the new server's log has the warning %s", line)
+		}
+	}
+	if done.Analyzed != (major < 18) {
+		t.Errorf("statistics are complete: %v", done.Analyzed)
+	}
 	if len(done.Notes) != 1 || !strings.Contains(done.Notes[0], "ALTER COLLATION public.german REFRESH VERSION") || strings.Join(steps, " ") != "preparing upgrading analyzing" {
 		t.Errorf("notes %q, steps %q", done.Notes, steps)
 	}

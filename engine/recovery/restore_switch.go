@@ -47,7 +47,7 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 		s.backUpSoon(db.ID)
 	}
 	s.core.Background(func(ctx context.Context) { s.databases.SampleOne(ctx, next) }) // the samples are of the replaced data
-	if op.Upgrade != nil {
+	if op.Upgrade != nil && !op.Upgrade.Analyzed {
 		s.core.Background(func(ctx context.Context) { s.analyze(ctx, next) })
 	}
 	if superseded := db.Replaced; superseded != nil && superseded.Generation != op.Generation {

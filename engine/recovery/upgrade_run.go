@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdfast/backup"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
@@ -71,6 +69,7 @@ func (u *upgrading) build(ctx context.Context) error {
 	if err := os.RemoveAll(from); err != nil {
 		return fmt.Errorf("remove the copy: %w", err)
 	}
+	u.op.Upgrade.Analyzed = done.Analyzed
 	return s.setUpgrade(u.op.ID, func(r *model.Upgrade) { report(r, done, copied.SizeBytes) })
 }
 
@@ -116,7 +115,7 @@ func (u *upgrading) upgradeCopy(ctx context.Context, from, to string) (done post
 
 // report records what an upgrade has found.
 func report(r *model.Upgrade, done postgres.Upgraded, size int64) {
-	r.SizeBytes, r.Notes = size, done.Notes
+	r.SizeBytes, r.Notes, r.Analyzed = size, done.Notes, done.Analyzed
 	for _, x := range done.Updates {
 		r.Updates = append(r.Updates, model.ExtensionUpdate{Name: x.Name, From: x.Installed, To: x.Update()})
 	}
@@ -171,14 +170,14 @@ func (s *Service) noteUpgraded(op model.DatabaseOperation) {
 // analyzeLimit bounds the statistics that are taken after an upgrade.
 const analyzeLimit = time.Hour
 
-// analyze takes the planner's statistics that an upgrade leaves out, as the owner, while clients work.
+// analyze takes the planner's statistics that an upgrade has left out, as the owner, while clients work.
 func (s *Service) analyze(ctx context.Context, db model.Database) {
 	ctx, cancel := context.WithTimeout(ctx, analyzeLimit)
 	defer cancel()
 	conn, err := s.databases.Instances.ConnectLocal(ctx, db.ID)
 	if err == nil {
 		defer conn.Close(context.WithoutCancel(ctx))
-		_, err = conn.Exec(ctx, `SET search_path = "$user", public, extensions; ANALYZE`, pgx.QueryExecModeSimpleProtocol)
+		err = postgres.Analyze(ctx, conn)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.core.Log.Warn("take statistics after an upgrade", "database", db.ID, "reason", databases.OperationMessage(err))
