@@ -42,6 +42,8 @@ func (s *Service) beginRestoreNew(
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
 	db.Major, db.Version, db.Settings, db.Preload = p.Backup.Major(), p.Backup.Version, source.Settings, source.Preload
+	db.OwnSettings, db.ConnectionLimit = source.OwnSettings, source.ConnectionLimit
+	db.BackupEvery, db.BackupRetention, db.MaintenanceWindow = source.BackupEvery, source.BackupRetention, source.MaintenanceWindow
 	db.Roles = source.CopiedRoles(db.CreatedAt)
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
