@@ -11,6 +11,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
@@ -24,10 +25,27 @@ func (a *appliance) replication(t *testing.T, id string) databases.Replication {
 	return r
 }
 
-// Another PostgreSQL and pg_recvlogical follow a database. The allow-list and the switch hold for them.
+// Another PostgreSQL and pg_recvlogical follow a database of each major version. The allow-list and the switch hold for them.
 func TestLogicalReplication(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
+	bins := []binaries.Set{postgrestest.Binaries(t)}
+	for _, major := range []int{16, 17, 18} {
+		if major != bins[0].Major {
+			bins = append(bins, postgrestest.Major(t, major))
+		}
+	}
+	for _, bin := range bins {
+		t.Run(bin.Version, func(t *testing.T) {
+			t.Parallel()
+			cfg := testConfig(t, newDataDir(t))
+			cfg.Search = binaries.Search{NoFetch: true, Installed: func() []string { return []string{bin.Dir} }}
+			testLogicalReplication(t, startEngineOn(t, cfg))
+		})
+	}
+}
+
+func testLogicalReplication(t *testing.T, a *appliance) {
+	t.Helper()
 	db, c := a.createDatabase(t, "shop")
 	if r := a.replication(t, db.ID); r.Enabled || r.Connection != nil || len(r.Slots) != 0 {
 		t.Errorf("at first: %+v", r)

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 
@@ -24,26 +25,27 @@ var writersMay = regexp.MustCompile(`(?i)^(\[[^\]]*\] )?(insert into \w+\.(t|v|p
 
 // A role that writes changes rows, and nothing else.
 func TestClientRoleAttacks(t *testing.T) {
-	d := postgrestest.Instance(t)
-	owner, super := d.Owner(t), d.Superuser(t, "app")
-	allowed(t, owner, objects("before", "4711")...)
-	r := d.AddRole(t, model.AccessWrite)
-	allowed(t, owner, objects("later", "4712")...)
-	for schema, largeObject := range map[string]string{"before": "4711", "later": "4712"} {
-		conn := r.Connect(t)
-		attacks := append(readOnlyAttacks(schema, largeObject, r.Name), "[warning] drop owned by holdfast_write", "grant holdfast_write to app", "grant app to holdfast_write",
-			"alter role holdfast_write login", "drop role holdfast_write", "comment on role holdfast_write is null", "comment on role "+r.Name+" is 'holdfast: role with access owner'",
-			"select lo_put(4711, 0, 'x')", "truncate "+schema+".t")
-		for _, attack := range attacks {
-			if !writersMay.MatchString(attack) {
-				readOnlyAttack(t, conn, attack, noPrivilege)
+	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
+		owner, super := d.Owner(t), d.Superuser(t, "app")
+		allowed(t, owner, objects("before", "4711")...)
+		r := d.AddRole(t, model.AccessWrite)
+		allowed(t, owner, objects("later", "4712")...)
+		for schema, largeObject := range map[string]string{"before": "4711", "later": "4712"} {
+			conn := r.Connect(t)
+			attacks := append(readOnlyAttacks(schema, largeObject, r.Name), "[warning] drop owned by holdfast_write", "grant holdfast_write to app", "grant app to holdfast_write",
+				"alter role holdfast_write login", "drop role holdfast_write", "comment on role holdfast_write is null", "comment on role "+r.Name+" is 'holdfast: role with access owner'",
+				"select lo_put(4711, 0, 'x')", "truncate "+schema+".t")
+			for _, attack := range attacks {
+				if !writersMay.MatchString(attack) {
+					readOnlyAttack(t, conn, attack, noPrivilege)
+				}
 			}
+			if found := harm(t, super); len(found) > 0 {
+				t.Errorf("afterwards: %s", strings.Join(found, "; "))
+			}
+			allowed(t, conn, "insert into "+schema+".t (n, m) values (1000, 5)")
 		}
-		if found := harm(t, super); len(found) > 0 {
-			t.Errorf("afterwards: %s", strings.Join(found, "; "))
-		}
-		allowed(t, conn, "insert into "+schema+".t (n, m) values (1000, 5)")
-	}
+	})
 }
 
 // Roles see and reach nothing of each other, except that the owner's access is that of the owner.
@@ -103,131 +105,139 @@ func TestClientRolesAmongThemselves(t *testing.T) {
 
 // From PostgreSQL 16 on, no role becomes its group, so nothing is made that belongs to a group.
 func TestClientRoleIsNotItsGroup(t *testing.T) {
-	d := postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {})
-	for _, access := range []model.RoleAccess{model.AccessRead, model.AccessWrite} {
-		refused(t, d.AddRole(t, access).Connect(t), noPrivilege, []string{"set role holdfast_" + string(access)})
-	}
+	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
+		if d.Spec.Bin.Major < 16 {
+			return
+		}
+		for _, access := range []model.RoleAccess{model.AccessRead, model.AccessWrite} {
+			refused(t, d.AddRole(t, access).Connect(t), noPrivilege, []string{"set role holdfast_" + string(access)})
+		}
+	})
 }
 
 // A login as a role reaches one database, over TCP, with its password.
 func TestClientRoleNeighbours(t *testing.T) {
-	d, neighbour := postgrestest.Instance(t), postgrestest.Instance(t)
-	for _, access := range model.RoleAccesses() {
-		r := d.AddRole(t, access)
-		neighbour.AddRole(t, access)
-		none := model.NewSecret("x")
-		for _, a := range []struct {
-			name     string
-			at       *postgrestest.Database
-			user     string
-			password model.Secret
-			database string
-			params   map[string]string
-			states   string
-		}{
-			{"the control", d, r.Name, r.Password, "app", nil, ""},
-			{"neighbour", neighbour, r.Name, r.Password, "app", nil, "28P01"},
-			{"without its password", d, r.Name, none, "app", nil, "28P01"},
-			{"for the owner", d, "app", r.Password, "app", nil, "28P01"},
-			{"for the reader", d, "app_readonly", r.Password, "app", nil, "28P01"},
-			{"the owner's password", d, r.Name, d.Tenant.OwnerPassword, "app", nil, "28P01"},
-			{"as its group", d, "holdfast_" + string(access), r.Password, "app", nil, "28000"},
-			{"database postgres", d, r.Name, r.Password, "postgres", nil, "28000"},
-			{"database template1", d, r.Name, r.Password, "template1", nil, "28000"},
-			{"group", d, "+" + r.Name, r.Password, "app", nil, "28000"},
-			{"list", d, r.Name + ",holdfast", r.Password, "app", nil, "28000"},
-			{"the superuser", d, "holdfast", r.Password, "app", nil, "28000"},
-			{"replication", d, r.Name, r.Password, "app", map[string]string{"replication": "true"}, "53300"},
-			{"logical replication", d, r.Name, r.Password, "app", map[string]string{"replication": "database"}, "53300"},
-			{"role", d, r.Name, r.Password, "app", map[string]string{"role": "holdfast"}, "42501 22023"},
-			{"session authorization", d, r.Name, r.Password, "app", map[string]string{"options": "-c session_authorization=holdfast"}, "42501 22023 42704"},
-			{"library", d, r.Name, r.Password, "app", map[string]string{"session_preload_libraries": "x"}, "42501"},
-			{"system tables", d, r.Name, r.Password, "app", map[string]string{"allow_system_table_mods": "on"}, "42501"},
-		} {
-			t.Run(r.Name+" "+a.name, func(t *testing.T) {
-				config, err := pgx.ParseConfig(a.at.URL("app", none))
-				if err != nil {
-					t.Fatal(err)
-				}
-				config.User, config.Password, config.Database = a.user, a.password.Reveal(), a.database
-				for name, value := range a.params {
-					config.RuntimeParams[name] = value
-				}
-				conn, err := pgx.ConnectConfig(t.Context(), config)
-				if err == nil {
-					conn.Close(t.Context())
-				}
-				if got := sqlState(err); a.states == "" && err != nil || a.states != "" && (got == "" || !strings.Contains(a.states, got)) {
-					t.Errorf("%v, want SQLSTATE %q", err, a.states)
-				}
-			})
+	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
+		neighbour := postgrestest.InstanceOf(t, d.Spec.Bin, func(*postgres.Spec) {})
+		for _, access := range model.RoleAccesses() {
+			r := d.AddRole(t, access)
+			neighbour.AddRole(t, access)
+			none := model.NewSecret("x")
+			for _, a := range []struct {
+				name     string
+				at       *postgrestest.Database
+				user     string
+				password model.Secret
+				database string
+				params   map[string]string
+				states   string
+			}{
+				{"the control", d, r.Name, r.Password, "app", nil, ""},
+				{"neighbour", neighbour, r.Name, r.Password, "app", nil, "28P01"},
+				{"without its password", d, r.Name, none, "app", nil, "28P01"},
+				{"for the owner", d, "app", r.Password, "app", nil, "28P01"},
+				{"for the reader", d, "app_readonly", r.Password, "app", nil, "28P01"},
+				{"the owner's password", d, r.Name, d.Tenant.OwnerPassword, "app", nil, "28P01"},
+				{"as its group", d, "holdfast_" + string(access), r.Password, "app", nil, "28000"},
+				{"database postgres", d, r.Name, r.Password, "postgres", nil, "28000"},
+				{"database template1", d, r.Name, r.Password, "template1", nil, "28000"},
+				{"group", d, "+" + r.Name, r.Password, "app", nil, "28000"},
+				{"list", d, r.Name + ",holdfast", r.Password, "app", nil, "28000"},
+				{"the superuser", d, "holdfast", r.Password, "app", nil, "28000"},
+				{"replication", d, r.Name, r.Password, "app", map[string]string{"replication": "true"}, "53300"},
+				{"logical replication", d, r.Name, r.Password, "app", map[string]string{"replication": "database"}, "53300"},
+				{"role", d, r.Name, r.Password, "app", map[string]string{"role": "holdfast"}, "42501 22023"},
+				{"session authorization", d, r.Name, r.Password, "app", map[string]string{"options": "-c session_authorization=holdfast"}, "42501 22023 42704"},
+				{"library", d, r.Name, r.Password, "app", map[string]string{"session_preload_libraries": "x"}, "42501"},
+				{"system tables", d, r.Name, r.Password, "app", map[string]string{"allow_system_table_mods": "on"}, "42501"},
+			} {
+				t.Run(r.Name+" "+a.name, func(t *testing.T) {
+					config, err := pgx.ParseConfig(a.at.URL("app", none))
+					if err != nil {
+						t.Fatal(err)
+					}
+					config.User, config.Password, config.Database = a.user, a.password.Reveal(), a.database
+					for name, value := range a.params {
+						config.RuntimeParams[name] = value
+					}
+					conn, err := pgx.ConnectConfig(t.Context(), config)
+					if err == nil {
+						conn.Close(t.Context())
+					}
+					if got := sqlState(err); a.states == "" && err != nil || a.states != "" && (got == "" || !strings.Contains(a.states, got)) {
+						t.Errorf("%v, want SQLSTATE %q", err, a.states)
+					}
+				})
+			}
+			config, err := pgx.ParseConfig(r.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Host, config.TLSConfig, config.Fallbacks = d.SocketDir(t), nil, nil
+			if _, err := pgx.ConnectConfig(t.Context(), config); sqlState(err) != "28000" {
+				t.Errorf("%s on the private socket: %v", r.Name, err)
+			}
 		}
-		config, err := pgx.ParseConfig(r.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.Host, config.TLSConfig, config.Fallbacks = d.SocketDir(t), nil, nil
-		if _, err := pgx.ConnectConfig(t.Context(), config); sqlState(err) != "28000" {
-			t.Errorf("%s on the private socket: %v", r.Name, err)
-		}
-	}
+	})
 }
 
 // A client with an old password of a role keeps no access: neither by an open transaction that has changed the role, nor
 // by a setting or a password of its own, nor by a login that is not complete.
 func TestClientRoleRotation(t *testing.T) {
-	for _, access := range model.RoleAccesses() {
-		t.Run(string(access), func(t *testing.T) {
-			t.Parallel()
-			d := postgrestest.Instance(t)
-			r, super := d.AddRole(t, access), d.Superuser(t, "postgres")
-			conn := r.Connect(t)
-			allowed(t, conn, "set role none", "begin read write", "alter role "+r.Name+" set local_preload_libraries = 'absent'", "alter role "+r.Name+" password 'mine'", "commit",
-				"begin read write", "alter role "+r.Name+" set work_mem = '8MB'")
-			late, before := newLateClient(false), len(processesBelow(t, filepath.Dir(d.Spec.Dir)))
-			config, err := pgx.ParseConfig(r.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.Password = "mine"
-			config.DialFunc, config.TLSConfig, config.Fallbacks = late.dial, nil, nil
-			got := make(chan error, 1)
-			go func() {
-				conn, err := pgx.ConnectConfig(t.Context(), config)
-				if err == nil {
-					_ = conn.Close(context.WithoutCancel(t.Context()))
+	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
+		for _, access := range model.RoleAccesses() {
+			t.Run(string(access), func(t *testing.T) {
+				t.Parallel()
+				d := postgrestest.InstanceOf(t, bin, func(*postgres.Spec) {})
+				r, super := d.AddRole(t, access), d.Superuser(t, "postgres")
+				conn := r.Connect(t)
+				allowed(t, conn, "set role none", "begin read write", "alter role "+r.Name+" set local_preload_libraries = 'absent'", "alter role "+r.Name+" password 'mine'", "commit",
+					"begin read write", "alter role "+r.Name+" set work_mem = '8MB'")
+				late, before := newLateClient(false), processesBelow(t, filepath.Dir(d.Spec.Dir))
+				config, err := pgx.ParseConfig(r.URL())
+				if err != nil {
+					t.Fatal(err)
 				}
-				got <- err
-			}()
-			<-late.waits
-			testenv.Within(t, 30*time.Second, "its process", func() bool { return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) > before })
-			next := model.NewSecret("another-one-which-is-long")
-			if d.Tenant.Roles[0].Verifier, err = postgres.NewVerifier(next); err != nil {
-				t.Fatal(err)
-			}
-			if err := postgres.SetClientRoles(within(t, 5*time.Second), super, d.Tenant); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := postgres.TerminateRole(within(t, 20*time.Second), super, "app", r.Name); err != nil {
-				t.Fatal(err)
-			}
-			close(late.goes)
-			if err := <-got; err == nil {
-				t.Error("the login went on")
-			}
-			if _, err := conn.Exec(t.Context(), "select 1"); sqlState(err) != "57P01" && !conn.IsClosed() {
-				t.Errorf("its session goes on: %v", err)
-			}
-			for _, old := range []model.Secret{r.Password, model.NewSecret("mine")} {
-				if err := tryConnect(t, d.URL(r.Name, old)); sqlState(err) != "28P01" {
-					t.Errorf("an old password: %v", err)
+				config.Password = "mine"
+				config.DialFunc, config.TLSConfig, config.Fallbacks = late.dial, nil, nil
+				got := make(chan error, 1)
+				go func() {
+					conn, err := pgx.ConnectConfig(t.Context(), config)
+					if err == nil {
+						_ = conn.Close(context.WithoutCancel(t.Context()))
+					}
+					got <- err
+				}()
+				<-late.waits
+				testenv.Within(t, 30*time.Second, "its process", func() bool { return anotherProcess(t, d, before) })
+				next := model.NewSecret("another-one-which-is-long")
+				if d.Tenant.Roles[0].Verifier, err = postgres.NewVerifier(next); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if err := tryConnect(t, d.URL(r.Name, next)); err != nil {
-				t.Errorf("the new password: %v", err)
-			}
-		})
-	}
+				if err := postgres.SetClientRoles(within(t, 5*time.Second), super, d.Tenant); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := postgres.TerminateRole(within(t, 20*time.Second), super, "app", r.Name); err != nil {
+					t.Fatal(err)
+				}
+				close(late.goes)
+				if err := <-got; err == nil {
+					t.Error("the login went on")
+				}
+				if _, err := conn.Exec(t.Context(), "select 1"); sqlState(err) != "57P01" && !conn.IsClosed() {
+					t.Errorf("its session goes on: %v", err)
+				}
+				for _, old := range []model.Secret{r.Password, model.NewSecret("mine")} {
+					if err := tryConnect(t, d.URL(r.Name, old)); sqlState(err) != "28P01" {
+						t.Errorf("an old password: %v", err)
+					}
+				}
+				if err := tryConnect(t, d.URL(r.Name, next)); err != nil {
+					t.Errorf("the new password: %v", err)
+				}
+			})
+		}
+	})
 }
 
 // What a role with few rights has made gives nobody the owner's rights once it is the owner's.

@@ -5,23 +5,31 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// eachMajor runs a test on the version that all tests use, and on the newest.
+// eachMajor runs a test on the version that all tests use, and on newer ones.
 func eachMajor(t *testing.T, test func(*testing.T, *postgrestest.Database)) {
-	t.Run("default", func(t *testing.T) { test(t, postgrestest.Instance(t)) })
-	t.Run("18", func(t *testing.T) {
-		test(t, postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {}))
+	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
+		test(t, postgrestest.InstanceOf(t, bin, func(*postgres.Spec) {}))
 	})
+}
+
+func eachBinaries(t *testing.T, test func(*testing.T, binaries.Set)) {
+	t.Run("default", func(t *testing.T) { test(t, postgrestest.Binaries(t)) })
+	for _, major := range []int{16, 17, 18} {
+		t.Run(strconv.Itoa(major), func(t *testing.T) { test(t, postgrestest.Major(t, major)) })
+	}
 }
 
 // What each access allows, of what was there before the role and what the owner makes later.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,4 +208,11 @@ func processesBelow(t *testing.T, dir string) []string {
 		}
 	}
 	return found
+}
+
+// anotherProcess reports whether a database's server has a process that it had not before. Their number says nothing:
+// others may have ended.
+func anotherProcess(t *testing.T, d *postgrestest.Database, before []string) bool {
+	t.Helper()
+	return slices.ContainsFunc(processesBelow(t, filepath.Dir(d.Spec.Dir)), func(process string) bool { return !slices.Contains(before, process) })
 }
