@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
 
@@ -227,4 +228,31 @@ func (m *machine) statusOf(id string) (status, reason string) {
 		reason = *db.Reason
 	}
 	return db.Status, reason
+}
+
+// TestUpgradeWithoutSpace refuses an upgrade that does not fit on the disk, before the database is stopped.
+func TestUpgradeWithoutSpace(t *testing.T) {
+	t.Parallel()
+	if postgrestest.Binaries(t).Major >= 18 {
+		t.Skip("the tests run on the newest version")
+	}
+	m := newMachine(t)
+	m.env = append(m.env, "PATH="+postgrestest.Major(t, 18).Dir+":"+os.Getenv("PATH"))
+	m.smallDisk("360")
+	m.start("--no-exports")
+	var db database
+	m.must("POST", "/databases", map[string]any{"project": m.project(), "name": "shop", "version": "15"}, &db)
+	url := m.connectionURL(db.ID)
+	query(t, url, "create table kept as select 7 as n")
+	started := query(t, url, "select pg_postmaster_start_time()::text")
+	testenv.Eventually(t, "the refusal", func() bool { // an automatic backup may be running
+		status, e := m.do("POST", "/databases/"+db.ID+"/upgrade", map[string]any{"version": "18"})
+		return status == 403 && strings.Contains(e.Error.Message, "the operator must free disk space")
+	})
+	if got := query(t, url, "select n || ' ' || pg_postmaster_start_time()::text from kept"); got != "7 "+started {
+		t.Errorf("afterwards it answers %s, and was started at %s", got, started)
+	}
+	if n := m.generations(db.ID); n != 1 {
+		t.Errorf("there are %d data directories", n)
+	}
 }
