@@ -155,6 +155,7 @@ func (c *chaos) checkAccess(ctx context.Context, api *client.Client, db *chaosDa
 			c.t.Errorf("a password of %s that was replaced: %v", db, err)
 		}
 	}
+	c.checkRoles(ctx, api, db, owner.ConnectionURL)
 	reader, err := c.reader().GetDatabaseConnection(ctx, db.id, client.ConnectionOptions{})
 	if err != nil || !reader.ReadOnly {
 		c.t.Errorf("the connection of %s to read: %v", db, err)

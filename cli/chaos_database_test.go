@@ -28,8 +28,9 @@ type chaosDatabase struct {
 	// and shared by all others, so that the content a restore brings back is
 	// known.
 	data sync.RWMutex
-	// access is held by changes of the login settings.
+	// access is held by changes of the login settings, and of roles.
 	access sync.Mutex
+	roles  []*chaosRole
 
 	mu         sync.Mutex
 	now, other *ledger // other is what an undo brings back

@@ -216,6 +216,8 @@ var chaosActs = slices.Concat(
 		{"change a bucket", (*chaos).updateBucket},
 		{"delete a database", (*chaos).deleteDatabase},
 		{"rotate", (*chaos).rotate},
+		{"change a role", (*chaos).changeRole},
+		{"change a role", (*chaos).changeRole},
 		{"allow", (*chaos).allow},
 		{"row-level security", (*chaos).rowSecurity},
 		{"pin", (*chaos).pin},
