@@ -30,6 +30,7 @@ func DatabaseChecks() []Check {
 		{"wraparound", wraparound},
 		{"connections", connections},
 		{"idle_transactions", idleTransactions},
+		{"prepared_transactions", preparedTransactions},
 		{"cache", cache},
 		{"slow_statements", slowStatements},
 		{"row_level_security", rowSecurity},

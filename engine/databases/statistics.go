@@ -76,6 +76,21 @@ func (s *Service) noteSession(ctx context.Context, conn *pgx.Conn, db model.Data
 	if _, err := s.notePasswords(ctx, conn, db); err != nil {
 		s.core.Log.Debug("check the passwords of a database", "database", db.ID, "error", err)
 	}
+	if err := s.endReadersPrepared(ctx, conn, db); err != nil {
+		s.core.Log.Debug("end prepared transactions of a database", "database", db.ID, "error", err)
+	}
+}
+
+// readersPrepared is how long a role that only reads may leave a transaction
+// prepared: as long as it may leave one idle in a session.
+const readersPrepared = 10 * time.Minute
+
+func (s *Service) endReadersPrepared(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+	tenant, err := s.tenant(db)
+	if err != nil {
+		return err
+	}
+	return tenant.EndReadersPrepared(ctx, conn, readersPrepared)
 }
 
 // sample calls first with a session, and takes the statistics.

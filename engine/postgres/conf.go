@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,6 +27,8 @@ const (
 	logFile   = "postgres.log"
 	startFile = "start.log"
 )
+
+const preparedSetting = "max_prepared_transactions"
 
 // clusterName appears in the process titles of all instances.
 const clusterName = "holdfast"
@@ -47,8 +52,20 @@ type Config struct {
 // WriteConfig writes c to postgresql.conf in the data directory dir. It replaces
 // the whole file, so that no setting of a restored directory or an older holdfast
 // remains. The file takes effect at the next start or, for settings that allow
-// it, at the next reload. WriteConfig reports whether the file changed.
+// it, at the next reload. It has a place for every prepared transaction in the
+// directory, without which the server would not start: a restore may bring back
+// more than a setting that was lowered since admits. WriteConfig reports whether
+// the file changed.
 func WriteConfig(bin binaries.Set, dir string, c Config) (changed bool, err error) {
+	prepared, err := os.ReadDir(filepath.Join(dir, "pg_twophase"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("count prepared transactions: %w", err)
+	}
+	c.AtLeast = maps.Clone(c.AtLeast)
+	if c.AtLeast == nil {
+		c.AtLeast = map[string]int{}
+	}
+	c.AtLeast[preparedSetting] = max(c.AtLeast[preparedSetting], len(prepared))
 	text, err := c.render(bin)
 	if err != nil {
 		return false, fmt.Errorf("write %s: %w", confFile, err)

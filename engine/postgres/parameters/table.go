@@ -110,6 +110,7 @@ func sessions() []Parameter {
 	}
 	return []Parameter{
 		{Name: "timezone", Kind: Text, Area: areaSessions},
+		{Name: "max_prepared_transactions", Kind: Integer, Min: "0", Max: "200", Area: areaSessions},
 		choice("default_transaction_isolation", "read committed", "repeatable read", "serializable"),
 		choice("intervalstyle", "postgres", "postgres_verbose", "sql_standard", "iso_8601"),
 		choice("bytea_output", "hex", "escape"),

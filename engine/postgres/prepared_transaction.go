@@ -1,0 +1,28 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+)
+
+// EndReadersPrepared rolls back the transactions that roles which only read have
+// left prepared for longer than patience. They hold locks and keep VACUUM from
+// removing rows, no session or setting ends them, and the owner may not.
+func (t Tenant) EndReadersPrepared(ctx context.Context, conn *pgx.Conn, patience time.Duration) error {
+	readers := []string{t.ReadOnly}
+	for _, r := range t.Roles {
+		if r.Access == model.AccessRead {
+			readers = append(readers, r.Name)
+		}
+	}
+	err := rollBackWhere(ctx, conn, "owner = any($1) and prepared < clock_timestamp() - make_interval(secs => $2)", readers, patience.Seconds())
+	if err != nil {
+		return fmt.Errorf("roll back the prepared transactions of roles that only read: %w", err)
+	}
+	return nil
+}
