@@ -48,11 +48,11 @@ func djangoProject(t *testing.T) (python, project string) {
 
 // TestRunPrivatelyAsSuperuser checks that the role of a private sandbox is a superuser
 // of its own server only, and that of a shared appliance's sandbox is not. The roles
-// that it makes can log in.
+// that it makes can log in, and two-phase commits work.
 func TestRunPrivatelyAsSuperuser(t *testing.T) {
 	t.Parallel()
 	cache, _ := privateCache(t)
-	const ask = `psql "$DATABASE_URL" -XAtqc 'select rolsuper, rolcreatedb from pg_roles where rolname = current_user' -c 'create database beside' -c '\c beside' -c 'create extension "uuid-ossp"' && psql -d postgres -XAtqc 'drop database beside' -c "create role other login password 'other''s own'" && PGUSER=other PGPASSWORD="other's own" psql -XAtqc 'select current_user'`
+	const ask = `psql "$DATABASE_URL" -XAtqc 'select rolsuper, rolcreatedb from pg_roles where rolname = current_user' -c 'create database beside' -c '\c beside' -c 'create extension "uuid-ossp"' && psql -d postgres -XAtqc 'drop database beside' -c begin -c "prepare transaction 'two-phase'" -c "rollback prepared 'two-phase'" -c "create role other login password 'other''s own'" && PGUSER=other PGPASSWORD="other's own" psql -XAtqc 'select current_user'`
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(program, append(append([]string{"run"}, args...), "--", "sh", "-c", ask)...)
 		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "HOLDFAST_PRIVATE_IDLE=1s")

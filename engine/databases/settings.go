@@ -32,6 +32,9 @@ func (s *Service) settings(db model.Database) map[string]string {
 		settings = fitSettings(*host.MemoryTotal, host.DiskFree, s.databaseCount())
 		settings[connectionsSetting] = fitConnections(*host.MemoryTotal)
 	}
+	if s.core.Config.SandboxSuperuser {
+		settings["max_prepared_transactions"] = sandboxPrepared
+	}
 	if db.LogicalReplication || s.hasSlots(db) {
 		maps.Copy(settings, s.replicationSettings())
 	}
@@ -60,6 +63,10 @@ func fitSettings(memory, diskFree int64, databases int) map[string]string {
 		"temp_file_limit":      megabytes(clamp(diskFree/4, 1024*mb, 1024*1024*mb)),
 	}
 }
+
+// sandboxPrepared is how many transactions can be prepared in a private appliance. Its users, who are superusers, test
+// two-phase commits there and cannot restart the server.
+const sandboxPrepared = "20"
 
 const connectionsSetting = "max_connections"
 
