@@ -53,7 +53,10 @@ func byAppliance() []Extension {
 			Name: "address_standardizer_data_us", Class: ClassAppliance, Package: "postgis-3",
 			Grants: []string{"*"}, Notes: "rules for addresses in the USA",
 		},
-		{Name: "hypopg", Class: ClassAppliance, Package: "hypopg", Notes: "plans with indexes that do not exist"},
+		{
+			Name: "hypopg", Class: ClassAppliance, Package: "hypopg",
+			Grants: []string{"hypopg_list_indexes", "hypopg_hidden_indexes"}, Notes: "plans with indexes that do not exist",
+		},
 		{Name: "plpgsql_check", Class: ClassAppliance, Package: "plpgsql-check", Notes: "finds mistakes in PL/pgSQL functions"},
 		{
 			Name: "pg_partman", Class: ClassAppliance, Schema: "partman", Package: "partman", KeepsRows: true,
