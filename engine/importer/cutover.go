@@ -87,13 +87,34 @@ func (f *Follower) Carry(ctx context.Context, patience time.Duration) error {
 	if c.inventory.sequences, err = listSequences(ctx, conn, c.number); err != nil {
 		return f.explain(ctx, err)
 	}
-	for _, do := range []func(context.Context) error{c.readSequences, c.setSequences, c.verifySequences} {
+	for _, do := range []func(context.Context) error{c.readSequences, c.setSequences, c.verifySequences, c.awaitDurable} {
 		if err := do(ctx); err != nil {
 			return c.trouble(ctx, err)
 		}
 	}
 	f.account.Say(model.ImportInfo, model.Count(len(c.inventory.sequences), "sequence")+" carried over")
 	return c.compareCounts(ctx, patience)
+}
+
+// durableCommit is a commit that waits for the disk, and so for all commits before it.
+const durableCommit = "begin; set local synchronous_commit = on; select pg_catalog.pg_logical_emit_message(true, 'holdfast', 'cutover'); commit"
+
+// awaitDurable makes durable what the sessions in the new database have committed, which does not wait for the disk. It
+// asks each of them: if the server has ended since, so has the session, and what it did may be lost.
+func (c *copying) awaitDurable(ctx context.Context) error {
+	for _, w := range c.workers {
+		if w.target != nil {
+			if _, err := w.target.Exec(ctx, durableCommit, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return sessionError{fmt.Errorf("make the cutover durable: %w", err)}
+			}
+		}
+		if w.executor != nil {
+			if err := w.execute(ctx, durableCommit); err != nil {
+				return sessionError{fmt.Errorf("make the cutover durable: %w", err)}
+			}
+		}
+	}
+	return nil
 }
 
 func (f *Follower) copying(conn *pgx.Conn) *copying {
@@ -108,6 +129,7 @@ func (f *Follower) Finish(ctx context.Context) error {
 		c.createAll("ROW SECURITY"), c.fillEmptyViews, c.createAll("ACL"), c.createAll("DEFAULT ACL"),
 		func(ctx context.Context) error { return c.setComment(ctx, f.Plan.Comment) },
 		func(ctx context.Context) error { return c.setSettings(ctx, f.Plan.Settings) },
+		c.awaitDurable,
 	} {
 		if err := do(ctx); err != nil {
 			return c.trouble(ctx, err)
