@@ -227,18 +227,29 @@ func MultipartPartID(multipart string, number int) string {
 	return fmt.Sprintf("%s.%05d", multipart, number)
 }
 
-// DropMultipart removes a multipart upload with its parts' records, or returns ErrNotFound.
-func (tx *Tx) DropMultipart(id string) error {
-	if err := tx.Multiparts().Delete(id); err != nil {
-		return err
+// DropMultipart removes a multipart upload with its parts' records, and returns the references to their bytes, each once.
+// It returns ErrNotFound if there is no such upload.
+func (tx *Tx) DropMultipart(id string) (refs []string, err error) {
+	m, err := tx.Multiparts().Get(id)
+	if err != nil {
+		return nil, err
+	}
+	if m.Joint != "" {
+		refs = append(refs, m.Joint)
 	}
 	parts, err := tx.MultipartPartsOf(id)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range parts {
-		if err == nil {
-			err = tx.MultipartParts().Delete(MultipartPartID(id, p.Number))
+		if p.Part != m.Joint {
+			refs = append(refs, p.Part)
+		}
+		if err := tx.MultipartParts().Delete(MultipartPartID(id, p.Number)); err != nil {
+			return nil, err
 		}
 	}
-	return err
+	return refs, tx.Multiparts().Delete(id)
 }
 
 // MultipartPartsOf returns the parts of a multipart upload by number.

@@ -126,36 +126,15 @@ func (s *Service) MultipartAbort(ctx context.Context, call *model.Call, bucket, 
 }
 
 func (s *Service) dropMultipart(call *model.Call, m model.Multipart) error {
-	var parts []string
+	var refs []string
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
-		parts, err = dropMultipart(tx, m.ID)
+		refs, err = tx.DropMultipart(m.ID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.removeParts(parts)
-}
-
-// dropMultipart removes a multipart upload and returns the references to its bytes.
-func dropMultipart(tx *meta.Tx, id string) (refs []string, err error) {
-	m, err := tx.Multiparts().Get(id)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := tx.MultipartPartsOf(id)
-	if err != nil {
-		return nil, err
-	}
-	if m.Joint != "" {
-		refs = append(refs, m.Joint)
-	}
-	for _, p := range parts {
-		if p.Part != m.Joint {
-			refs = append(refs, p.Part)
-		}
-	}
-	return refs, tx.DropMultipart(id)
+	return s.removeParts(refs)
 }
 
 // removeParts removes bytes of parts without records. RecoverUploads removes what a crash leaves of them.
@@ -171,7 +150,7 @@ func (s *Service) removeParts(refs []string) error {
 
 // endMultipart removes a completed upload with its parts, also those that arrived while it was being completed.
 func (s *Service) endMultipart(tx *meta.Tx, id string) error {
-	refs, err := dropMultipart(tx, id)
+	refs, err := tx.DropMultipart(id)
 	if err == nil && len(refs) > 0 {
 		tx.OnCommit(func() {
 			s.core.Background(func(context.Context) {
