@@ -123,15 +123,7 @@ func TestClientRoleNeighbours(t *testing.T) {
 			r := d.AddRole(t, access)
 			neighbour.AddRole(t, access)
 			none := model.NewSecret("x")
-			for _, a := range []struct {
-				name     string
-				at       *postgrestest.Database
-				user     string
-				password model.Secret
-				database string
-				params   map[string]string
-				states   string
-			}{
+			for _, a := range []loginAttack{
 				{"the control", d, r.Name, r.Password, "app", nil, ""},
 				{"neighbour", neighbour, r.Name, r.Password, "app", nil, "28P01"},
 				{"without its password", d, r.Name, none, "app", nil, "28P01"},
@@ -151,23 +143,7 @@ func TestClientRoleNeighbours(t *testing.T) {
 				{"library", d, r.Name, r.Password, "app", map[string]string{"session_preload_libraries": "x"}, "42501"},
 				{"system tables", d, r.Name, r.Password, "app", map[string]string{"allow_system_table_mods": "on"}, "42501"},
 			} {
-				t.Run(r.Name+" "+a.name, func(t *testing.T) {
-					config, err := pgx.ParseConfig(a.at.URL("app", none))
-					if err != nil {
-						t.Fatal(err)
-					}
-					config.User, config.Password, config.Database = a.user, a.password.Reveal(), a.database
-					for name, value := range a.params {
-						config.RuntimeParams[name] = value
-					}
-					conn, err := pgx.ConnectConfig(t.Context(), config)
-					if err == nil {
-						conn.Close(t.Context())
-					}
-					if got := sqlState(err); a.states == "" && err != nil || a.states != "" && (got == "" || !strings.Contains(a.states, got)) {
-						t.Errorf("%v, want SQLSTATE %q", err, a.states)
-					}
-				})
+				t.Run(r.Name+" "+a.name, a.run)
 			}
 			config, err := pgx.ParseConfig(r.URL())
 			if err != nil {

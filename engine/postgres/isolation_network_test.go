@@ -22,17 +22,38 @@ func TestNeighbours(t *testing.T) {
 	t.Run("from within", func(t *testing.T) { fromWithin(t, d, neighbour) })
 }
 
+// loginAttack is a login, and the SQLSTATEs that may refuse it, "" if none may.
+type loginAttack struct {
+	name     string
+	at       *postgrestest.Database
+	user     string
+	password model.Secret
+	database string
+	params   map[string]string
+	states   string
+}
+
+func (a loginAttack) run(t *testing.T) {
+	config, err := pgx.ParseConfig(a.at.URL("app", model.NewSecret("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.User, config.Password, config.Database = a.user, a.password.Reveal(), a.database
+	for name, value := range a.params {
+		config.RuntimeParams[name] = value
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err == nil {
+		conn.Close(t.Context())
+	}
+	if got := sqlState(err); a.states == "" && err != nil || a.states != "" && (got == "" || !strings.Contains(a.states, got)) {
+		t.Errorf("%v, want SQLSTATE %q", err, a.states)
+	}
+}
+
 func overTCP(t *testing.T, d, neighbour *postgrestest.Database) {
 	own, reads, none := d.Tenant.OwnerPassword, d.Tenant.ReadOnlyPassword, model.NewSecret("x")
-	for _, a := range []struct {
-		name     string
-		at       *postgrestest.Database
-		user     string
-		password model.Secret
-		database string
-		params   map[string]string
-		states   string
-	}{
+	for _, a := range []loginAttack{
 		{"owner (the control)", d, "app", own, "app", nil, ""},
 		{"neighbour as owner", neighbour, "app", own, "app", nil, "28P01"},
 		{"neighbour as reader", neighbour, "app_readonly", reads, "app", nil, "28P01"},
@@ -67,23 +88,7 @@ func overTCP(t *testing.T, d, neighbour *postgrestest.Database) {
 		{"system indexes", d, "app", own, "app", map[string]string{"allow_system_table_mods": "on"}, "42501"},
 		{"logging off", d, "app", own, "app", map[string]string{"options": "-c log_connections=off"}, "42501 55P02"},
 	} {
-		t.Run(a.name, func(t *testing.T) {
-			config, err := pgx.ParseConfig(a.at.URL("app", none))
-			if err != nil {
-				t.Fatal(err)
-			}
-			config.User, config.Password, config.Database = a.user, a.password.Reveal(), a.database
-			for name, value := range a.params {
-				config.RuntimeParams[name] = value
-			}
-			conn, err := pgx.ConnectConfig(t.Context(), config)
-			if err == nil {
-				conn.Close(t.Context())
-			}
-			if got := sqlState(err); a.states == "" && err != nil || a.states != "" && (got == "" || !strings.Contains(a.states, got)) {
-				t.Errorf("%v, want SQLSTATE %q", err, a.states)
-			}
-		})
+		t.Run(a.name, a.run)
 	}
 }
 
