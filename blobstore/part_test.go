@@ -14,15 +14,7 @@ import (
 
 // TestPart writes a blob in parts, with more bytes after each than were synced, and cuts the power after each.
 func TestPart(t *testing.T) {
-	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
-	if err := fs.OS.Mkdir(parent); err != nil {
-		t.Fatal(err)
-	}
-	s := openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
-	id, err := s.CreatePart(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fs, parent, s, id := newPoweredPart(t)
 	size, crc := int64(0), uint32(0)
 	want := ""
 	for i := range 4 {
@@ -61,17 +53,24 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestSections writes the sections of a Part in any order, and cuts the power while others are written.
-func TestSections(t *testing.T) {
-	fs, parent := newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
+// newPoweredPart returns an empty Part of a store in the directory parent of a file system whose power can be cut.
+func newPoweredPart(t *testing.T) (fs *powerFS, parent string, s *Store, id string) {
+	t.Helper()
+	fs, parent = newPowerFS(func(string, string) bool { return false }), filepath.Join(t.TempDir(), "parent")
 	if err := fs.OS.Mkdir(parent); err != nil {
 		t.Fatal(err)
 	}
-	s := openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
+	s = openStore(t, filepath.Join(parent, "store"), Options{fs: fs})
 	id, err := s.CreatePart(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fs, parent, s, id
+}
+
+// TestSections writes the sections of a Part in any order, and cuts the power while others are written.
+func TestSections(t *testing.T) {
+	fs, parent, s, id := newPoweredPart(t)
 	texts := []string{strings.Repeat("a", 300_000), strings.Repeat("b", 300_000), "the end"}
 	sections, want := make([]Section, len(texts)), strings.Join(texts, "")
 	write := func(n int, text string) *Part {
@@ -87,6 +86,7 @@ func TestSections(t *testing.T) {
 	}
 	for i, n := range []int{2, 0, 1} {
 		p := write(n, texts[n])
+		var err error
 		if sections[n].Size, sections[n].CRC32C, err = p.Sync(); err != nil {
 			t.Fatal(err)
 		}
