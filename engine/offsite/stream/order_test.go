@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"holdfast/internal/testenv"
 )
 
 // TestAcknowledgedInOrder: a log object that is stored before the one before it is not
@@ -330,5 +334,63 @@ func TestWhatIsBeingCutIsNotStored(t *testing.T) {
 	flush(t, w)
 	if status := w.Status(); status.Lag != 0 {
 		t.Errorf("everything is stored, and the status says %+v", status)
+	}
+}
+
+// busy is a source that something happens to right after it was asked what it has.
+type busy struct {
+	*script
+	asked func()
+}
+
+// Waiting implements Source.
+func (b busy) Waiting() Waiting {
+	w := b.script.Waiting()
+	b.asked()
+	return w
+}
+
+// TestCauseBeforeEffect: what comes while the sources are asked one after the other is in the log in the order in which it came,
+// whichever was asked first.
+func TestCauseBeforeEffect(t *testing.T) {
+	t.Parallel()
+	for asked := range 12 { // how often one was before
+		for _, causeFirst := range []bool{true, false} {
+			r := repository(t, directory(t), ring(t))
+			w := open(t, claim(t, r, "machine", false), Options{Interval: time.Millisecond})
+			cause, effect := &script{owner: "cause"}, &script{owner: "effect"}
+			var times atomic.Int64
+			happen := func() {
+				if times.Add(1) == int64(asked+1) {
+					cause.add(w, 10)
+					effect.add(w, 10)
+				}
+			}
+			effect.add(w, 10) // which is read
+			if causeFirst {
+				w.Add(busy{cause, happen})
+				w.Add(effect)
+			} else {
+				w.Add(busy{effect, happen})
+				w.Add(cause)
+			}
+			testenv.Eventually(t, "the sources to be asked", func() bool { w.Wake(); return times.Load() > int64(asked) })
+			flush(t, w)
+			kill(w)
+			var order []string
+			h, err := r.History(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for f, err := range h.Frames(t.Context(), nil, time.Time{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				order = append(order, f.Body.(WAL).Owner)
+			}
+			if want := []string{"effect", "cause", "effect"}; !slices.Equal(order, want) {
+				t.Errorf("asked %d times before, the cause first: %v: the log has %v", asked, causeFirst, order)
+			}
+		}
 	}
 }

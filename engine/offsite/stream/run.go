@@ -151,9 +151,21 @@ func (w *Writer) gather() {
 	}
 }
 
-// oldestInput returns the input whose next frame is the oldest, nil if none has one, its time, and
-// the time of the oldest of the others, zero if there is none.
-func (w *Writer) oldestInput(except map[*input]bool) (next *input, oldest, others time.Time) {
+// oldestInput returns the input whose next frame is the oldest, nil if none has one, its time, and the time up to which its
+// frames may be read: that of the oldest of the others, and no later than when the inputs were asked. They are asked one after
+// the other, and what an input has since may have been caused by what another one has that was asked before.
+func (w *Writer) oldestInput(except map[*input]bool) (next *input, oldest, until time.Time) {
+	began := time.Now()
+	next, oldest, until = w.askInputs(except)
+	if next != nil && oldest.After(began) {
+		next, oldest, until = w.askInputs(except)
+	}
+	return next, oldest, earlier(until, began)
+}
+
+// askInputs returns the input whose next frame is the oldest, nil if none has one, its time, and the time of the oldest of the
+// others, zero if there is none.
+func (w *Writer) askInputs(except map[*input]bool) (next *input, oldest, others time.Time) {
 	for _, i := range w.sources() {
 		at := i.source.Waiting().Oldest
 		if except[i] || at.IsZero() {
