@@ -130,7 +130,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 		"\n  holdfast bucket update books --versioning enabled --object-lock compliance --lock-days 3650"
 	cmd.Flags().BoolVar(&public, "public", false, "let anybody download its objects; --public=false lets nobody")
 	cmd.Flags().StringArrayVar(&prefixes, "public-prefix", nil, "let anybody download the objects whose keys begin with this, once for each prefix, in place of earlier ones; --public-prefix= lets nobody")
-	cmd.Flags().BoolVar(&listing, "public-listing", false, "let anybody list its keys, by the S3 endpoint; --public-listing=false lets nobody")
+	cmd.Flags().BoolVar(&listing, "public-listing", false, "let anybody list its keys, by the S3 endpoint, with public prefixes only those below them; --public-listing=false lets nobody")
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")
 	cmd.Flags().StringVar(&lock, "object-lock", "", "let versions be locked, for which versioning must be on, and which cannot be turned off again: on, or governance or compliance with --lock-days for all new versions")

@@ -31,7 +31,7 @@ type Bucket struct {
 	ExpireAfterDays int `json:"expire_after_days"`
 	// PublicPrefixes are what the keys of objects begin with that everybody may read, whatever Public says.
 	PublicPrefixes []string `json:"public_prefixes,omitempty"`
-	// PublicListing says whether everybody may list the keys of the objects, by the S3 endpoint.
+	// PublicListing says whether everybody may list the keys of the objects, with PublicPrefixes those below them, by the S3 endpoint.
 	PublicListing bool `json:"public_listing,omitempty"`
 	// CORS, Policy and PublicAccessBlock are what S3 clients set. Policy is the document that said what is public.
 	CORS              []CORSRule         `json:"cors,omitempty"`

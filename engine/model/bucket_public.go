@@ -16,7 +16,7 @@ const (
 type PublicRights struct {
 	Read     bool     // all objects
 	Prefixes []string // objects whose keys begin with one of them
-	List     bool     // all keys, by the S3 endpoint
+	List     bool     // the keys, by the S3 endpoint: those below Prefixes if there are some, else all
 }
 
 // Any reports whether everybody may do anything.
@@ -25,6 +25,11 @@ func (r PublicRights) Any() bool { return r.Read || r.List || len(r.Prefixes) > 
 // Reads reports whether everybody may read the object of a key.
 func (r PublicRights) Reads(key string) bool {
 	return r.Read || slices.ContainsFunc(r.Prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
+// Lists reports whether everybody may list the keys that begin with a prefix.
+func (r PublicRights) Lists(prefix string) bool {
+	return r.List && (len(r.Prefixes) == 0 || r.Reads(prefix))
 }
 
 func (r PublicRights) equal(other PublicRights) bool {

@@ -85,18 +85,20 @@ func isPublicList(r *http.Request, q *request) bool {
 
 // publicList serves the list of a bucket that everybody may list.
 func (s *Server) publicList(q *request) http.Handler {
+	lists := func(b model.Bucket) bool { return b.PublicRights().Lists(q.query.Get("prefix")) }
+	answer := q.listObjects
+	switch {
+	case q.method == http.MethodHead:
+		lists, answer = func(b model.Bucket) bool { return b.PublicListing }, q.headBucket
+	case q.subresource() == "location":
+		lists, answer = func(b model.Bucket) bool { return b.PublicListing }, q.bucketLocation
+	}
 	return s.gate.Handler(model.Operation{Action: model.ActionObjectList}, func(x *gate.Exchange) error {
 		q.Exchange = x
-		if _, err := q.publicBucket(func(b model.Bucket) bool { return b.PublicListing }); err != nil {
+		if _, err := q.publicBucket(lists); err != nil {
 			return err
 		}
-		switch {
-		case x.Request.Method == http.MethodHead:
-			return q.headBucket()
-		case q.subresource() == "location":
-			return q.bucketLocation()
-		}
-		return q.listObjects()
+		return answer()
 	})
 }
 

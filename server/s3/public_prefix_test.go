@@ -71,7 +71,7 @@ func TestPolicyOfPrefixes(t *testing.T) {
 		"two":                    {[]string{statement("Allow", "s3:GetObject", "/b/*", "/a/*")}, []string{"a/", "b/"}},
 		"two statements":         {[]string{statement("Allow", "s3:GetObject", "/b/*"), statement("Allow", "s3:GetObject", "/a*")}, []string{"a", "b/"}},
 		"one in another":         {[]string{statement("Allow", "s3:GetObject", "/a/b/*", "/a/*", "/a/*")}, []string{"a/"}},
-		"with the list":          {[]string{statement("Allow", "s3:GetObject", "/a/*"), statement("Allow", "s3:ListBucket", "")}, []string{"a/"}},
+		"with the whole list":    {[]string{statement("Allow", "s3:GetObject", "/a/*"), statement("Allow", "s3:ListBucket", "")}, nil},
 		"in the whole":           {[]string{statement("Allow", "s3:GetObject", "/*", "/a/*")}, []string{}},
 		"denied":                 {[]string{statement("Allow", "s3:GetObject", "/a/*", "/b/*"), statement("Deny", "s3:GetObject", "/a/*")}, []string{"b/"}},
 		"denied with others":     {[]string{statement("Allow", "s3:GetObject", "/a/b/*", "/b/*"), statement("Deny", "s3:GetObject", "/a*")}, []string{"b/"}},
@@ -98,6 +98,86 @@ func TestPolicyOfPrefixes(t *testing.T) {
 			t.Errorf("%s is refused, and gives %+v", name, got)
 		}
 	}
+}
+
+// TestPolicyOfListedPrefixes checks what policies mean that let everybody list the keys below prefixes.
+func TestPolicyOfListedPrefixes(t *testing.T) {
+	t.Parallel()
+	const read = `{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":["arn:aws:s3:::photos/a/*","arn:aws:s3:::photos/b*"]}`
+	const all = `{"Effect":"Allow","Principal":"*","Action":"s3:GetObject","Resource":"arn:aws:s3:::photos/*"}`
+	list := func(effect, action, condition string) string {
+		return fmt.Sprintf(`{"Effect":%q,"Principal":{"AWS":["*"]},"Action":[%q],"Resource":["arn:aws:s3:::photos"],"Condition":%s}`, effect, action, condition)
+	}
+	const both = `{"StringLike":{"s3:prefix":["b*","a/*"]}}`
+	for name, c := range map[string]struct {
+		statements []string
+		known      bool
+	}{
+		"patterns":                 {[]string{read, list("Allow", "s3:ListBucket", both)}, true},
+		"the same texts":           {[]string{read, list("Allow", "s3:ListBucket", `{"StringEquals":{"s3:prefix":["a/","b"]}}`)}, true},
+		"a statement each":         {[]string{read, list("Allow", "s3:ListBucket", `{"StringEquals":{"s3:Prefix":"b"}}`), list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":"a/*"}}`)}, true},
+		"one is missing":           {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":"a/*"}}`)}, false},
+		"another one":              {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":["a/*","b*","c/*"]}}`)}, false},
+		"everything":               {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":"*"}}`)}, false},
+		"a pattern within":         {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":["a/*/*","b*"]}}`)}, false},
+		"a star that is one":       {[]string{read, list("Allow", "s3:ListBucket", `{"StringEquals":{"s3:prefix":["a/*","b*"]}}`)}, false},
+		"all objects":              {[]string{all, list("Allow", "s3:ListBucket", both)}, false},
+		"no objects":               {[]string{list("Allow", "s3:ListBucket", both)}, false},
+		"two operators":            {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":["a/*","b*"]},"StringEquals":{"s3:prefix":["a/","b"]}}`)}, false},
+		"two keys":                 {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:prefix":["a/*","b*"],"s3:delimiter":"/"}}`)}, false},
+		"another key":              {[]string{read, list("Allow", "s3:ListBucket", `{"StringLike":{"s3:delimiter":["a/*","b*"]}}`)}, false},
+		"another operator":         {[]string{read, list("Allow", "s3:ListBucket", `{"StringNotLike":{"s3:prefix":["a/*","b*"]}}`)}, false},
+		"denied":                   {[]string{read, list("Allow", "s3:ListBucket", both), list("Deny", "s3:ListBucket", both)}, false},
+		"a condition of no action": {[]string{read, list("Allow", "s3:GetBucketLocation", `{"StringLike":{"aws:referer":"a"}}`)}, false},
+	} {
+		got, err := parsePolicy([]byte(`{"Version":"2012-10-17","Statement":[`+strings.Join(c.statements, ",")+`]}`), "photos")
+		if (err == nil) != c.known || got.List != c.known || c.known && !slices.Equal(got.Prefixes, []string{"a/", "b"}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestListedPrefixes: with the policy that `mc anonymous set download` sets for a prefix, everybody lists the keys below the prefix.
+func TestListedPrefixes(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	for _, key := range []string{"thumbs/1", "thumbs/2/3", "raw/4", "thumbs"} {
+		if _, err := client.PutObject(ctx, "photos", key, bytes.NewReader([]byte("hello")), 5, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := `{"Version":"2012-10-17","Statement":[
+		{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetBucketLocation"],"Resource":["arn:aws:s3:::photos"]},
+		{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:ListBucket"],"Resource":["arn:aws:s3:::photos"],"Condition":{"StringEquals":{"s3:prefix":["thumbs/"]}}},
+		{"Effect":"Allow","Principal":{"AWS":["*"]},"Action":["s3:GetObject"],"Resource":["arn:aws:s3:::photos/thumbs/*"]}]}`
+	if err := client.SetBucketPolicy(ctx, "photos", policy); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"?list-type=2&prefix=thumbs/": "thumbs/1 thumbs/2/3", "?prefix=thumbs%2F2": "thumbs/2/3", "?list-type=2&prefix=thumbs/&start-after=thumbs/1": "thumbs/2/3",
+		"?list-type=2&prefix=thumbs/&delimiter=/": "thumbs/1", "?location": "", "": "AccessDenied", "?prefix=thumbs": "AccessDenied", "?prefix=raw/": "AccessDenied",
+		"?prefix=&start-after=thumbs/": "AccessDenied", "?prefix=raw/&prefix=thumbs/": "AccessDenied", "?versions&prefix=thumbs/": "AccessDenied", "?uploads&prefix=thumbs/": "AccessDenied",
+	} {
+		got, text := w.anonymous(t, "GET", "/photos/"+query, nil)
+		refused := got.StatusCode == 403 && strings.Contains(text, "AccessDenied")
+		if refused != (want == "AccessDenied") || !refused && (got.StatusCode != 200 || strings.Join(keysIn(text), " ") != want) {
+			t.Errorf("GET %s by everybody: %d %s, want %s", query, got.StatusCode, text, want)
+		}
+	}
+	if got, text := w.anonymous(t, "HEAD", "/photos/", nil); got.StatusCode != 200 {
+		t.Errorf("HEAD of the bucket by everybody: %d %s", got.StatusCode, text)
+	}
+}
+
+// keysIn returns the keys in a list.
+func keysIn(list string) (keys []string) {
+	for _, after := range strings.Split(list, "<Key>")[1:] {
+		key, _, _ := strings.Cut(after, "</Key>")
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // TestPolicyOfRights checks that the policy that stands for rights which were set by the API gives the same.

@@ -30,7 +30,7 @@ type Bucket struct {
 	Name            string      `json:"name"`
 	Public          bool        `json:"public" doc:"Whether anybody may download its objects."`
 	PublicPrefixes  []string    `json:"public_prefixes" doc:"What the keys begin with of objects that anybody may download, whatever public says."`
-	PublicListing   bool        `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint."`
+	PublicListing   bool        `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint; with public prefixes only those below them."`
 	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with; null if none are public."`
 	ObjectCount     int64       `json:"object_count"`
 	SizeBytes       int64       `json:"size_bytes"`
@@ -184,7 +184,7 @@ type CreateBucket struct {
 type UpdateBucket struct {
 	Public          *bool          `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
 	PublicPrefixes  []string       `json:"public_prefixes,omitzero" required:"false" nullable:"true" maxItems:"20" doc:"What the keys begin with of objects that anybody may download, whatever public says, such as images/; at most 512 bytes each. Replaces all; unchanged when left out."`
-	PublicListing   *bool          `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint; unchanged when left out."`
+	PublicListing   *bool          `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint, with public prefixes only those below them; unchanged when left out."`
 	ExpireAfterDays *WholeNumber   `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
 	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
 	ObjectLock      *SetBucketLock `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
