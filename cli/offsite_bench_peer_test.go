@@ -79,7 +79,7 @@ func newPeer(b *testing.B, server *objectstoretest.Server, secure *httptest.Serv
 		p.env = append(p.env, name+"="+value)
 	}
 	_, passphrase := p.store(b)
-	p.copied = p.prepare(copied{"s3://" + server.Bucket(b, false) + "/home", passphrase})
+	p.copied = p.prepare(copied{url: "s3://" + server.Bucket(b, false) + "/home", passphrase: passphrase})
 	p.start(append(p.copied.serveFlags(), "--backup-interval", "0", "--no-verification")...)
 	p.db = p.createDatabase("bench")
 	n := &benchedMachine{p.machine, p.connectionURL(p.db.ID)}

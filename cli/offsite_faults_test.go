@@ -21,7 +21,7 @@ func (m *machine) throughProxy(t *testing.T, locked bool) (c copied, proxy *obje
 		m.env = append(m.env, name+"="+value)
 	}
 	_, passphrase := m.store(t)
-	return m.prepare(copied{"s3://" + server.Bucket(t, locked) + "/home", passphrase}), proxy, server
+	return m.prepare(copied{url: "s3://" + server.Bucket(t, locked) + "/home", passphrase: passphrase}), proxy, server
 }
 
 // TestOffsiteFaults: under load, whatever the store does, no client notices, the status says what it is, and the copy catches

@@ -93,7 +93,7 @@ func TestOffsiteOnHoldfast(t *testing.T) {
 	m := newMachine(t)
 	m.env = credentials(createKey(t, store, "--scopes", "storage:read,storage:create,storage:update"))
 	_, passphrase := m.store(t)
-	c := m.prepare(copied{"s3://vault/home", passphrase})
+	c := m.prepare(copied{url: "s3://vault/home", passphrase: passphrase})
 	flags := append(c.serveFlags(), "--offsite-retention", "24h")
 	m.start(flags...)
 	shop := m.createDatabase("shop")

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/internal/objectstore/objectstoretest"
@@ -21,23 +24,59 @@ import (
 )
 
 // copied is a copy of appliances in a store, and what opens it.
-type copied struct{ url, passphrase string }
+type copied struct {
+	url        string
+	passphrase string // a file
+	recipient  string // in place of a passphrase, and
+	identity   string // the file that opens what is encrypted to it
+}
+
+func (c copied) initFlags() []string {
+	if c.recipient != "" {
+		return []string{"--recipient", c.recipient}
+	}
+	return []string{"--passphrase-file", c.passphrase}
+}
+
+func (c copied) openFlags() []string {
+	if c.identity != "" {
+		return []string{"--identity", c.identity}
+	}
+	return []string{"--passphrase-file", c.passphrase}
+}
 
 func (c copied) serveFlags() []string {
+	if c.identity != "" {
+		return []string{"--offsite", c.url, "--offsite-identity", c.identity}
+	}
 	return []string{"--offsite", c.url, "--offsite-passphrase-file", c.passphrase}
+}
+
+// newIdentity makes an age identity for a copy at a URL.
+func newIdentity(t testing.TB, url string) copied {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "identity")
+	if err := os.WriteFile(file, []byte(identity.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return copied{url: url, recipient: identity.Recipient().String(), identity: file}
 }
 
 // prepareCopy prepares a directory for the copy of a machine.
 func (m *machine) prepareCopy(t testing.TB) copied {
 	t.Helper()
 	url, passphrase := m.store(t)
-	return m.prepare(copied{url, passphrase})
+	return m.prepare(copied{url: url, passphrase: passphrase})
 }
 
 // prepare makes the copy of a machine.
 func (m *machine) prepare(c copied) copied {
 	m.t.Helper()
-	if out, err := m.command("offsite", "init", c.url, "--passphrase-file", c.passphrase, "--yes").CombinedOutput(); err != nil {
+	if out, err := m.command(append([]string{"offsite", "init", c.url, "--yes"}, c.initFlags()...)...).CombinedOutput(); err != nil {
 		m.t.Fatalf("%v: %s", err, out)
 	}
 	return c
@@ -51,7 +90,7 @@ func (m *machine) prepareBucket(t testing.TB) copied {
 	for name, value := range server.Environment("") {
 		m.env = append(m.env, name+"="+value)
 	}
-	return m.prepare(copied{"s3://" + server.Bucket(t, false) + "/home", passphrase})
+	return m.prepare(copied{url: "s3://" + server.Bucket(t, false) + "/home", passphrase: passphrase})
 }
 
 // createBucket makes a bucket and returns its id.
@@ -83,7 +122,7 @@ func (m *machine) recoverFrom(c copied, args ...string) {
 
 func (m *machine) launchRecover(c copied, args ...string) <-chan string {
 	m.t.Helper()
-	return m.launchCommand([]string{"recover", c.url}, append([]string{"--passphrase-file", c.passphrase, "--yes", "--take-over"}, args...)...)
+	return m.launchCommand([]string{"recover", c.url}, slices.Concat(c.openFlags(), []string{"--yes", "--take-over"}, args)...)
 }
 
 // finishRecovery runs `recover` once more after it was killed. The kill can have come after its end: then
