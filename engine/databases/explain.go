@@ -14,7 +14,7 @@ import (
 // owner: the planner may evaluate functions of the tenant.
 func (s *Service) Explain(ctx context.Context, db model.Database, statement string) (plan string, err error) {
 	err = s.InspectAsOwner(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		plan, err = postgres.Explain(ctx, conn, db.Major, statement)
+		plan, err = postgres.Explain(ctx, conn, statement)
 		if fault, busy := postgres.StatementFault(err); fault != "" && !busy {
 			return model.Invalid("statement", "PostgreSQL says: %s", fault)
 		}

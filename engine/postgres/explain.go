@@ -21,9 +21,9 @@ const (
 var ErrPlanTooLong = errors.New("the plan is too long to show")
 
 // Explain returns the plan of a statement, as text. Nothing is executed but what the planner evaluates. conn is a
-// session of the owner's role ([Supervisor.ConnectLocal]). A statement may have parameters ($1): the plan is then the
+// session of the owner's role ([Supervisor.ConnectLocal]), for one plan. A statement may have parameters ($1): the plan is then the
 // generic one. The transaction is read-only and rolled back.
-func Explain(ctx context.Context, conn *pgx.Conn, major int, statement string) (plan string, err error) {
+func Explain(ctx context.Context, conn *pgx.Conn, statement string) (plan string, err error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return "", fmt.Errorf("explain: %w", err)
@@ -37,9 +37,6 @@ func Explain(ctx context.Context, conn *pgx.Conn, major int, statement string) (
 			return "", fmt.Errorf("explain: %w", err)
 		}
 	}
-	if major >= 16 {
-		return planOf(ctx, conn, "EXPLAIN (GENERIC_PLAN) "+statement)
-	}
 	return explainPrepared(ctx, conn, statement)
 }
 
@@ -51,7 +48,8 @@ const ownSearchPath = `SELECT pg_catalog.set_config('search_path', coalesce((
 		AND setrole IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))
 	ORDER BY setrole <> 0 DESC, setdatabase <> 0 DESC LIMIT 1), '"$user", public'), true)`
 
-// explainPrepared returns the generic plan where EXPLAIN accepts no parameters, before PostgreSQL 16.
+// explainPrepared returns the generic plan of a prepared statement. EXPLAIN (GENERIC_PLAN) accepts parameters in the simple
+// protocol only, where the text could be several statements.
 func explainPrepared(ctx context.Context, conn *pgx.Conn, statement string) (string, error) {
 	for _, prepare := range []string{"SET LOCAL plan_cache_mode = force_generic_plan", "PREPARE explained AS " + statement} {
 		if _, err := planOf(ctx, conn, prepare); err != nil {
