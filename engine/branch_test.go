@@ -369,3 +369,65 @@ func TestBranchEnds(t *testing.T) {
 	a.awaitIdle(t)
 	a.checkTidy(t)
 }
+
+// TestBranchKeepsSettings: a branch has what was set for its parent: PostgreSQL's settings, those that need a restart, the
+// libraries of its extensions, and its schedule. A prepared transaction, which the copy cannot have, is in nobody's way.
+func TestBranchKeepsSettings(t *testing.T) {
+	t.Parallel()
+	for name, method := range map[string]func(*Engine){"clone": cloning, "restore": neverCloning} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := startEngineOn(t, testConfig(t, newDataDir(t)), method)
+			db, c := a.createDatabase(t, "shop")
+			if _, err := a.Databases.ExtensionSet(t.Context(), a.call(model.ActionExtensionSet), db.ID, databases.ExtensionChange{Name: "pg_stat_statements", Restart: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=7", "statement_timeout=77s", "max_locks_per_transaction=256"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Databases.ChangeSettings(t.Context(), a.call(model.ActionDatabaseSettings), db.ID, map[string]string{"max_connections": "33"}); err != nil {
+				t.Fatal(err)
+			}
+			limit, window := 9, model.MaintenanceWindow{Day: "sunday", Start: 180, Minutes: 60}
+			every, retention := 2*time.Hour, 5*24*time.Hour
+			a.edit(t, db.ID, func(d *model.Database) { d.BackupEvery = every }) // scheduled backups are off here
+			if err := a.update(t, db.ID, databases.Change{ConnectionLimit: &limit, MaintenanceWindow: &window, BackupRetention: &retention}); err != nil {
+				t.Fatal(err)
+			}
+			a.backUp(t, db.ID)
+			run(t, c, "create table t (n int)")
+			owner := connect(t, c)
+			if _, err := owner.PgConn().Exec(t.Context(), "begin; insert into t values (1); prepare transaction 'waits'").ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			const shown = `select concat_ws(' ', current_setting('max_prepared_transactions'), current_setting('statement_timeout'), current_setting('max_locks_per_transaction'),
+				current_setting('max_connections'), (select rolconnlimit from pg_roles where rolname = 'app'),
+				(select count(*) from t), (select count(*) > 0 from pg_stat_statements))`
+			want := answer[string](t, c, shown)
+			made, branched := a.branch(t, db.ID, recovery.NewBranch{Name: "try"})
+			if got := answer[string](t, branched, shown); got != want || !strings.HasPrefix(want, "7 77s 256 ") {
+				t.Errorf("the branch has %s, its parent %s", got, want)
+			}
+			for c, want := range map[*databases.Connection]int{&c: 1, &branched: 0} {
+				if got := answer[int](t, *c, "select count(*) from pg_prepared_xacts"); got != want {
+					t.Errorf("%s has %d prepared transactions, not %d", c.Database, got, want)
+				}
+			}
+			if d := a.record(t, made.ID); d.ConnectionLimit != limit || d.MaintenanceWindow != window || d.BackupEvery != every || d.BackupRetention != retention {
+				t.Errorf("the record: %+v", d)
+			}
+			if s := a.setting(t, made.ID, "statement_timeout"); s.Source != databases.SettingDatabase {
+				t.Errorf("listed as %+v", s)
+			}
+			// The copy is the branch's own: changing it changes nothing at the parent.
+			if err := a.changeSettings(t, made.ID, false, "statement_timeout"); err != nil {
+				t.Error(err)
+			}
+			if got := answer[string](t, c, shown); got != want {
+				t.Errorf("the parent has %s", got)
+			}
+			a.awaitIdle(t)
+			a.checkTidy(t)
+		})
+	}
+}

@@ -135,6 +135,21 @@ func (s *Service) provisioning(db model.Database) func(context.Context, *pgx.Con
 	}
 }
 
+// EndCopiedPrepared rolls back what is prepared in a running instance that holds a copy of another database's data.
+func (s *Service) EndCopiedPrepared(ctx context.Context, instance string, db model.Database) error {
+	tenant, err := s.tenant(db)
+	if err != nil {
+		return err
+	}
+	return s.maintain(ctx, instance, func(ctx context.Context, conn *pgx.Conn) error {
+		ended, err := tenant.EndCopiedPrepared(ctx, conn)
+		if len(ended) > 0 {
+			s.core.Log.Warn("rolled back the prepared transactions of a copy", "database", db.ID, "identifiers", ended)
+		}
+		return err
+	})
+}
+
 // instanceStates holds the state that the supervisor last reported for each
 // instance.
 type instanceStates struct {

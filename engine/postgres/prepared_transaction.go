@@ -26,3 +26,20 @@ func (t Tenant) EndReadersPrepared(ctx context.Context, conn *pgx.Conn, patience
 	}
 	return nil
 }
+
+// EndCopiedPrepared rolls back the prepared transactions of a copied database that still has the name of its source, and
+// returns their identifiers. PostgreSQL renames no database that has any, and their transaction manager does not know the copy.
+// conn is the superuser's.
+func (t Tenant) EndCopiedPrepared(ctx context.Context, conn *pgx.Conn) (identifiers []string, err error) {
+	now, err := present(ctx, conn, t.Database)
+	if err == nil && now.database != t.Database {
+		identifiers, err = collect(ctx, conn, "select gid from pg_prepared_xacts order by prepared")
+		if err == nil {
+			err = rollBackWhere(ctx, conn, "true")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("roll back the prepared transactions of a copy: %w", err)
+	}
+	return identifiers, nil
+}

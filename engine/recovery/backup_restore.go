@@ -251,7 +251,9 @@ func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op 
 	if err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
 	}
-	err = s.databases.Provision(ctx, op.ID, next)
+	if err = s.databases.EndCopiedPrepared(ctx, op.ID, next); err == nil {
+		err = s.databases.Provision(ctx, op.ID, next)
+	}
 	if err == nil && plan != nil {
 		err = s.checkExtensions(ctx, op.ID, next.Name, scratch.Bin.Major)
 	}

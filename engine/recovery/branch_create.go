@@ -84,7 +84,7 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 		Project: parent.Project, Name: in.Name, User: parent.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 		SleepAfter: sleepAfter,
 	})
-	db.Settings, db.Preload, db.Roles = parent.Settings, parent.Preload, parent.CopiedRoles(db.CreatedAt)
+	copyProperties(&db, parent)
 	db.Major, db.Version = src.version()
 	db.Parent = parent.ID
 	if !src.moment.IsZero() {

@@ -41,10 +41,8 @@ func (s *Service) beginRestoreNew(
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
-	db.Major, db.Version, db.Settings, db.Preload = p.Backup.Major(), p.Backup.Version, source.Settings, source.Preload
-	db.OwnSettings, db.ConnectionLimit = source.OwnSettings, source.ConnectionLimit
-	db.BackupEvery, db.BackupRetention, db.MaintenanceWindow = source.BackupEvery, source.BackupRetention, source.MaintenanceWindow
-	db.Roles = source.CopiedRoles(db.CreatedAt)
+	db.Major, db.Version = p.Backup.Major(), p.Backup.Version
+	copyProperties(&db, source)
 	op = s.databases.NewOperation(source, t, "checking")
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID
@@ -68,6 +66,14 @@ func (s *Service) beginRestoreNew(
 		s.runRestoreNew(s.core.Lifetime, call, db, op, p)
 	})
 	return op, nil
+}
+
+// copyProperties gives a new database, made from the data of another, what clients and the operator have set for that one.
+func copyProperties(to *model.Database, from model.Database) {
+	to.Settings, to.OwnSettings, to.Preload = from.Settings, from.OwnSettings, from.Preload
+	to.ConnectionLimit, to.MaintenanceWindow = from.ConnectionLimit, from.MaintenanceWindow
+	to.BackupEvery, to.BackupRetention = from.BackupEvery, from.BackupRetention
+	to.Roles = from.CopiedRoles(to.CreatedAt)
 }
 
 // runRestoreNew builds the new database and records the outcome. When the
