@@ -115,6 +115,7 @@ func (f *fakeAppliance) importRecord(status string) map[string]any {
 		record["following"] = map[string]any{
 			"publication": "everything", "slot": "holdfast_imp_1", "lag_bytes": 2048, "lag_seconds": 3, "retained_bytes": 16777216,
 			"not_followed": []string{"2 sequences: carried over at the cutover"}, "trouble": "the source does not answer",
+			"stale_views": []any{map[string]any{"name": "public.totals", "since": "2026-01-02T03:04:05Z", "message": "division by \x1b[31mzero"}},
 		}
 	case "failed":
 		record["error"] = "the source refuses the password"

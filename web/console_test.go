@@ -237,7 +237,8 @@ func seedFollowing(org, project string, now time.Time) model.Import {
 		ID: "imp_2", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportFollowing, StartedAt: now,
 		Follow: &model.ImportFollow{
 			Publication: "everything", Slot: "holdfast_imp_2", NotFollowed: []string{"3 sequences: carried over at the cutover"},
-			Trouble: "the source does not answer", Lag: &model.ImportLag{At: now, Bytes: 4 << 20, Seconds: 7, Retained: 64 << 20},
+			StaleViews: []model.StaleView{{Name: "public.totals_by_customer_and_month", Since: now, Message: "division by zero"}},
+			Trouble:    "the source does not answer", Lag: &model.ImportLag{At: now, Bytes: 4 << 20, Seconds: 7, Retained: 64 << 20},
 		},
 	}
 }

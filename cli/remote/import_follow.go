@@ -61,4 +61,7 @@ func followDetails(w io.Writer, i wire.ImportDetail) {
 	}
 	details(w, "publication", f.Publication, "slot", f.Slot, "slot retains", retained, "lag", lag, "trouble", text(f.Trouble), "write pause", pause, "next", next)
 	printMore(w, []string{"DOES NOT FOLLOW"}, f.NotFollowed, func(note string) []string { return []string{note} })
+	printMore(w, []string{"STALE MATERIALIZED VIEW", "SINCE", "BECAUSE"}, f.StaleViews, func(v wire.StaleView) []string {
+		return []string{v.Name, formatTime(&v.Since), v.Message}
+	})
 }

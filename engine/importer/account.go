@@ -96,8 +96,8 @@ func (a *Account) missing(names []string) {
 	a.change(func(record *model.Import) { record.MissingExts = shown })
 }
 
-// flaw records that something was not copied.
-func (a *Account) flaw(object string, err error) {
+// newFlaw describes an error of an object.
+func newFlaw(object string, err error) model.ImportFlaw {
 	flaw := model.ImportFlaw{Object: oneLine(object), Message: oneLine(err.Error())}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		flaw.SQLState, flaw.Message = pg.Code, oneLine(pg.Message)
@@ -105,6 +105,12 @@ func (a *Account) flaw(object string, err error) {
 			flaw.Message += " (" + oneLine(pg.Detail) + ")"
 		}
 	}
+	return flaw
+}
+
+// flaw records that something was not copied.
+func (a *Account) flaw(object string, err error) {
+	flaw := newFlaw(object, err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.flawed += len(flaw.Object) + len(flaw.Message)

@@ -85,7 +85,7 @@ func (s *Session) CopyToFollow(ctx context.Context, job Job) (Plan, error) {
 	err := c.perform(ctx, append(c.rowPhases(),
 		phase{model.ImportVerifying, "partitions", c.checkRerouted},
 		phase{model.ImportVerifying, "statistics", c.analyze},
-		phase{model.ImportVerifying, "materialized views", c.fillViewsEarly},
+		phase{model.ImportVerifying, "materialized views", c.fillFollowed},
 		phase{model.ImportVerifying, "objects", c.verifyObjects},
 		phase{model.ImportVerifying, "what is left for the cutover", func(ctx context.Context) (err error) {
 			plan, err = c.planCutover(ctx)

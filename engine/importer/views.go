@@ -27,7 +27,7 @@ func (c *copying) eachView(do func(view) error) error {
 
 // refreshViews fills the materialized views.
 func (c *copying) refreshViews(ctx context.Context) error {
-	return c.eachView(func(v view) error { return c.flawed("MATERIALIZED VIEW DATA "+v.schema+"."+v.name, c.refresh(ctx, v)) })
+	return c.eachView(func(v view) error { return c.flawed(v.data(), c.refresh(ctx, v)) })
 }
 
 func (c *copying) refresh(ctx context.Context, v view) error {
@@ -36,16 +36,13 @@ func (c *copying) refresh(ctx context.Context, v view) error {
 
 func (v view) sanitized() string { return pgx.Identifier{v.schema, v.name}.Sanitize() }
 
-// fillViewsEarly fills the materialized views before the cutover, and logs which could not be filled.
-func (c *copying) fillViewsEarly(ctx context.Context) error {
-	return c.fillFollowed(ctx, func(v view, err error) {
-		c.account.Say(model.ImportWarning, fmt.Sprintf("the materialized view %s.%s cannot be filled yet, and is tried again at the cutover: %v", v.schema, v.name, err))
-	})
-}
+// String returns the view's name with its schema, data the object that a flaw names.
+func (v view) String() string { return v.schema + "." + v.name }
+func (v view) data() string   { return "MATERIALIZED VIEW DATA " + v.String() }
 
-// fillFollowed fills the materialized views of a database that follows. It leaves them as they are if row security is
-// forced on the owner: that is enabled at the cutover only, and hides rows from them.
-func (c *copying) fillFollowed(ctx context.Context, refused func(view, error)) error {
+// fillFollowed fills the materialized views of a database that follows, and records those that cannot be filled. It leaves
+// them all as they are if row security is forced on the owner: that is enabled at the cutover only, and hides rows from them.
+func (c *copying) fillFollowed(ctx context.Context) error {
 	if len(c.inventory.views) == 0 {
 		return nil
 	}
@@ -55,22 +52,30 @@ func (c *copying) fillFollowed(ctx context.Context, refused func(view, error)) e
 	}
 	return c.eachView(func(v view) error {
 		err := c.refresh(ctx, v)
-		if err != nil && !fatal(err) {
-			refused(v, err)
-			return nil
+		switch {
+		case err == nil:
+			c.account.viewFilled(v)
+		case fatal(err) || ctx.Err() != nil:
+			return err
+		default:
+			c.account.viewRefused(v, err)
 		}
-		return err
+		return nil
 	})
 }
 
-// fillEmptyViews fills the materialized views that fillViewsEarly has not filled.
+// fillEmptyViews fills the materialized views that fillFollowed has not filled, and records those whose rows are too old.
 func (c *copying) fillEmptyViews(ctx context.Context) error {
 	return c.eachView(func(v view) error {
 		filled, err := c.askTarget(ctx, "select coalesce((select relispopulated from pg_class where oid = to_regclass($1)), false)", v.sanitized())
-		if filled || err != nil {
+		if err != nil {
 			return err
 		}
-		return c.flawed("MATERIALIZED VIEW DATA "+v.schema+"."+v.name, c.refresh(ctx, v))
+		if filled {
+			c.account.noteStale(v)
+			return nil
+		}
+		return c.flawed(v.data(), c.refresh(ctx, v))
 	})
 }
 
@@ -90,7 +95,7 @@ func (c *copying) askTarget(ctx context.Context, query string, args ...any) (yes
 func (f *Follower) FillViews(ctx context.Context) error {
 	c := f.Plan.copying(&Session{source: Source{refused: new(atomic.Pointer[model.Error])}, account: f.account}, f.Owner, f.Target)
 	defer c.close(ctx)
-	if err := c.fillFollowed(ctx, func(view, error) {}); err != nil { // the cutover records those that are empty
+	if err := c.fillFollowed(ctx); err != nil {
 		return c.trouble(ctx, err)
 	}
 	return nil

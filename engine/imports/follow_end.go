@@ -48,6 +48,6 @@ func (r *importRun) ended(follow model.ImportFollow, now time.Time) *model.Impor
 	case follow.CutoverStartedAt != nil: // the appliance was started since
 		follow.Pause = now.Sub(*follow.CutoverStartedAt)
 	}
-	follow.SourceURL, follow.Lag, follow.Trouble = nil, nil, ""
+	follow.SourceURL, follow.Lag, follow.StaleViews, follow.Trouble = nil, nil, nil, ""
 	return &follow
 }

@@ -14,6 +14,8 @@ type ImportFollow struct {
 	Lag *ImportLag `json:"lag,omitempty"` // nil until it is known
 	// NotFollowed is what does not follow, for people.
 	NotFollowed []string `json:"not_followed"`
+	// StaleViews are the materialized views whose last filling failed. They are empty once the import has ended.
+	StaleViews []StaleView `json:"stale_views,omitempty"`
 	// Trouble is why it does not follow now, or why the last cutover was refused, and what to do; "" if all is well.
 	Trouble string `json:"trouble,omitempty"`
 
@@ -28,4 +30,11 @@ type ImportLag struct {
 	Bytes    int64     `json:"bytes"`    // of the source's WAL that the new database has not confirmed
 	Seconds  float64   `json:"seconds"`  // how long ago the source was where the new database is
 	Retained int64     `json:"retained"` // bytes of WAL that the slot keeps at the source
+}
+
+// StaleView is a materialized view that keeps the rows it had, or none, because filling it fails.
+type StaleView struct {
+	Name    string    `json:"name"`    // with its schema
+	Since   time.Time `json:"since"`   // when filling it first failed
+	Message string    `json:"message"` // of the last failure
 }

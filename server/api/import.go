@@ -31,7 +31,8 @@ func NewImport(i model.Import) wire.Import {
 
 func newImportFollowing(f model.ImportFollow) *wire.ImportSubscription {
 	view := &wire.ImportSubscription{
-		Publication: f.Publication, Slot: f.Slot, NotFollowed: append([]string{}, f.NotFollowed...), Trouble: orAbsent(f.Trouble),
+		Publication: f.Publication, Slot: f.Slot, NotFollowed: append([]string{}, f.NotFollowed...),
+		StaleViews: convert(f.StaleViews, newStaleView), Trouble: orAbsent(f.Trouble),
 	}
 	if lag := f.Lag; lag != nil {
 		view.LagBytes, view.LagSeconds, view.RetainedBytes, view.MeasuredAt = &lag.Bytes, &lag.Seconds, &lag.Retained, utcOrAbsent(&lag.At)
@@ -41,6 +42,10 @@ func newImportFollowing(f model.ImportFollow) *wire.ImportSubscription {
 		view.PauseSeconds = &seconds
 	}
 	return view
+}
+
+func newStaleView(v model.StaleView) wire.StaleView {
+	return wire.StaleView{Name: v.Name, Since: utc(v.Since), Message: v.Message}
 }
 
 // NewImportDetail returns the wire form of an import with its log.

@@ -27,15 +27,23 @@ type Import struct {
 
 // ImportSubscription is how a new database follows the source of its import.
 type ImportSubscription struct {
-	Publication   string     `json:"publication" doc:"Of the source."`
-	Slot          string     `json:"slot" doc:"The replication slot at the source, which keeps write-ahead log for the new database until the import ends."`
-	LagBytes      *int64     `json:"lag_bytes" doc:"How much of the source's write-ahead log the new database has not confirmed; null while that is not known."`
-	LagSeconds    *float64   `json:"lag_seconds" doc:"How long ago the source was where the new database is; null while that is not known."`
-	RetainedBytes *int64     `json:"retained_bytes" doc:"How much write-ahead log the slot keeps at the source; null while that is not known."`
-	MeasuredAt    *time.Time `json:"measured_at" doc:"When the lag was measured."`
-	NotFollowed   []string   `json:"not_followed" doc:"What does not follow, for people."`
-	Trouble       *string    `json:"trouble" doc:"Why it does not follow now, and what to do; null if all is well."`
-	PauseSeconds  *float64   `json:"pause_seconds" doc:"How long nobody could write during the cutover: from the request until the new database accepted clients; null before."`
+	Publication   string      `json:"publication" doc:"Of the source."`
+	Slot          string      `json:"slot" doc:"The replication slot at the source, which keeps write-ahead log for the new database until the import ends."`
+	LagBytes      *int64      `json:"lag_bytes" doc:"How much of the source's write-ahead log the new database has not confirmed; null while that is not known."`
+	LagSeconds    *float64    `json:"lag_seconds" doc:"How long ago the source was where the new database is; null while that is not known."`
+	RetainedBytes *int64      `json:"retained_bytes" doc:"How much write-ahead log the slot keeps at the source; null while that is not known."`
+	MeasuredAt    *time.Time  `json:"measured_at" doc:"When the lag was measured."`
+	NotFollowed   []string    `json:"not_followed" doc:"What does not follow, for people."`
+	StaleViews    []StaleView `json:"stale_views" doc:"The materialized views that keep earlier rows, or none, because filling them fails; empty after the import, whose errors then name them."`
+	Trouble       *string     `json:"trouble" doc:"Why it does not follow now, and what to do; null if all is well."`
+	PauseSeconds  *float64    `json:"pause_seconds" doc:"How long nobody could write during the cutover: from the request until the new database accepted clients; null before."`
+}
+
+// StaleView is a materialized view of a database that follows, which could not be filled.
+type StaleView struct {
+	Name    string    `json:"name" doc:"With its schema."`
+	Since   time.Time `json:"since" doc:"When filling it first failed: its rows are older."`
+	Message string    `json:"message" doc:"Why filling it failed the last time."`
 }
 
 // ImportDetail is an import with its log.
