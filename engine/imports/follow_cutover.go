@@ -53,6 +53,9 @@ func (r *importRun) answer(err error) {
 
 // carry does everything after which the new database can still follow on. Then it records that there is no way back.
 func (f *follower) carry(ctx context.Context) error {
+	if full, err := f.pauseOnFullDisk(ctx); full || err != nil { // nobody should wait for changes that wait themselves
+		return err
+	}
 	if err := f.service.enter(f.importRun, model.ImportCuttingOver, "waiting for the last changes"); err != nil {
 		return err
 	}
