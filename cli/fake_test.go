@@ -120,6 +120,7 @@ func (f *fakeAppliance) importRecord(status string) map[string]any {
 	case "failed":
 		record["error"] = "the source refuses the password"
 	case "completed_with_errors":
+		record["roles_left_out"] = []any{map[string]any{"name": "reporting", "grants": 3}}
 		record["errors"] = []any{map[string]any{"object": "TABLE public.orders", "sqlstate": "42501", "message": "permission denied"}}
 	}
 	return record

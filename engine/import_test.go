@@ -118,9 +118,12 @@ func TestImportFromTheSameAppliance(t *testing.T) {
 	run(t, c, "create table orders as select 1 as id")
 	record, copied := a.imported(t, imports.NewImport{Name: "copy", SourceURL: model.NewSecret(c.URL())})
 	if !slices.ContainsFunc(record.Log, func(l model.ImportLine) bool {
-		return strings.Contains(l.Message, `grants to "app_readonly" are left out`)
+		return strings.Contains(l.Message, `to "app_readonly" left out`)
 	}) {
 		t.Errorf("the grants to the source's reader: %+v", record.Log)
+	}
+	if !slices.ContainsFunc(record.Roles, func(r model.ImportRole) bool { return r.Name == "app_readonly" && r.Grants > 0 }) {
+		t.Errorf("the roles that are left out: %+v", record.Roles)
 	}
 	if !answer[bool](t, copied, "select has_table_privilege('app_readonly', 'orders', 'select')") {
 		t.Error("the copy's reader does not read the copy")

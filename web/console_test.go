@@ -222,7 +222,7 @@ func seedImport(org, project string, now time.Time) model.Import {
 		ID: "imp_1", Organization: org, Project: project, Database: "db_00", Name: "shop0", Status: model.ImportCompletedWithErrors,
 		StartedAt: now, CompletedAt: &now,
 	}
-	i.ErrorsBeyond = 200
+	i.ErrorsBeyond, i.Roles = 200, []model.ImportRole{{Name: "reporting", Grants: 12}, {Name: "a_role_with_quite_a_long_name_of_the_source", Grants: 1}}
 	for n := range 1000 {
 		object := fmt.Sprintf("INDEX public.a_table_with_quite_a_name_%d", n)
 		i.Errors = append(i.Errors, model.ImportFlaw{Object: object, SQLState: "42501", Message: "permission denied for this object"})

@@ -43,7 +43,9 @@ func newImportStart(s *session) *cobra.Command {
 		"argument, where others on this machine could see it: it is taken from " + variableSourcePassword + ", or asked for at a terminal.\n" +
 		"The whole URL can also come from " + variableSource + ", or with --from - from standard input.\n\n" +
 		"With --follow the new database applies the source's changes after the copy, until `holdfast import cutover NAME`.\n" +
-		"The source needs wal_level = logical, a user with REPLICATION, and a publication of its tables."
+		"The source needs wal_level = logical, a user with REPLICATION, and a publication of its tables.\n\n" +
+		"Everything belongs to one user in the new database. Other roles of the source and their privileges are not copied:\n" +
+		"`import status` names them, and `holdfast db role create` makes roles here."
 	cmd.Example = "  holdfast import start shop --from postgres://app@old.example.com/shop --wait\n" +
 		"  echo \"$OLD_URL\" | holdfast import start shop --from -\n" +
 		"  holdfast import start shop --from postgres://app@old.example.com/shop --follow --publication everything"
@@ -196,7 +198,7 @@ func importDetails(w io.Writer, i wire.ImportDetail) {
 		"from", fmt.Sprintf("%s@%s:%d/%s", i.Source.User, i.Source.Host, i.Source.Port, i.Source.Database),
 		"status", importStatus(i.Import), "error", text(i.Error),
 		"tables", fmt.Sprintf("%d of %d", i.Tables.Done, i.Tables.Total), "rows", fmt.Sprint(i.RowsCopied),
-		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "),
+		"copied", size(i.BytesCopied), "extensions missing", strings.Join(i.MissingExtensions, ", "), "roles left out", rolesLeftOut(i.RolesLeftOut),
 		"started", formatTime(&i.StartedAt), "completed", formatTime(i.CompletedAt))
 	followDetails(w, i)
 	printMore(w, []string{"NOT COPIED", "SQLSTATE", "WHY"}, i.Errors, func(flaw wire.ImportFlaw) []string {
@@ -205,4 +207,13 @@ func importDetails(w io.Writer, i wire.ImportDetail) {
 	printMore(w, []string{"AT", "LEVEL", "LOG"}, i.Log, func(line wire.ImportLine) []string {
 		return []string{formatTime(&line.At), string(line.Level), line.Message}
 	})
+}
+
+// rolesLeftOut names the roles of the source that are not here.
+func rolesLeftOut(roles []wire.ImportRole) string {
+	names := make([]string, len(roles))
+	for n, r := range roles {
+		names[n] = fmt.Sprintf("%s (grants: %d)", r.Name, r.Grants)
+	}
+	return strings.Join(names, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -65,9 +64,7 @@ func (c *copying) choose(entries []entry) []entry {
 			chosen = append(chosen, e)
 		}
 	}
-	for _, role := range slices.Sorted(maps.Keys(c.roles.lost)) {
-		c.account.Say(model.ImportWarning, fmt.Sprintf("roles of the source are not copied: %d grants to %q are left out", c.roles.lost[role], role))
-	}
+	c.account.leaveOut(c.roles.lost)
 	return chosen
 }
 

@@ -32,16 +32,18 @@ type Import struct {
 	Database     string `json:"database"` // id of the new one
 	Name         string `json:"name"`     // of the new one
 
-	Source       ImportSource `json:"source"`
-	Status       ImportStatus `json:"status"`
-	Phase        string       `json:"phase"`
-	Progress     int          `json:"progress"` // percent
-	TablesTotal  int          `json:"tables_total"`
-	TablesDone   int          `json:"tables_done"`
-	RowsCopied   int64        `json:"rows_copied"`
-	BytesCopied  int64        `json:"bytes_copied"`
-	SecondsLeft  *int64       `json:"-"` // an estimate, nil while none would be reliable
-	MissingExts  []string     `json:"missing_extensions"`
+	Source      ImportSource `json:"source"`
+	Status      ImportStatus `json:"status"`
+	Phase       string       `json:"phase"`
+	Progress    int          `json:"progress"` // percent
+	TablesTotal int          `json:"tables_total"`
+	TablesDone  int          `json:"tables_done"`
+	RowsCopied  int64        `json:"rows_copied"`
+	BytesCopied int64        `json:"bytes_copied"`
+	SecondsLeft *int64       `json:"-"` // an estimate, nil while none would be reliable
+	MissingExts []string     `json:"missing_extensions"`
+	// Roles are those of the source whose privileges were not copied.
+	Roles        []ImportRole `json:"roles,omitempty"`
 	Errors       []ImportFlaw `json:"errors"`
 	ErrorsBeyond int          `json:"errors_beyond"` // number of errors that were not kept
 	Log          []ImportLine `json:"log"`
@@ -60,6 +62,12 @@ type ImportSource struct {
 	Database string `json:"database"`
 	User     string `json:"user"`
 	Version  string `json:"version"` // of PostgreSQL, "" until it is known
+}
+
+// ImportRole is a role of the source, which does not exist in the new database.
+type ImportRole struct {
+	Name   string `json:"name"`
+	Grants int    `json:"grants"` // number of GRANT and REVOKE statements that were left out
 }
 
 // ImportFlaw is a difference between the new database and the source.

@@ -17,7 +17,7 @@ func NewImport(i model.Import) wire.Import {
 		},
 		Mode: wire.ImportCopy, Status: wire.ImportStatus(i.Status), Phase: i.Phase, ProgressPercent: i.Progress, EstimatedSecondsRemaining: i.SecondsLeft,
 		Tables: wire.ImportTables{Total: i.TablesTotal, Done: i.TablesDone}, RowsCopied: i.RowsCopied, BytesCopied: i.BytesCopied,
-		MissingExtensions: append([]string{}, i.MissingExts...), Errors: convert(i.Errors, newImportFlaw),
+		MissingExtensions: append([]string{}, i.MissingExts...), RolesLeftOut: convert(i.Roles, newImportRole), Errors: convert(i.Errors, newImportFlaw),
 		StartedAt: utc(i.StartedAt), CompletedAt: utcOrAbsent(i.CompletedAt), Error: orAbsent(i.Error),
 	}
 	if i.Follow != nil {
@@ -51,6 +51,10 @@ func newStaleView(v model.StaleView) wire.StaleView {
 // NewImportDetail returns the wire form of an import with its log.
 func NewImportDetail(i model.Import) wire.ImportDetail {
 	return wire.ImportDetail{Import: NewImport(i), Log: convert(i.Log, newImportLine)}
+}
+
+func newImportRole(r model.ImportRole) wire.ImportRole {
+	return wire.ImportRole{Name: r.Name, Grants: r.Grants}
 }
 
 func newImportFlaw(f model.ImportFlaw) wire.ImportFlaw {

@@ -18,6 +18,7 @@ type Import struct {
 	RowsCopied                int64               `json:"rows_copied"`
 	BytesCopied               int64               `json:"bytes_copied" doc:"Of rows, as the source sent them."`
 	MissingExtensions         []string            `json:"missing_extensions" doc:"Extensions of the source that are not available here."`
+	RolesLeftOut              []ImportRole        `json:"roles_left_out" doc:"Roles of the source that hold privileges there. Roles are not copied, and neither are these privileges: POST /databases/{databaseId}/roles makes roles here."`
 	Errors                    []ImportFlaw        `json:"errors" doc:"What is not in the new database as it is in the source."`
 	StartedAt                 time.Time           `json:"started_at"`
 	CompletedAt               *time.Time          `json:"completed_at"`
@@ -65,6 +66,12 @@ type ImportSource struct {
 type ImportTables struct {
 	Total int `json:"total"`
 	Done  int `json:"done"`
+}
+
+// ImportRole is a role of the source that is not here.
+type ImportRole struct {
+	Name   string `json:"name"`
+	Grants int    `json:"grants" doc:"How many GRANT and REVOKE statements for it were left out."`
 }
 
 // ImportFlaw is an object that was not copied as it is in the source.
