@@ -105,7 +105,7 @@ func newDatabaseSizes(s *session) *cobra.Command {
 				return err
 			}
 			if indexes {
-				return t.table(nil, found, "there are no indexes", []string{"INDEX", "TABLE", "SIZE", "SCANS", "REMARK"}, indexRows(found.Indexes))
+				return t.table(nil, found, "there are no indexes", []string{"INDEX", "TABLE", "SIZE", "EMPTY, ABOUT", "SCANS", "REMARK"}, indexRows(found.Indexes))
 			}
 			rows := [][]string{}
 			for _, x := range found.Tables {
@@ -131,7 +131,7 @@ func indexRows(indexes []wire.IndexSize) [][]string {
 				remarks = append(remarks, remark.text)
 			}
 		}
-		rows = append(rows, []string{x.Schema + "." + x.Name, x.Table, size(x.SizeBytes), fmt.Sprint(x.Scans), strings.Join(remarks, ", ")})
+		rows = append(rows, []string{x.Schema + "." + x.Name, x.Table, size(x.SizeBytes), sizeOr(x.BloatBytes), fmt.Sprint(x.Scans), strings.Join(remarks, ", ")})
 	}
 	return rows
 }

@@ -32,8 +32,11 @@ type TableSize struct {
 type IndexSize struct {
 	Schema, Table, Name string
 	Size                int64
-	Scans               int64 // since statistics began
-	Unique, Valid       bool
+	// Bloat estimates how much of Size holds no rows, beyond what the fill factor leaves free. It is nil for other kinds than
+	// B-tree, and without statistics of every column.
+	Bloat         *int64
+	Scans         int64 // since statistics began
+	Unique, Valid bool
 	// Unused means that no query has used the index, and that it has no other purpose.
 	Unused bool
 }
@@ -52,6 +55,22 @@ const columnWidths = `lateral (select count(*) columns, count(s.starelid) known,
 
 // widthsKnown is the condition for neededBytes.
 const widthsKnown = `t.reltuples >= 0 and (w.columns = w.known or t.reltuples = 0)`
+
+// neededByIndex estimates the space that the rows of the B-tree i need, without its deduplication of equal keys: 8 bytes of
+// header, 8 more if there are nulls, 4 of line pointer and ANALYZE's column widths, in pages of 8192 bytes with 40 bytes of
+// header and special space, and the meta page. w is [keyWidths].
+const neededByIndex = `(1 + ceil(i.reltuples * (12 + case when w.nulls then 8 else 0 end + 8 * ceil(w.width / 8)) / ((8192 - 40) * coalesce((select option_value::float8
+	from pg_options_to_table(i.reloptions) where option_name = 'fillfactor'), 90) / 100)))::bigint * 8192`
+
+// keyWidths is the lateral table w of the columns of the index x, whose statistics are those of the table's columns, or
+// the index's own for expressions.
+const keyWidths = `lateral (select count(*) columns, count(s.starelid) known, sum(s.stawidth * (1 - s.stanullfrac)) width, bool_or(s.stanullfrac > 0) nulls
+	from unnest(x.indkey::int2[]) with ordinality k (attnum, place) left join pg_statistic s on not s.stainherit
+		and s.starelid = case when k.attnum = 0 then x.indexrelid else x.indrelid end
+		and s.staattnum = case when k.attnum = 0 then k.place else k.attnum end) w`
+
+// keysKnown is the condition for neededByIndex.
+const keysKnown = `i.relam = (select oid from pg_am where amname = 'btree') and i.reltuples >= 0 and (w.columns = w.known or i.reltuples = 0)`
 
 // withoutPurpose is the condition for an index x of the class i of the table t that only queries need, and that none has
 // used: it is not unique, does not cluster the table and supports no foreign key.
@@ -90,12 +109,13 @@ func TableSizes(ctx context.Context, conn *pgx.Conn) ([]TableSize, error) {
 // IndexSizes returns the indexes of a tenant, the largest first. conn is as for [TableSizes].
 func IndexSizes(ctx context.Context, conn *pgx.Conn) ([]IndexSize, error) {
 	rows, err := conn.Query(ctx, fmt.Sprintf(`
-		select n.nspname::text, t.relname::text, i.relname::text, pg_relation_size(i.oid), pg_stat_get_numscans(i.oid), x.indisunique, x.indisvalid,
+		select n.nspname::text, t.relname::text, i.relname::text, pg_relation_size(i.oid),
+			case when %s then greatest(i.relpages::bigint * 8192 - coalesce(%s, 8192), 0) end, pg_stat_get_numscans(i.oid), x.indisunique, x.indisvalid,
 			%s
 		from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
-			join pg_namespace n on n.oid = t.relnamespace
+			join pg_namespace n on n.oid = t.relnamespace, %s
 		where %s and t.relkind in ('r', 'm') and i.relkind = 'i'
-		order by i.relpages desc, 4 desc, i.oid limit %d`, withoutPurpose, tenantsTable, MaxRelations))
+		order by i.relpages desc, 4 desc, i.oid limit %d`, keysKnown, neededByIndex, withoutPurpose, keyWidths, tenantsTable, MaxRelations))
 	if err != nil {
 		return nil, fmt.Errorf("read the sizes of indexes: %w", err)
 	}

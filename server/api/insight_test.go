@@ -39,6 +39,9 @@ func testInsight(t *testing.T, w *world, path, url string) {
 	unused := map[string]bool{}
 	for _, x := range relations.Indexes {
 		unused[x.Name] = x.Unused
+		if x.Schema == "insight" && (x.BloatBytes == nil || *x.BloatBytes >= x.SizeBytes) {
+			t.Errorf("%+v", x)
+		}
 	}
 	if !unused["orders_n"] || unused["orders_pkey"] {
 		t.Errorf("%+v", relations.Indexes)

@@ -73,7 +73,7 @@ func (h *handlers) relationList(ctx context.Context, call *model.Call, in *Datab
 		Tables: convert(tables, newTableSize),
 		Indexes: convert(indexes, func(x insight.IndexSize) wire.IndexSize {
 			return wire.IndexSize{
-				Schema: x.Schema, Table: x.Table, Name: x.Name, SizeBytes: x.Size, Scans: x.Scans, Unique: x.Unique, Valid: x.Valid, Unused: x.Unused,
+				Schema: x.Schema, Table: x.Table, Name: x.Name, SizeBytes: x.Size, BloatBytes: x.Bloat, Scans: x.Scans, Unique: x.Unique, Valid: x.Valid, Unused: x.Unused,
 			}
 		}),
 	}, err

@@ -94,12 +94,13 @@ type TableSize struct {
 
 // IndexSize is an index and its size on disk.
 type IndexSize struct {
-	Schema    string `json:"schema"`
-	Table     string `json:"table"`
-	Name      string `json:"name"`
-	SizeBytes int64  `json:"size_bytes"`
-	Scans     int64  `json:"scans" doc:"How many used it since statistics began."`
-	Unique    bool   `json:"unique"`
-	Valid     bool   `json:"valid" doc:"false for what a failed CREATE INDEX CONCURRENTLY left."`
-	Unused    bool   `json:"unused" doc:"No query has used it since statistics began, which a crash also begins, and it has no other purpose: it is not unique and supports no foreign key."`
+	Schema     string `json:"schema"`
+	Table      string `json:"table"`
+	Name       string `json:"name"`
+	SizeBytes  int64  `json:"size_bytes"`
+	BloatBytes *int64 `json:"bloat_bytes" doc:"An estimate of how much of size_bytes holds no rows, beyond what the fill factor leaves free. null for other kinds than B-tree, and before ANALYZE has seen every column."`
+	Scans      int64  `json:"scans" doc:"How many used it since statistics began."`
+	Unique     bool   `json:"unique"`
+	Valid      bool   `json:"valid" doc:"false for what a failed CREATE INDEX CONCURRENTLY left."`
+	Unused     bool   `json:"unused" doc:"No query has used it since statistics began, which a crash also begins, and it has no other purpose: it is not unique and supports no foreign key."`
 }
