@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 )
 
@@ -62,6 +63,14 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"projects":     []any{map[string]any{"id": "proj_01k6zv7r9pxa3c5n8m2q4t6w8y", "name": "default"}},
 			"key":          map[string]any{"scopes": []string{"database:read"}},
 		})
+	case "GET /v1/agent/recommendations":
+		f.answer(w, f.outdated(r.URL.Query().Get("code")))
+	case "POST /v1/databases/db_shop/restart", "POST /v1/databases/db_ledger/restart":
+		if status := f.next(); status != "available" {
+			f.refuse(w, http.StatusConflict, "conflict")
+			return
+		}
+		f.answer(w, map[string]any{"id": r.URL.Path, "name": strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v1/databases/db_"), "/restart"), "status": "available"})
 	case "POST /v1/imports":
 		f.startImport(w, r)
 	case "GET /v1/imports":
@@ -86,6 +95,17 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		f.refuse(w, http.StatusNotFound, "not_found")
 	}
+}
+
+// outdated returns the advice about two databases with an older minor version.
+func (f *fakeAppliance) outdated(code string) []any {
+	advice := []any{}
+	for _, name := range []string{"shop", "ledger"} {
+		if code == "postgres_minor_outdated" {
+			advice = append(advice, map[string]any{"code": code, "resource": map[string]any{"type": "database", "id": "db_" + name, "name": name}})
+		}
+	}
+	return advice
 }
 
 // startImport accepts one source, and explains the refusal of any other.

@@ -144,19 +144,6 @@ func (t *task) deleteDatabase(db wire.Database) error {
 	})
 }
 
-func newDatabaseRestart(s *session) *cobra.Command {
-	return s.aboutDatabase("restart DATABASE", "Restart a database, and wait until it accepts connections", cobra.ExactArgs(1),
-		func(t *task, db wire.Database, _ []string) error {
-			m := t.meter("restarting " + db.Name)
-			db, err := t.api.RestartDatabase(t.ctx, db.ID)
-			m.stop()
-			if err != nil {
-				return err
-			}
-			return t.show(db, func(w io.Writer) { fmt.Fprintf(w, "restarted %s: it is %s\n", db.Name, db.Status) })
-		})
-}
-
 func newRotatePassword(s *session) *cobra.Command {
 	var terminate bool
 	cmd := s.aboutDatabase("rotate-password DATABASE", "Give a database's owner a new password", cobra.ExactArgs(1),
