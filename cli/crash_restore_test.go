@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -73,7 +74,12 @@ var (
 // passed a moment: some are short.
 func (m *machine) awaitMoment(database string, moments []string, moment string) {
 	m.t.Helper()
-	testenv.Eventually(m.t, "the moment "+moment, func() bool {
+	m.awaitMomentWithin(time.Minute, database, moments, moment)
+}
+
+func (m *machine) awaitMomentWithin(limit time.Duration, database string, moments []string, moment string) {
+	m.t.Helper()
+	testenv.Within(m.t, limit, "the moment "+moment, func() bool {
 		var recovery wire.Recovery
 		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
 		op := recovery.Operations[0]
