@@ -23,7 +23,7 @@ type chaosRole struct {
 	access    []wire.RoleAccess // each may be the current one
 }
 
-var roleAccesses = []wire.RoleAccess{wire.AccessRead, wire.AccessWrite, wire.AccessOwner}
+var roleAccesses = []wire.RoleAccess{wire.AccessRead, wire.AccessWrite, wire.AccessOwner, wire.AccessCreate}
 
 // changeRole makes a role of a database, or changes or deletes one.
 func (c *chaos) changeRole(ctx context.Context, random *rand.Rand, api *client.Client) bool {

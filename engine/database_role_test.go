@@ -263,6 +263,11 @@ func TestDatabaseRolesSurviveUpgrades(t *testing.T) {
 	for _, access := range model.RoleAccesses() {
 		roles[access] = a.role(t, db.ID, "client_"+string(access), access)
 	}
+	creates := roles[model.AccessCreate]
+	testsIn(t, creates)
+	run(t, beside(creates, "tests"), "set role none; create schema own; alter database tests set default_transaction_read_only = on")
+	run(t, creates, "create database closed")
+	run(t, creates, "alter database tests connection limit 10; alter database closed allow_connections false")
 	a.upgraded(t, db.ID, "18", false, model.OperationCompleted)
 	if got := answerMajor(t, owner); got != 18 {
 		t.Fatalf("it runs on %d", got)
@@ -272,10 +277,13 @@ func TestDatabaseRolesSurviveUpgrades(t *testing.T) {
 	if n := answer[int](t, roles[model.AccessRead], "select n from made"); n != 1 {
 		t.Errorf("it reads %d", n)
 	}
+	wantTests(t, beside(creates, "tests"))
+	run(t, beside(creates, "tests"), "begin read write; select lo_create(0); commit")
+	run(t, creates, "drop database closed")
 	a.deleteRole(t, db.ID, "client_owner")
 	run(t, owner, "drop table made")
 	a.undo(t, db.ID)
-	if got := serverRoles(t, owner); got != "client_read client_write" {
+	if got := serverRoles(t, owner); got != "client_create client_read client_write" {
 		t.Errorf("after an undo the server has %q", got)
 	}
 }

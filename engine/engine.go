@@ -136,6 +136,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.Databases.WarmPool.Start()
 	e.Core.Background(e.Databases.KeepWarm)
 	e.Core.Background(e.Databases.LetSleep)
+	e.Core.Background(e.Databases.LimitCreation)
 	e.Core.Background(func(ctx context.Context) {
 		e.Databases.StartDatabases(ctx, starts)
 		e.Offsite.FinishRecovery(ctx)

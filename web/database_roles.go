@@ -27,6 +27,7 @@ func roleAccesses() []roleAccess {
 		{model.AccessRead, "reads what the owner makes"},
 		{model.AccessWrite, "also adds, changes and deletes rows"},
 		{model.AccessOwner, "everything the owner may do"},
+		{model.AccessCreate, "creates databases beside this one, for tests"},
 	}
 }
 

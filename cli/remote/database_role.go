@@ -81,10 +81,10 @@ func newRoleCreate(s *session) *cobra.Command {
 			}
 			return t.showSecret("created")(t.api.CreateDatabaseRole(t.ctx, db.ID, in))
 		})
-	cmd.Example = "  holdfast db role create shop reports\n  holdfast db role create shop worker --access write --connection-limit 5"
-	cmd.Flags().StringVar(&access, "access", string(wire.AccessRead), "what it may do: read, write or owner")
+	cmd.Example = "  holdfast db role create shop reports\n  holdfast db role create shop worker --access write --connection-limit 5\n  holdfast db role create shop tests --access create"
+	cmd.Flags().StringVar(&access, "access", string(wire.AccessRead), "what it may do: read, write, owner, or create databases beside this one")
 	cmd.Flags().IntVar(&limit, "connection-limit", 0, "how many sessions it may have at a time (default: as many as the owner)")
-	flagWords(cmd, "access", cobra.FixedCompletions([]cobra.Completion{"read", "write", "owner"}, cobra.ShellCompDirectiveNoFileComp))
+	flagWords(cmd, "access", cobra.FixedCompletions([]cobra.Completion{"read", "write", "owner", "create"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -101,6 +101,8 @@ func allows(access wire.RoleAccess) string {
 		return "read"
 	case wire.AccessWrite:
 		return "read and write rows"
+	case wire.AccessCreate:
+		return "create databases beside this one"
 	default:
 		return "do what the owner may"
 	}
@@ -132,9 +134,9 @@ func newRoleUpdate(s *session) *cobra.Command {
 		}
 		return shows(t, roleDetails)(t.api.UpdateDatabaseRole(t.ctx, db.ID, role, in))
 	})
-	cmd.Flags().StringVar(&access, "access", "", "what it may do: read, write or owner; a change ends its sessions")
+	cmd.Flags().StringVar(&access, "access", "", "what it may do: read, write, owner, or create databases beside this one; a change ends its sessions")
 	cmd.Flags().StringVar(&limit, "connection-limit", "", "how many sessions it may have at a time, or default for as many as the owner")
-	flagWords(cmd, "access", cobra.FixedCompletions([]cobra.Completion{"read", "write", "owner"}, cobra.ShellCompDirectiveNoFileComp))
+	flagWords(cmd, "access", cobra.FixedCompletions([]cobra.Completion{"read", "write", "owner", "create"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -25,10 +25,10 @@ func newSessionList(s *session) *cobra.Command {
 			rows := [][]string{}
 			for _, x := range found.Sessions {
 				rows = append(rows, []string{
-					x.ID, x.User, text(x.ClientAddress), text(x.Application), text(x.State), Ago(x.StateSince), waitsFor(x), shortened(text(x.Query)),
+					x.ID, x.User, x.Database, text(x.ClientAddress), text(x.Application), text(x.State), Ago(x.StateSince), waitsFor(x), shortened(text(x.Query)),
 				})
 			}
-			return t.table(nil, found, "there are no sessions", []string{"ID", "USER", "FROM", "APPLICATION", "STATE", "SINCE", "WAITS FOR", "STATEMENT"}, rows)
+			return t.table(nil, found, "there are no sessions", []string{"ID", "USER", "DATABASE", "FROM", "APPLICATION", "STATE", "SINCE", "WAITS FOR", "STATEMENT"}, rows)
 		})
 }
 

@@ -52,7 +52,7 @@ func (s *Service) endSessions(ctx context.Context, db model.Database, allow ...n
 	}
 	ended := 0
 	err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
-		n, err := postgres.TerminateSessions(ctx, conn, db.Name, allow...)
+		n, err := postgres.TerminateSessions(ctx, conn, allow...)
 		ended += n
 		return err
 	})

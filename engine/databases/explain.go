@@ -34,7 +34,7 @@ func (s *Service) Locks(ctx context.Context, call *model.Call, id string) (locks
 		return nil, err
 	}
 	err = s.Inspect(ctx, db, db.Name, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		locks, err = postgres.Locks(ctx, conn, db.Name)
+		locks, err = postgres.Locks(ctx, conn)
 		return err
 	})
 	if !call.Holds(model.ScopeDatabaseUpdate) {

@@ -69,7 +69,9 @@ func Access(db model.Database) postgres.HBA {
 	if db.SleepAfter > 0 && len(allow) > 0 { // the proxy is the only client
 		allow = proxyNetworks()
 	}
-	return postgres.HBA{Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: clientUsers(db), Others: db.Superuser, Allow: allow}
+	return postgres.HBA{
+		Local: db.Owner, Database: db.Name, Beside: db.Sandbox, Users: clientUsers(db), Others: db.Superuser, Creators: creators(db), Allow: allow,
+	}
 }
 
 // clientUsers returns the users as whom clients may log in to a database.

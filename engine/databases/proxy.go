@@ -78,7 +78,7 @@ func clientRules(db model.Database) proxy.Rules {
 	if db.Status == model.DatabaseImporting {
 		return proxy.Rules{}
 	}
-	return proxy.Rules{Database: db.Name, Users: clientUsers(db), Allow: db.Allowlist}
+	return proxy.Rules{Database: db.Name, Users: clientUsers(db), Creators: creators(db), Refused: postgres.OwnDatabases(), Allow: db.Allowlist}
 }
 
 // proxyNetworks is the allow-list of a server whose clients use a proxy.
@@ -183,7 +183,7 @@ func (s *Service) CloseProxies() (err error) {
 func (s *Service) endClients(ctx context.Context, db model.Database, ports []int32) (int, error) {
 	ended := 0
 	err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
-		n, err := postgres.TerminateClients(ctx, conn, db.Name, ports)
+		n, err := postgres.TerminateClients(ctx, conn, ports)
 		ended += n
 		return err
 	})

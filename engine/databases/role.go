@@ -123,7 +123,7 @@ func (s *Service) endRole(ctx context.Context, db model.Database, role string) (
 		return 0, nil
 	}
 	err = s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
-		n, err := postgres.TerminateRole(ctx, conn, db.Name, role)
+		n, err := postgres.TerminateRole(ctx, conn, role)
 		ended += n
 		return err
 	})
@@ -137,6 +137,17 @@ func locked(field, remedy string, err error) error {
 	}
 	return &model.Error{Code: model.CodeConflict, Err: err, Message: field + ": transactions that have changed the database's tables are still open, and " + remedy +
 		"; nothing was changed. See …/locks and …/sessions, and try again when they have ended"}
+}
+
+// creators returns the roles as which clients may log in to the databases that they create beside this one.
+func creators(db model.Database) (users []string) {
+	for _, r := range db.Roles {
+		if r.Verifier != nil && r.Access == model.AccessCreate {
+			users = append(users, r.Name)
+		}
+	}
+	slices.Sort(users)
+	return users
 }
 
 // roleUsers returns the roles as which clients may log in besides the database's own.

@@ -27,7 +27,7 @@ func (s *Service) SessionList(ctx context.Context, call *model.Call, id string) 
 	}
 	var sessions []postgres.Session
 	err = s.aboutSessions(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		sessions, err = postgres.Sessions(ctx, conn, db.Name)
+		sessions, err = postgres.Sessions(ctx, conn)
 		return err
 	})
 	s.proxies.showClients(db.ID, sessions)
@@ -46,14 +46,14 @@ func (s *Service) SessionCancel(ctx context.Context, call *model.Call, id, sessi
 
 // SessionTerminate ends a tenant's session, and reports whether it has ended.
 func (s *Service) SessionTerminate(ctx context.Context, call *model.Call, id, session string) (ended bool, err error) {
-	return ended, s.signalSession(ctx, call, id, session, func(ctx context.Context, conn *pgx.Conn, database string, id postgres.SessionID) (err error) {
-		ended, err = postgres.TerminateSession(ctx, conn, database, id)
+	return ended, s.signalSession(ctx, call, id, session, func(ctx context.Context, conn *pgx.Conn, id postgres.SessionID) (err error) {
+		ended, err = postgres.TerminateSession(ctx, conn, id)
 		return err
 	})
 }
 
 func (s *Service) signalSession(
-	ctx context.Context, call *model.Call, id, session string, signal func(context.Context, *pgx.Conn, string, postgres.SessionID) error,
+	ctx context.Context, call *model.Call, id, session string, signal func(context.Context, *pgx.Conn, postgres.SessionID) error,
 ) error {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *Service) signalSession(
 	}
 	if err == nil {
 		err = s.aboutSessions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
-			return signal(ctx, conn, db.Name, named)
+			return signal(ctx, conn, named)
 		})
 	}
 	if errors.Is(err, postgres.ErrNoSession) {

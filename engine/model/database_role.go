@@ -14,14 +14,13 @@ const (
 	AccessRead  RoleAccess = "read"  // reads what the owner makes
 	AccessWrite RoleAccess = "write" // also adds, changes and deletes rows
 	AccessOwner RoleAccess = "owner" // everything that the owner may do
+	// AccessCreate makes databases beside this one in its server, and may connect to it, but has no other privilege in it.
+	AccessCreate RoleAccess = "create"
 )
 
-// RoleAccesses returns every kind of access, the least first.
-func RoleAccesses() []RoleAccess { return []RoleAccess{AccessRead, AccessWrite, AccessOwner} }
-
-// Includes reports whether a role with this access may do what one with the other may.
-func (a RoleAccess) Includes(other RoleAccess) bool {
-	return slices.Index(RoleAccesses(), a) >= slices.Index(RoleAccesses(), other)
+// RoleAccesses returns every kind of access.
+func RoleAccesses() []RoleAccess {
+	return []RoleAccess{AccessRead, AccessWrite, AccessOwner, AccessCreate}
 }
 
 // ValidateRoleAccess checks the access of a role.

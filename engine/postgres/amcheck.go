@@ -72,14 +72,10 @@ func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]str
 		exists (select from pg_available_extensions where name = 'amcheck')`).Scan(&checked.Checksums, &checked.Structure); err != nil {
 		return nil, err
 	}
-	rows, _ := conn.Query(ctx, "select datname::text from pg_database where datconnlimit <> -2 order by oid")
-	databases, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for _, database := range databases {
-		if err == nil {
-			_, err = conn.Exec(ctx, "ALTER DATABASE "+quoteName(database)+" WITH ALLOW_CONNECTIONS true")
-		}
+	if _, err := conn.Exec(ctx, openDatabases("true", "ALLOW_CONNECTIONS true")); err != nil {
+		return nil, err
 	}
-	return databases, err
+	return namesIn(ctx, conn, "select datname::text from pg_database where not "+invalidated+" order by oid")
 }
 
 // relation is a table or an index to check.

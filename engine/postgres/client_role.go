@@ -11,7 +11,8 @@ import (
 //
 // One with access to read or to write is a member of a group (role_groups.go), which has the privileges: so they are
 // granted once, however many roles there are. One with the owner's access is a member of the owner, and its sessions
-// begin as the owner (the setting role), so that what it makes belongs to the owner.
+// begin as the owner (the setting role), so that what it makes belongs to the owner. One that creates databases is a member
+// of a group that owns them (beside.go), and its sessions begin as that.
 type ClientRole struct {
 	Name        string
 	Access      model.RoleAccess
@@ -23,10 +24,12 @@ type ClientRole struct {
 const clientRoleMark = "holdfast: role with access "
 
 // ownerMark is the comment of a role with the owner's access. lostOwner ends that of a role that had it and may still
-// own something.
+// own something. createMark and lostCreate are those of a role that creates databases.
 const (
-	ownerMark = clientRoleMark + string(model.AccessOwner)
-	lostOwner = ", no longer owner"
+	ownerMark  = clientRoleMark + string(model.AccessOwner)
+	lostOwner  = ", no longer owner"
+	createMark = clientRoleMark + string(model.AccessCreate)
+	lostCreate = ", no longer create"
 )
 
 // NewVerifier returns what the server stores for a password.
@@ -42,12 +45,15 @@ func (t Tenant) clientRoles() []string {
 	for _, access := range t.accesses() {
 		statements = append(statements, makeGroup(access))
 	}
+	if t.creators() {
+		statements = append(statements, makeGroup(model.AccessCreate))
+	}
 	for _, r := range t.Roles {
-		statements = append(statements, t.makeClientRole(r), joinGroup(r.Name, t.groupOf(r.Access), r.Access == model.AccessOwner))
+		statements = append(statements, t.makeClientRole(r), joinGroup(r.Name, t.groupOf(r.Access), becomesGroup(r.Access)))
 		statements = append(statements, t.clientRoleLogin(r)...)
 		statements = append(statements, t.clientRoleSettings(r)...)
 	}
-	return statements
+	return append(statements, limitCreation)
 }
 
 // closeClientRoles returns the statement that takes the login from roles that t does not have.
@@ -70,21 +76,26 @@ func (t Tenant) otherClientRoles() string {
 }
 
 // makeClientRole returns the statement that creates a role, unless there is one of this access. If its access was
-// another, the settings of that are reset; if it was the owner's, the comment says so until [FollowClientRoles] has
-// taken what it had.
+// another, the settings of that are reset; if it was the owner's, or to create databases, the comment says so until
+// [FollowClientRoles] has taken what it had.
 func (t Tenant) makeClientRole(r ClientRole) string {
 	name := quoteName(r.Name)
-	return fmt.Sprintf(`DO $$ DECLARE now text; mark text := %[5]s; lost bool; BEGIN
+	return fmt.Sprintf(`DO $$ DECLARE now text; mark text := %[5]s; BEGIN
 		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = %[1]s) THEN CREATE ROLE %[2]s %[3]s; END IF;
 		now := shobj_description(%[4]s::regrole, 'pg_authid');
-		lost := mark <> %[7]s AND (now = %[7]s OR now LIKE '%%%[8]s');
-		IF lost THEN mark := mark || %[9]s; END IF;
+		mark := mark || CASE WHEN mark <> %[7]s AND (now = %[7]s OR now LIKE '%%%[8]s') THEN '%[8]s'
+			WHEN mark <> %[9]s AND (now = %[9]s OR now LIKE '%%%[10]s') THEN '%[10]s' ELSE '' END;
 		IF now IS DISTINCT FROM mark THEN
 			ALTER ROLE %[2]s RESET ALL;
 			ALTER ROLE %[2]s IN DATABASE %[6]s RESET ALL;
 			EXECUTE format('COMMENT ON ROLE %%s IS %%L', %[4]s, mark);
 		END IF; END $$`, quoteLiteral(r.Name), name, closedRole, quoteLiteral(name), quoteLiteral(clientRoleMark+string(r.Access)),
-		quoteName(t.Database), quoteLiteral(ownerMark), lostOwner, quoteLiteral(lostOwner))
+		quoteName(t.Database), quoteLiteral(ownerMark), lostOwner, quoteLiteral(createMark), lostCreate)
+}
+
+// becomesGroup reports whether the sessions of a role with the access begin as its group.
+func becomesGroup(access model.RoleAccess) bool {
+	return access == model.AccessOwner || access == model.AccessCreate
 }
 
 // joinGroup returns the statement that makes a role a member of group and of no other role. Where PostgreSQL can tell the
@@ -126,8 +137,8 @@ func (t Tenant) clientRoleSettings(r ClientRole) []string {
 	}
 	role, here := "ALTER ROLE "+quoteName(r.Name), " IN DATABASE "+quoteName(t.Database)
 	statements := []string{role + " RESET local_preload_libraries", role + here + " RESET local_preload_libraries", role + here + " RESET role"}
-	if r.Access == model.AccessOwner {
-		return append(statements, role+" SET role = "+quoteLiteral(t.Owner))
+	if becomesGroup(r.Access) {
+		return append(statements, role+" SET role = "+quoteLiteral(t.groupOf(r.Access)))
 	}
 	return append(statements, role+" RESET role")
 }

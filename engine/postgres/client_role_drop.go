@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdfast/engine/model"
 )
 
 // SetClientRoles makes the roles of t, with the logins that they have there, and takes the login from other ones.
@@ -24,8 +26,8 @@ func SetClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 // TerminateRole ends the sessions of a role and returns how many it ended, once all of them have ended. It also ends
 // logins that were incomplete at the start. The role's login must have changed before. conn is the superuser's, in the
 // database postgres.
-func TerminateRole(ctx context.Context, conn *pgx.Conn, database, role string) (int, error) {
-	return terminateWhere(ctx, conn, database, "usename = $3", role)
+func TerminateRole(ctx context.Context, conn *pgx.Conn, role string) (int, error) {
+	return terminateWhere(ctx, conn, "usename = $2", role)
 }
 
 // FollowClientRoles completes what [SetClientRoles] has begun: it drops the roles that t does not have, and takes what
@@ -38,10 +40,10 @@ func FollowClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant, about stri
 	if about == "" {
 		deadline = time.Now().Add(lockPatience / 5)
 	}
-	lost, err := namesIn(ctx, conn, "select rolname from pg_roles where starts_with(shobj_description(oid, 'pg_authid'), $1) and shobj_description(oid, 'pg_authid') like '%' || $2",
-		clientRoleMark, lostOwner)
+	lost, err := namesIn(ctx, conn, `select rolname from pg_roles where starts_with(shobj_description(oid, 'pg_authid'), $1)
+		and (shobj_description(oid, 'pg_authid') like '%' || $2 or shobj_description(oid, 'pg_authid') like '%' || $3)`, clientRoleMark, lostOwner, lostCreate)
 	if err != nil {
-		return fmt.Errorf("look for roles that were the owner: %w", err)
+		return fmt.Errorf("look for roles that had another access: %w", err)
 	}
 	var errs []error
 	for _, r := range t.Roles {
@@ -104,18 +106,21 @@ func (t Tenant) takeOwned(ctx context.Context, conn *pgx.Conn, r ClientRole, dea
 
 // takeOver ends the sessions of a role and gives what it has to the owner.
 func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entirely bool, deadline time.Time) error {
-	if _, err := TerminateRole(ctx, conn, t.Database, role); err != nil {
+	if _, err := TerminateRole(ctx, conn, role); err != nil {
+		return err
+	}
+	if err := dropInvalidated(ctx, conn); err != nil {
 		return err
 	}
 	if err := rollBackWhere(ctx, conn, "owner = $1", role); err != nil {
 		return err
 	}
-	databases, err := namesIn(ctx, conn, `select datname from pg_database where datallowconn and (datname = $1 or oid in (
+	databases, err := namesIn(ctx, conn, `select datname::text from pg_database where `+tenantMade+` and (datname = $1 or oid in (
 		select dbid from pg_shdepend where refclassid = 'pg_authid'::regclass and refobjid = $2::regrole)) order by 1`, t.Database, quoteName(role))
 	for _, database := range databases {
 		if err == nil {
 			err = inOtherDatabase(ctx, conn, database, func(there *pgx.Conn) error {
-				return runBriefly(ctx, there, t.takingOver(role, entirely), deadline)
+				return runBriefly(ctx, there, t.takingOver(role, database, entirely), deadline)
 			})
 		}
 	}
@@ -123,14 +128,19 @@ func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entir
 }
 
 // takingOver returns the statements that give what a role owns in a database to the owner, and take its privileges:
-// entirely also where policies of row-level security name it.
-func (t Tenant) takingOver(role string, entirely bool) []string {
-	r, quoted := quoteName(role), quoteLiteral(quoteName(role))
-	statements := []string{
-		fmt.Sprintf(withoutGrants, quoted, quoteLiteral(ownerMark), lostOwner),
-		"REASSIGN OWNED BY " + r + " TO " + quoteName(t.Owner),
-		fmt.Sprintf(withoutDefaults, quoted),
+// entirely also where policies of row-level security name it. In a database beside the tenant's, its group gets it:
+// what is the owner's there would lend the owner's rights to those who may use that database.
+func (t Tenant) takingOver(role, database string, entirely bool) []string {
+	r, quoted, to := quoteName(role), quoteLiteral(quoteName(role)), t.Owner
+	var statements []string
+	if database != t.Database {
+		to, statements = createGroup, []string{makeGroup(model.AccessCreate)}
 	}
+	statements = append(statements,
+		fmt.Sprintf(withoutGrants, quoted, quoteLiteral(ownerMark), lostOwner),
+		"REASSIGN OWNED BY "+r+" TO "+quoteName(to),
+		fmt.Sprintf(withoutDefaults, quoted),
+	)
 	if entirely {
 		return append(statements, "DROP OWNED BY "+r)
 	}

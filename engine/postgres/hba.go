@@ -26,12 +26,13 @@ type HBA struct {
 	Beside   bool           // Users may also log in to the databases beside it; PostgreSQL's own admit none of them
 	Users    []string       // its login roles
 	Others   bool           // so may roles that they make
+	Creators []string       // those of Users who may also log in to the databases beside it, but to none of PostgreSQL's own
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
 // Equal reports whether both let the same connect.
 func (h HBA) Equal(o HBA) bool {
-	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && h.Others == o.Others && slices.Equal(h.Users, o.Users) && slices.Equal(h.Allow, o.Allow)
+	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && h.Others == o.Others && slices.Equal(h.Users, o.Users) && slices.Equal(h.Creators, o.Creators) && slices.Equal(h.Allow, o.Allow)
 }
 
 // WriteHBA writes h to pg_hba.conf and pg_ident.conf in the data directory dir;
@@ -93,6 +94,13 @@ func (h HBA) rules() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	creators, err := quoteAll(h.Creators)
+	if err != nil {
+		return "", err
+	}
+	if creators != "" {
+		b.WriteString("host " + strings.Join(OwnDatabases(), ",") + " all all reject\n")
+	}
 	for _, prefix := range h.Allow {
 		lines, err := networkRules(prefix)
 		if err != nil {
@@ -100,6 +108,9 @@ func (h HBA) rules() (string, error) {
 		}
 		for _, line := range lines {
 			fmt.Fprintf(&b, "%s %s %s scram-sha-256\n", line.kind, names, line.network)
+			if creators != "" {
+				fmt.Fprintf(&b, "%s all %s %s scram-sha-256\n", line.kind, creators, line.network)
+			}
 		}
 	}
 	b.WriteString("host all all all reject\n")
@@ -138,14 +149,24 @@ func (h HBA) names() (string, error) {
 	if h.Others {
 		return database + " all", nil
 	}
-	users := make([]string, len(h.Users))
-	for i, name := range h.Users {
+	users, err := quoteAll(h.Users)
+	return database + " " + users, err
+}
+
+// quoteAll returns a list of users.
+func quoteAll(names []string) (string, error) {
+	users := make([]string, len(names))
+	for i, name := range names {
+		var err error
 		if users[i], err = quoteHBA(name); err != nil {
 			return "", fmt.Errorf("user: %w", err)
 		}
 	}
-	return database + " " + strings.Join(users, ","), nil
+	return strings.Join(users, ","), nil
 }
+
+// OwnDatabases returns the names of PostgreSQL's own databases, which no tenant may use.
+func OwnDatabases() []string { return []string{"postgres", "template0", "template1"} }
 
 type networkRule struct {
 	kind    string // host: with or without TLS; hostssl: with TLS only

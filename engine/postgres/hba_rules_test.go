@@ -47,3 +47,17 @@ func TestRuleOrder(t *testing.T) {
 		t.Errorf("rules:\n%s", text)
 	}
 }
+
+// Those who create databases are admitted to all, after the refusal of PostgreSQL's own; the others to the tenant's.
+func TestCreatorRules(t *testing.T) {
+	text, err := HBA{
+		Database: "d", Users: []string{"u", "all", "c"}, Creators: []string{"c"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	}.rules()
+	want := "host postgres,template0,template1 all all reject\n" +
+		"hostssl \"d\" \"u\",\"all\",\"c\" 10.0.0.0/8 scram-sha-256\n" +
+		"hostssl all \"c\" 10.0.0.0/8 scram-sha-256\n" +
+		"host all all all reject\n"
+	if err != nil || !strings.HasSuffix(text, want) {
+		t.Errorf("rules, %v:\n%s", err, text)
+	}
+}

@@ -148,7 +148,7 @@ func shutIn(t *testing.T, d *postgrestest.Database, sessions int) {
 	if usage, err := postgres.Stats(ctx, super, "app"); err != nil || usage.Connections < sessions {
 		t.Errorf("usage %+v, %v, want %d connections", usage, err, sessions)
 	}
-	if n, err := postgres.TerminateSessions(ctx, super, "app"); err != nil || n < sessions {
+	if n, err := postgres.TerminateSessions(ctx, super); err != nil || n < sessions {
 		t.Errorf("ended %d, %v, want %d", n, err, sessions)
 	}
 	d.Owner(t)

@@ -146,7 +146,7 @@ func acts(t *testing.T, d *postgrestest.Database, inside func() *pgx.Conn) {
 	if !errors.Is(err, postgres.ErrNoTable) {
 		t.Errorf("a table that is none: %v", err)
 	}
-	_, err = postgres.TerminateSessions(ctx, super, "app")
+	_, err = postgres.TerminateSessions(ctx, super)
 	must("terminate sessions", err)
 }
 

@@ -24,22 +24,22 @@ type LockedSession struct {
 	blockers             []int32
 }
 
-// Locks returns the tenants' sessions in the database that wait for locks, and those that they
+// Locks returns the tenants' sessions, in whatever database, that wait for locks, and those that they
 // wait for, in the order of a tree: below each session are those that wait for it. A session
 // that waits for several is below one of them. In a deadlock, which the server ends after a
 // second, the first session is the root. conn is the superuser's, in the tenant's database.
-func Locks(ctx context.Context, conn *pgx.Conn, database string) ([]LockedSession, error) {
-	rows, _ := conn.Query(ctx, `select a.pid, (extract(epoch from a.backend_start) * 1000000)::bigint, a.usename::text, coalesce(a.application_name, ''),
+func Locks(ctx context.Context, conn *pgx.Conn) ([]LockedSession, error) {
+	rows, _ := conn.Query(ctx, `select a.pid, (extract(epoch from a.backend_start) * 1000000)::bigint, a.usename::text, a.datname::text, coalesce(a.application_name, ''),
 		coalesce(host(a.client_addr), ''), coalesce(a.state, ''), a.backend_start, a.state_change, a.xact_start,
-		coalesce(a.wait_event_type, ''), coalesce(a.wait_event, ''), left(coalesce(a.query, ''), $3),
+		coalesce(a.wait_event_type, ''), coalesce(a.wait_event, ''), `+readableQuery+`,
 		pg_blocking_pids(a.pid), coalesce(l.mode, ''), coalesce(l.locktype, ''), coalesce(n.nspname || '.' || c.relname, '')
-		from (select * from pg_stat_activity where `+ofTenants+` order by backend_start, pid limit $4) a
+		from (select * from pg_stat_activity where `+ofTenants+` order by backend_start, pid limit $3) a
 		left join lateral (select * from pg_locks l where l.pid = a.pid and not l.granted limit 1) l on true
-		left join pg_class c on c.oid = l.relation and l.database = (select oid from pg_database where datname = $1)
+		left join pg_class c on c.oid = l.relation and l.database = (select oid from pg_database where datname = current_database())
 		left join pg_namespace n on n.oid = c.relnamespace
-		order by a.backend_start, a.pid`, database, ownRoles(), maxQuery, MaxSessions)
+		order by a.backend_start, a.pid`, ownRoles(), maxQuery, MaxSessions)
 	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s LockedSession, err error) {
-		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Application, &s.Address,
+		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Database, &s.Application, &s.Address,
 			&s.State, &s.StartedAt, &s.StateSince, &s.TransactionSince, &s.WaitType, &s.Wait, &s.Query,
 			&s.blockers, &s.Mode, &s.Kind, &s.Relation)
 	})

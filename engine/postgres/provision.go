@@ -19,8 +19,8 @@ import (
 // role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn, t.Database)
-	if err == nil && now.database != t.Database && now != preparedNames() { // nobody has logged in to a prepared directory
-		_, err = TerminateSessions(ctx, conn, now.database)
+	if err == nil && now.database != t.Database {
+		err = closeForRename(ctx, conn, now.database, t.Database)
 	}
 	var statements, replication []string
 	if err == nil {
@@ -97,15 +97,16 @@ func preparedNames() names { return names{preparedDatabase, preparedOwner, prepa
 
 // present finds the tenant in an instance: the database is the one that is not
 // PostgreSQL's own, the owner is its owner, and the other role is marked. It
-// ignores whether the database is a template, because the owner decides that. A
+// ignores whether the database is a template, because the owner decides that. Those
+// beside it belong to a group (beside.go), and no role can give them to the owner. A
 // superuser of a sandbox may have made others: the one named likely comes first.
 func present(ctx context.Context, conn *pgx.Conn, likely string) (names, error) {
 	var n names
 	err := conn.QueryRow(ctx, `select d.datname, pg_get_userbyid(d.datdba), r.rolname
 		from pg_database d, pg_roles r
-		where d.datname not in ('postgres', 'template0', 'template1')
+		where d.`+tenantMade+` and pg_get_userbyid(d.datdba) <> $3
 		and shobj_description(r.oid, 'pg_authid') = $1
-		order by d.datname <> $2, d.oid limit 1`, readOnlyMark, likely).Scan(&n.database, &n.owner, &n.readOnly)
+		order by d.datname <> $2, d.oid limit 1`, readOnlyMark, likely, createGroup).Scan(&n.database, &n.owner, &n.readOnly)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return n, errors.New("the instance has no tenant: it was not made from a prepared data directory")
 	}
@@ -151,8 +152,23 @@ func (t Tenant) renames(now names) ([]string, error) {
 	}
 	rename("ROLE", now.owner, t.Owner)
 	rename("ROLE", now.readOnly, t.ReadOnly)
+	if now.database != t.Database {
+		statements = append(statements, makeWay(t.Database))
+	}
 	rename("DATABASE", now.database, t.Database)
 	return statements, nil
+}
+
+// closeForRename closes the tenant's database, which [Tenant.grants] opens again, and the one that has its next name:
+// neither can be renamed while it has sessions, and some roles could open one at any moment.
+func closeForRename(ctx context.Context, conn *pgx.Conn, now, next string) error {
+	taken, err := namesIn(ctx, conn, "select datname::text from pg_database where datname = $1", next)
+	for _, name := range append(taken, now) {
+		if err == nil {
+			err = CloseDatabase(ctx, conn, name)
+		}
+	}
+	return err
 }
 
 // superuserSettings prevents an owner from locking the superuser out by settings

@@ -115,7 +115,7 @@ func TestTerminateSessions(t *testing.T) {
 	if err != nil || usage.Connections != 7 || usage.SSL != 7 || usage.NonSSL != 0 || usage.SizeBytes < 1<<20 {
 		t.Errorf("usage %+v, %v", usage, err)
 	}
-	n, err := postgres.TerminateSessions(t.Context(), super, "app", netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("127.0.0.2/31"))
+	n, err := postgres.TerminateSessions(t.Context(), super, netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("127.0.0.2/31"))
 	if err != nil || n != 6 {
 		t.Errorf("ended %d, %v", n, err)
 	}

@@ -31,12 +31,14 @@ func (t Tenant) groupOf(access model.RoleAccess) string {
 		return readGroup
 	case model.AccessWrite:
 		return writeGroup
+	case model.AccessCreate:
+		return createGroup
 	default:
 		return t.Owner
 	}
 }
 
-// accesses returns the accesses with a group that roles of t have.
+// accesses returns the accesses that roles of t have whose groups have privileges in the tenant's database.
 func (t Tenant) accesses() (needed []model.RoleAccess) {
 	for _, access := range []model.RoleAccess{model.AccessRead, model.AccessWrite} {
 		if slices.ContainsFunc(t.Roles, func(r ClientRole) bool { return r.Access == access }) {

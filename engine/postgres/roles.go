@@ -137,11 +137,17 @@ func rollBackWhere(ctx context.Context, conn *pgx.Conn, condition string, argume
 	return nil
 }
 
-// inOtherDatabase runs act in another database of conn's server, as the same role.
+// inOtherDatabase runs act in another database of conn's server, as the same role. It opens a database that is closed.
 func inOtherDatabase(ctx context.Context, conn *pgx.Conn, database string, act func(*pgx.Conn) error) error {
 	config := conn.Config()
 	config.Database = database
 	there, err := pgx.ConnectConfig(ctx, config)
+	if isClosed(err) { // by its owner
+		if _, err := conn.Exec(ctx, openDatabases("datname = "+quoteLiteral(database), "ALLOW_CONNECTIONS true")); err != nil {
+			return err
+		}
+		there, err = pgx.ConnectConfig(ctx, config)
+	}
 	if err != nil {
 		return err
 	}

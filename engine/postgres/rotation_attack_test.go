@@ -155,7 +155,7 @@ func TestLoginHalfDone(t *testing.T) {
 			if err := test.change(t, d); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := postgres.TerminateSessions(within(t, 20*time.Second), super, "app"); err != nil {
+			if _, err := postgres.TerminateSessions(within(t, 20*time.Second), super); err != nil {
 				t.Fatal(err)
 			}
 			close(late.goes)

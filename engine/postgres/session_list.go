@@ -21,6 +21,7 @@ const maxQuery = 2000
 type Session struct {
 	SessionID
 	User, Application string
+	Database          string
 	Address           string // of the client
 	Port              int32  // of the client, 0 if that is not known
 	State             string // such as "idle in transaction"
@@ -58,20 +59,24 @@ func ParseSessionID(text string) (id SessionID, err error) {
 	return id, nil
 }
 
-// ofTenants selects the sessions of tenants in the database $1 from pg_stat_activity;
-// $2 are the appliance's roles.
-const ofTenants = "datname = $1 and backend_type in ('client backend', 'walsender') and usename <> all($2)"
+// ofTenants selects the sessions of tenants, in whatever database, from pg_stat_activity;
+// $1 are the appliance's roles.
+const ofTenants = "backend_type in ('client backend', 'walsender') and usename <> all($1)"
+
+// readableQuery is the beginning, of $2 characters, of a session's statement. One in a database of another encoding is
+// left out: it need not be text in this one.
+const readableQuery = `case when (select encoding from pg_database where oid = datid) = pg_char_to_encoding(getdatabaseencoding())
+	then left(coalesce(query, ''), $2) else '' end`
 
 const startedMicroseconds = "(extract(epoch from backend_start) * 1000000)::bigint"
 
-// Sessions returns the tenants' sessions in the database, the oldest first, at most
-// [MaxSessions]. conn is the superuser's, in the database postgres.
-func Sessions(ctx context.Context, conn *pgx.Conn, database string) ([]Session, error) {
-	rows, _ := conn.Query(ctx, `select pid, `+startedMicroseconds+`, usename::text, coalesce(application_name, ''), coalesce(host(client_addr), ''), coalesce(client_port, 0),
-		coalesce(state, ''), backend_start, state_change, xact_start, coalesce(wait_event_type, ''), coalesce(wait_event, ''), left(coalesce(query, ''), $3)
-		from pg_stat_activity where `+ofTenants+` order by backend_start, pid limit $4`, database, ownRoles(), maxQuery, MaxSessions)
+// Sessions returns the tenants' sessions, the oldest first, at most [MaxSessions]. conn is the superuser's, in the database postgres.
+func Sessions(ctx context.Context, conn *pgx.Conn) ([]Session, error) {
+	rows, _ := conn.Query(ctx, `select pid, `+startedMicroseconds+`, usename::text, datname::text, coalesce(application_name, ''), coalesce(host(client_addr), ''), coalesce(client_port, 0),
+		coalesce(state, ''), backend_start, state_change, xact_start, coalesce(wait_event_type, ''), coalesce(wait_event, ''), `+readableQuery+`
+		from pg_stat_activity where `+ofTenants+` order by backend_start, pid limit $3`, ownRoles(), maxQuery, MaxSessions)
 	sessions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Session, err error) {
-		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Application, &s.Address, &s.Port,
+		return s, row.Scan(&s.PID, &s.Started, &s.User, &s.Database, &s.Application, &s.Address, &s.Port,
 			&s.State, &s.StartedAt, &s.StateSince, &s.TransactionSince, &s.WaitType, &s.Wait, &s.Query)
 	})
 	if err != nil {
@@ -85,21 +90,21 @@ const sessionPatience = 2 * time.Second
 
 // CancelSession cancels what a tenant's session executes, if anything. conn is the
 // superuser's, in the database postgres.
-func CancelSession(ctx context.Context, conn *pgx.Conn, database string, id SessionID) error {
-	_, err := signalSession(ctx, conn, database, id, "pg_cancel_backend(pid)")
+func CancelSession(ctx context.Context, conn *pgx.Conn, id SessionID) error {
+	_, err := signalSession(ctx, conn, id, "pg_cancel_backend(pid)")
 	return err
 }
 
 // TerminateSession ends a tenant's session and reports whether it has ended: one deep
 // in C code may not end for hours. conn is the superuser's, in the database postgres.
-func TerminateSession(ctx context.Context, conn *pgx.Conn, database string, id SessionID) (ended bool, err error) {
-	return signalSession(ctx, conn, database, id, fmt.Sprintf("pg_terminate_backend(pid, %d)", sessionPatience.Milliseconds()))
+func TerminateSession(ctx context.Context, conn *pgx.Conn, id SessionID) (ended bool, err error) {
+	return signalSession(ctx, conn, id, fmt.Sprintf("pg_terminate_backend(pid, %d)", sessionPatience.Milliseconds()))
 }
 
 // signalSession finds the session and signals it in one statement.
-func signalSession(ctx context.Context, conn *pgx.Conn, database string, id SessionID, signal string) (done bool, err error) {
-	err = conn.QueryRow(ctx, "select "+signal+" from pg_stat_activity where "+ofTenants+" and pid = $3 and "+startedMicroseconds+" = $4",
-		database, ownRoles(), id.PID, id.Started).Scan(&done)
+func signalSession(ctx context.Context, conn *pgx.Conn, id SessionID, signal string) (done bool, err error) {
+	err = conn.QueryRow(ctx, "select "+signal+" from pg_stat_activity where "+ofTenants+" and pid = $2 and "+startedMicroseconds+" = $3",
+		ownRoles(), id.PID, id.Started).Scan(&done)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, ErrNoSession
 	}

@@ -12,27 +12,27 @@ import (
 // ownRoles returns the appliance's roles; every other session is a tenant's.
 func ownRoles() []string { return []string{Superuser, dumper} }
 
-// TerminateSessions ends the tenants' sessions in the database, except those from
+// TerminateSessions ends the tenants' sessions, in whatever database, except those from
 // the networks in allow. It returns how many it ended, once all of them have
 // ended. It also ends sessions that open meanwhile, and logins that were
 // incomplete at the start ([incompleteLogins]). The caller must first remove excluded
 // clients from the rules. conn is the superuser's, in the database postgres.
-func TerminateSessions(ctx context.Context, conn *pgx.Conn, database string, allow ...netip.Prefix) (int, error) {
+func TerminateSessions(ctx context.Context, conn *pgx.Conn, allow ...netip.Prefix) (int, error) {
 	networks := make([]string, len(allow))
 	for n, prefix := range allow {
 		networks[n] = prefix.String()
 	}
-	return terminateWhere(ctx, conn, database, "(client_addr <<= any($3::text[]::inet[])) is not true", networks)
+	return terminateWhere(ctx, conn, "(client_addr <<= any($2::text[]::inet[])) is not true", networks)
 }
 
 // TerminateClients is TerminateSessions for the sessions whose clients have one of the
 // ports: those of a proxy differ in nothing else.
-func TerminateClients(ctx context.Context, conn *pgx.Conn, database string, ports []int32) (int, error) {
-	return terminateWhere(ctx, conn, database, "client_port = any($3::int[])", ports)
+func TerminateClients(ctx context.Context, conn *pgx.Conn, ports []int32) (int, error) {
+	return terminateWhere(ctx, conn, "client_port = any($2::int[])", ports)
 }
 
-// terminateWhere ends the sessions that a condition, whose argument is $3, selects.
-func terminateWhere(ctx context.Context, conn *pgx.Conn, database, condition string, argument any) (int, error) {
+// terminateWhere ends the sessions that a condition, whose argument is $2, selects.
+func terminateWhere(ctx context.Context, conn *pgx.Conn, condition string, argument any) (int, error) {
 	logins, err := incompleteLogins(ctx, conn)
 	if err != nil {
 		return 0, fmt.Errorf("list incomplete logins: %w", err)
@@ -40,7 +40,7 @@ func terminateWhere(ctx context.Context, conn *pgx.Conn, database, condition str
 	ended := map[int32]bool{}
 	for {
 		logins.forgetGone() // first: a login that has become a session is ended as one
-		pids, err := terminate(ctx, conn, database, condition, argument)
+		pids, err := terminate(ctx, conn, condition, argument)
 		if err != nil {
 			return len(ended), fmt.Errorf("end sessions: %w", err)
 		}
@@ -60,35 +60,33 @@ func terminateWhere(ctx context.Context, conn *pgx.Conn, database, condition str
 }
 
 // terminate asks the sessions to end and returns those that have not ended yet.
-func terminate(ctx context.Context, conn *pgx.Conn, database, condition string, argument any) ([]int32, error) {
+func terminate(ctx context.Context, conn *pgx.Conn, condition string, argument any) ([]int32, error) {
 	rows, _ := conn.Query(ctx, `select pid from (
 			select pid, pg_terminate_backend(pid) from pg_stat_activity
-			where datname = $1 and backend_type in ('client backend', 'walsender') and usename <> all($2)
-			and `+condition+`) t`, database, ownRoles(), argument)
+			where `+ofTenants+` and `+condition+`) t`, ownRoles(), argument)
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// Usage is the size of an instance's database and the sessions in it.
+// Usage is the size of an instance's databases and the sessions in them.
 type Usage struct {
-	SizeBytes   int64
-	Connections int // tenants' sessions, the sum of the two below
+	SizeBytes   int64 // of the tenant's database and those beside it
+	Connections int   // tenants' sessions, the sum of the two below
 	SSL, NonSSL int
-	Commits     int64 // since the server's statistics began
+	Commits     int64 // in the tenant's database, since the server's statistics began
 	// Flushed is the position up to which the WAL is on disk.
 	Flushed string
 }
 
-// Stats measures the database. conn is the superuser's, in the database
+// Stats measures the tenant's database and those beside it. conn is the superuser's, in the database
 // postgres.
 func Stats(ctx context.Context, conn *pgx.Conn, database string) (Usage, error) {
 	var u Usage
-	err := conn.QueryRow(ctx, `select pg_database_size($1::name),
-		(select xact_commit from pg_stat_database where datname = $1),
+	err := conn.QueryRow(ctx, `select (select coalesce(sum(pg_database_size(oid)), 0)::bigint from pg_database where `+tenantMade+`),
+		(select xact_commit from pg_stat_database where datname = $2),
 		count(*) filter (where s.ssl), count(*) filter (where not s.ssl),
 		pg_current_wal_flush_lsn()::text
 		from pg_stat_activity a join pg_stat_ssl s using (pid)
-		where a.datname = $1 and a.backend_type in ('client backend', 'walsender') and a.usename <> all($2)`,
-		database, ownRoles()).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.Flushed)
+		where `+ofTenants, ownRoles(), database).Scan(&u.SizeBytes, &u.Commits, &u.SSL, &u.NonSSL, &u.Flushed)
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure database: %w", err)
 	}

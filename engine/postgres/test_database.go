@@ -37,7 +37,7 @@ func CloseDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	if _, err := conn.Exec(ctx, "ALTER DATABASE "+quoteName(name)+" ALLOW_CONNECTIONS false"); err != nil {
 		return fmt.Errorf("close database: %w", err)
 	}
-	_, err := TerminateSessions(ctx, conn, name)
+	_, err := terminateWhere(ctx, conn, "datname = $2", name)
 	return err
 }
 

@@ -54,8 +54,10 @@ func (u Upgrade) completeTenant(ctx context.Context, n names) (done Upgraded, er
 		if err := holdSchemas(ctx, conn); err != nil {
 			return err
 		}
-		if err := all(ctx, conn, []string{t.functionPrivileges(), keptDefaults}); err != nil {
-			return fmt.Errorf("set privileges: %w", err)
+		if conn.Config().Database == n.database { // those beside it have PostgreSQL's own privileges
+			if err := all(ctx, conn, []string{t.functionPrivileges(), keptDefaults}); err != nil {
+				return fmt.Errorf("set privileges: %w", err)
+			}
 		}
 		known, err := Extensions(ctx, conn)
 		if err != nil {
@@ -64,7 +66,9 @@ func (u Upgrade) completeTenant(ctx context.Context, n names) (done Upgraded, er
 		if err := RefuseMissing(MissingExtensions(known), u.To.Bin.Major); err != nil {
 			return err
 		}
-		done.Updates = append(done.Updates, slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })...)
+		if conn.Config().Database == n.database {
+			done.Updates = slices.DeleteFunc(known, func(x Extension) bool { return x.Update() == "" })
+		}
 		stale, err := collect(ctx, conn, staleCollations)
 		done.Notes = append(done.Notes, stale...)
 		return err

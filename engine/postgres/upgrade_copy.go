@@ -59,21 +59,17 @@ func prepareCluster(ctx context.Context, conn *pgx.Conn) ([]roleSetting, error) 
 	if err != nil {
 		return nil, err
 	}
-	names, err := tenantDatabases(ctx, conn)
-	if err != nil {
+	if err := dropInvalidated(ctx, conn); err != nil {
 		return nil, err
 	}
-	statements := []string{
+	return settings, all(ctx, conn, []string{
 		"SET allow_system_table_mods = on",
 		"DELETE FROM pg_db_role_setting",
 		"RESET allow_system_table_mods",
 		"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots",
-		"DROP EXTENSION IF EXISTS pg_stat_statements", // the new version gets its own
-	}
-	for _, name := range names { // its owner may have closed it
-		statements = append(statements, "ALTER DATABASE "+quoteName(name)+" WITH IS_TEMPLATE false ALLOW_CONNECTIONS true CONNECTION LIMIT -1")
-	}
-	return settings, all(ctx, conn, statements)
+		"DROP EXTENSION IF EXISTS pg_stat_statements",                                             // the new version gets its own
+		openDatabases(tenantMade, "IS_TEMPLATE false ALLOW_CONNECTIONS true CONNECTION LIMIT -1"), // their owners may have closed them
+	})
 }
 
 // RefusePrepared refuses the upgrade of a server that has prepared transactions, which
@@ -87,10 +83,10 @@ func RefusePrepared(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func tenantDatabases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	return collect(ctx, conn, "select datname::text from pg_database where datname not in ('postgres', 'template0', 'template1') order by 1")
+	return collect(ctx, conn, "select datname::text from pg_database where "+tenantMade+" order by 1")
 }
 
-// eachTenants runs act in every database of the tenant's.
+// eachTenants runs act in the tenant's database and in those beside it.
 func eachTenants(ctx context.Context, spec Spec, act func(context.Context, *pgx.Conn) error) error {
 	var names []string
 	err := inDatabase(ctx, spec, "postgres", func(conn *pgx.Conn) (err error) {

@@ -11,7 +11,7 @@ import (
 // NewDatabaseSession returns the wire form of a session.
 func NewDatabaseSession(s postgres.Session) wire.DatabaseSession {
 	return wire.DatabaseSession{
-		ID: s.String(), PID: int(s.PID), User: s.User, Application: orAbsent(s.Application), ClientAddress: orAbsent(s.Address),
+		ID: s.String(), PID: int(s.PID), User: s.User, Database: s.Database, Application: orAbsent(s.Application), ClientAddress: orAbsent(s.Address),
 		State: orAbsent(s.State), StartedAt: utc(s.StartedAt), StateSince: utcOrAbsent(s.StateSince), TransactionSince: utcOrAbsent(s.TransactionSince),
 		WaitType: orAbsent(s.WaitType), Wait: orAbsent(s.Wait), Query: orAbsent(s.Query),
 	}

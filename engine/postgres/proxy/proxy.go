@@ -28,7 +28,17 @@ import (
 type Rules struct {
 	Database string
 	Users    []string
+	Creators []string // those of Users who may also log in to the databases beside it
+	Refused  []string // the databases that they may not either, PostgreSQL's own
 	Allow    []netip.Prefix
+}
+
+// admitsLogin reports whether the rules let a user log in to a database.
+func (r Rules) admitsLogin(user, database string) bool {
+	if database == r.Database {
+		return slices.Contains(r.Users, user)
+	}
+	return slices.Contains(r.Creators, user) && !slices.Contains(r.Refused, database)
 }
 
 // Admits reports whether the rules let a client's address in.

@@ -139,12 +139,20 @@ func TestRefuse(t *testing.T) {
 	expect("another database", startup("user", "app", "database", "postgres"), "no pg_hba.conf entry")
 	expect("rubbish", []byte("GET / HTTP/1.1\r\n\r\n"), "")
 	expect("a cancellation while it sleeps", packet(cancelRequest, "pidkkkk!"), "")
+	creating := Rules{
+		Database: "shop", Users: []string{"app", "ci"}, Creators: []string{"ci"}, Refused: []string{"postgres"}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	}
+	p.SetRules(creating)
+	expect("a user of one database in another", startup("user", "app", "database", "tests"), "no pg_hba.conf entry")
+	expect("a database that is refused", startup("user", "ci", "database", "postgres"), "no pg_hba.conf entry")
 	p.SetRules(Rules{Database: "shop", Users: []string{"app"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	expect("another address", startup("user", "app", "database", "shop"), "no pg_hba.conf entry")
 	if n := b.wakes.Load(); n > 0 {
 		t.Errorf("they started the server %d times", n)
 	}
 	b.fails = true
+	p.SetRules(creating)
+	expect("a database that its user has created", startup("user", "ci", "database", "tests"), "could not be started")
 	p.SetRules(Rules{Database: "shop", Users: []string{"app"}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	expect("a server that does not start", startup("user", "app", "database", "shop"), "could not be started")
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ func (p *Proxy) open(c *client) (o opening, admitted bool) {
 		return o, false
 	}
 	rules := p.Rules()
-	named := o.encrypted || o.database == rules.Database && slices.Contains(rules.Users, o.user)
+	named := o.encrypted || rules.admitsLogin(o.user, o.database)
 	local := c.from.Addr().IsLoopback()
 	if !named || !o.encrypted && !local || !p.admit(c) {
 		p.refuse(c, o, noEntry(c, o))

@@ -6,9 +6,10 @@ import "time"
 type RoleAccess string
 
 const (
-	AccessRead  RoleAccess = "read"
-	AccessWrite RoleAccess = "write"
-	AccessOwner RoleAccess = "owner"
+	AccessRead   RoleAccess = "read"
+	AccessWrite  RoleAccess = "write"
+	AccessOwner  RoleAccess = "owner"
+	AccessCreate RoleAccess = "create"
 )
 
 // DatabaseRole is a role of a database besides its owner and its read-only role.
