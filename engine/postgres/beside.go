@@ -47,14 +47,15 @@ func LimitCreation(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Creating returns the data directories, by id, of the running instances whose rules let roles create databases.
+// Creating returns the data directories, by id, of the running instances whose rules admit roles that create databases.
+// Those that only the appliance uses, such as trial restores, admit none.
 func (s *Supervisor) Creating() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := map[string]string{}
 	for id, i := range s.instances {
 		i.mu.Lock()
-		if i.state == StateRunning && len(i.spec.HBA.Creators) > 0 {
+		if i.state == StateRunning && len(i.spec.HBA.Creators) > 0 && len(i.spec.HBA.Allow) > 0 {
 			found[id] = i.spec.Dir
 		}
 		i.mu.Unlock()

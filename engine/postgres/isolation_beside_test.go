@@ -235,6 +235,13 @@ func TestCreationIsBounded(t *testing.T) {
 	if creating := d.Supervisor.Creating(); len(creating) != 1 || creating[d.Spec.ID] != d.Spec.Dir {
 		t.Errorf("creating: %v", creating)
 	}
+	d.Spec.HBA.Allow = nil
+	if err := d.Supervisor.Update(t.Context(), d.Spec.ID, d.Spec.HBA); err != nil {
+		t.Fatal(err)
+	}
+	if creating := d.Supervisor.Creating(); len(creating) > 0 {
+		t.Errorf("one that admits nobody is creating: %v", creating)
+	}
 }
 
 // Figures and sessions are those of all databases.
