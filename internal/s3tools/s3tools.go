@@ -31,8 +31,10 @@ func Tools() []Tool {
 				"      endpoint: %s\n      region: %s\n      access-key-id: %s\n      secret-access-key: %s\n      force-path-style: true\n",
 				a.URL, a.Region, a.ID, a.Secret)
 		}},
+		// Keys have no control characters, so rclone must store others in their place.
 		{"rclone", "rclone.conf", func(a Access) string {
-			return fmt.Sprintf("[holdfast]\ntype = s3\nprovider = Other\nendpoint = %s\nregion = %s\naccess_key_id = %s\nsecret_access_key = %s\nforce_path_style = true\n",
+			return fmt.Sprintf("[holdfast]\ntype = s3\nprovider = Other\nendpoint = %s\nregion = %s\naccess_key_id = %s\nsecret_access_key = %s\nforce_path_style = true\n"+
+				"encoding = Slash,InvalidUtf8,Dot,Ctl,Del\n",
 				a.URL, a.Region, a.ID, a.Secret)
 		}},
 		{"restic", "a shell", func(a Access) string {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdfast/internal/s3tools"
 )
 
 // toolsVariable lists the tools that .ci/run has got, whose tests must then run.
@@ -54,6 +56,7 @@ func TestTools(t *testing.T) {
 			w := open(t)
 			dir := t.TempDir()
 			writeFiles(t, dir)
+			w.writeConfiguration(t, dir, tool.name)
 			var cmd *exec.Cmd
 			if tool.args == nil {
 				cmd = exec.Command("bash", "-euo", "pipefail", absolute(t, "testdata/"+tool.name+".sh"))
@@ -107,6 +110,20 @@ func writeFiles(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, random(uint64(size), size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// writeConfiguration writes what people are shown for a tool to NAME.configuration, if there is such.
+func (w *world) writeConfiguration(t *testing.T, dir, name string) {
+	t.Helper()
+	access := s3tools.Access{ID: w.org.full.id, Secret: w.org.full.secret, URL: w.server.URL, Region: "us-east-1"}
+	for _, tool := range s3tools.Tools() {
+		if tool.Name != name {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".configuration"), []byte(tool.Write(access)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

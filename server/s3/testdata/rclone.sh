@@ -1,6 +1,5 @@
-printf '[holdfast]\ntype = s3\nprovider = Other\nendpoint = http://%s\nregion = us-east-1\naccess_key_id = %s\nsecret_access_key = %s\nforce_path_style = true\n' \
-  "$HOST" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" >config
-rclone() { command rclone --config config --s3-upload-cutoff 5M --s3-chunk-size 5M "$@"; }
+printf odd >tree/$'tab\tnewline\ndelete\x7f'
+rclone() { command rclone --config rclone.configuration --s3-upload-cutoff 5M --s3-chunk-size 5M "$@"; }
 rclone mkdir holdfast:files
 rclone sync tree holdfast:files/tree
 rclone check tree holdfast:files/tree
