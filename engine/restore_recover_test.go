@@ -14,6 +14,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // A backup that was taken during a transaction with many subtransactions is restored like any other. Nobody can connect
@@ -61,9 +62,10 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 		if err := os.Remove(filepath.Join(scratch.Dir, "global", "pg_control")); err != nil {
 			t.Error(err)
 		}
-		if err := syscall.Kill(a.pid(t, scratch.ID), syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		testenv.Eventually(t, "the start of the server, which answers already", func() bool {
+			_, _, pid := a.Databases.Instances.Status(scratch.ID)
+			return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
+		})
 	})
 	err = a.Recovery.StartRecovered(t.Context(), scratch, plan, func(int64, int64) { ruin() })
 	if err == nil || !strings.Contains(err.Error(), "does not come back") && !strings.Contains(err.Error(), "connect to recovered instance") { // all of it may be there at the first contact
