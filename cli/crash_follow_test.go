@@ -25,13 +25,9 @@ var followMoments = []string{"following", "waiting for the last changes", "seque
 func TestKillDuringFollow(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	from := newMachine(t)
-	from.start("--no-exports")
-	source := from.createFollowed(t)
+	source := startFollowed(t)
 	m := newMachine(t)
-	m.env = append(m.env, "PATH="+postgrestest.Major(t, 18).Dir+":"+os.Getenv("PATH"))
-	m.start("--no-exports")
-	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	m.startFollower()
 	w := &modelWriter{rows: map[int64]int64{}}
 	for _, moment := range followMoments {
 		for _, who := range allVictims {
@@ -62,6 +58,22 @@ func TestKillDuringFollow(t *testing.T) {
 
 // followed is a database that others may follow: the URLs of its owner and of the role that may replicate.
 type followed struct{ owner, replication string }
+
+// startFollowed starts a machine with a database that can be followed.
+func startFollowed(t *testing.T) followed {
+	t.Helper()
+	m := newMachine(t)
+	m.start("--no-exports")
+	return m.createFollowed(t)
+}
+
+// startFollower starts a machine for databases of version 18 that follow, with a key that may do everything.
+func (m *machine) startFollower(flags ...string) {
+	m.t.Helper()
+	m.env = append(m.env, "PATH="+postgrestest.Major(m.t, 18).Dir+":"+os.Getenv("PATH"))
+	m.start(append(flags, "--no-exports")...)
+	m.key = createKey(m.t, m, "--preset", "full_access", "--allow-dangerous")
+}
 
 func (m *machine) createFollowed(t *testing.T) followed {
 	t.Helper()

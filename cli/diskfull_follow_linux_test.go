@@ -1,13 +1,11 @@
 package cli_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
@@ -18,14 +16,10 @@ import (
 func TestFollowOnFullDisk(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	from := newMachine(t)
-	from.start("--no-exports")
-	source := from.createFollowed(t)
+	source := startFollowed(t)
 	m := newMachine(t)
 	fill, empty := m.smallDisk("700")
-	m.env = append(m.env, "PATH="+postgrestest.Major(t, 18).Dir+":"+os.Getenv("PATH"))
-	m.start("--no-exports", "--trash-retention", "0s")
-	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	m.startFollower("--trash-retention", "0s")
 	w := &modelWriter{rows: map[int64]int64{}}
 	for n, moment := range followMoments[:4] {
 		i := m.follow(source.replication)

@@ -35,7 +35,7 @@ func (c copied) initFlags() []string {
 	if c.recipient != "" {
 		return []string{"--recipient", c.recipient}
 	}
-	return []string{"--passphrase-file", c.passphrase}
+	return c.openFlags()
 }
 
 func (c copied) openFlags() []string {

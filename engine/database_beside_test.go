@@ -31,6 +31,17 @@ func testsIn(t testing.TB, c databases.Connection) {
 	run(t, beside(c, "tests"), "create table kept as select 7 as n")
 }
 
+// startWithTests starts an engine with a database shop and, beside it, one that its role tests has made, each with a row.
+func startWithTests(t *testing.T) (a *appliance, db databases.View, owner, c databases.Connection) {
+	t.Helper()
+	a = startEngine(t)
+	db, owner = a.createDatabase(t, "shop")
+	run(t, owner, "create table kept as select 7 as n")
+	c = a.role(t, db.ID, "tests", model.AccessCreate)
+	testsIn(t, c)
+	return a, db, owner, c
+}
+
 func wantTests(t testing.TB, c databases.Connection) {
 	t.Helper()
 	if n := answer[int](t, c, "select n from kept"); n != 7 {
@@ -58,11 +69,7 @@ func besides(t testing.TB, c databases.Connection) []string {
 // Restores and branches cover the databases that a role has made, also where one of them has the name of the copy.
 func TestDatabasesBesideSurviveRestores(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, owner := a.createDatabase(t, "shop")
-	run(t, owner, "create table kept as select 7 as n")
-	c := a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	a, db, owner, c := startWithTests(t)
 	backup := a.backUp(t, db.ID)
 	run(t, c, "drop database tests")
 	a.restore(t, db.ID, backup.ID)
@@ -94,11 +101,7 @@ func TestDatabasesBesideSurviveRestores(t *testing.T) {
 // A rename takes the name of another database, whoever is connected to either.
 func TestDatabasesBesideAndRenames(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, owner := a.createDatabase(t, "shop")
-	run(t, owner, "create table kept as select 7 as n")
-	c := a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	a, db, owner, c := startWithTests(t)
 	sessions := []*pgx.Conn{connect(t, c), connect(t, beside(c, "tests"))}
 	name := "tests"
 	if _, err := a.Databases.Update(t.Context(), a.call(model.ActionDatabaseUpdate), db.ID, databases.Change{Name: &name}); err != nil {
@@ -120,10 +123,7 @@ func TestDatabasesBesideAndRenames(t *testing.T) {
 // owner reaches none.
 func TestDatabasesBesideAndAccess(t *testing.T) {
 	t.Parallel()
-	a := startEngine(t)
-	db, owner := a.createDatabase(t, "shop")
-	c := a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	a, db, owner, c := startWithTests(t)
 	refused(t, beside(owner, "tests"))
 	refused(t, beside(c, "postgres"))
 	refused(t, beside(c, "template1"))
