@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"holdfast/engine/model"
 
@@ -109,10 +110,5 @@ func isClosed(err error) bool {
 
 // creators reports whether t has roles that may create databases.
 func (t Tenant) creators() bool {
-	for _, r := range t.Roles {
-		if r.Access == model.AccessCreate {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Roles, func(r ClientRole) bool { return r.Access == model.AccessCreate })
 }

@@ -85,13 +85,16 @@ func isPublicList(r *http.Request, q *request) bool {
 
 // publicList serves the list of a bucket that everybody may list.
 func (s *Server) publicList(q *request) http.Handler {
-	lists := func(b model.Bucket) bool { return b.PublicRights().Lists(q.query.Get("prefix")) }
-	answer := q.listObjects
+	lists := func(b model.Bucket) bool { return b.PublicListing }
+	var answer func() error
 	switch {
 	case q.method == http.MethodHead:
-		lists, answer = func(b model.Bucket) bool { return b.PublicListing }, q.headBucket
+		answer = q.headBucket
 	case q.subresource() == "location":
-		lists, answer = func(b model.Bucket) bool { return b.PublicListing }, q.bucketLocation
+		answer = q.bucketLocation
+	default:
+		answer = q.listObjects
+		lists = func(b model.Bucket) bool { return b.PublicRights().Lists(q.query.Get("prefix")) }
 	}
 	return s.gate.Handler(model.Operation{Action: model.ActionObjectList}, func(x *gate.Exchange) error {
 		q.Exchange = x
