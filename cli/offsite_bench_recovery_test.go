@@ -47,9 +47,9 @@ func BenchmarkOffsiteRecovery(b *testing.B) {
 	n.pgbench(b, "-i", "-q", "-s", "107")
 	old.backup(shop.ID)
 	n.pgbench(b, "-n", "-c", "4", "-t", "2000") // log to replay
-	var recovery wire.Recovery
-	old.must("GET", "/databases/"+shop.ID+"/recovery", nil, &recovery)
 	old.awaitCopied()
+	var recovery wire.Recovery // whose latest moment is that of the last transaction
+	old.must("GET", "/databases/"+shop.ID+"/recovery", nil, &recovery)
 	at := append(quiet, "--at", time.Now().UTC().Format(time.RFC3339Nano)) // and not what later recoveries add to the copy
 	old.awaitCopied()
 	old.killAll()
