@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/server/api/wire"
 )
 
 // TestDjango runs the commands of a Django project as its authors do: in a private
@@ -29,6 +31,44 @@ func TestDjango(t *testing.T) {
 		}
 		if args[0] == "test" && !strings.Contains(string(out), "Ran 3 tests") {
 			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
+// TestCreateRoleInAnAppliance runs a Django project's tests, createdb and dropdb with the URL of a role that creates
+// databases, as it is given: what they make is dropped, or kept, as they say.
+func TestCreateRoleInAnAppliance(t *testing.T) {
+	t.Parallel()
+	python, project := djangoProject(t)
+	m := newMachine(t)
+	m.start("--backup-interval", "0")
+	m.key = createKey(t, m, "--preset", "full_access", "--allow-dangerous")
+	var made struct{ Connection wire.Connection }
+	m.must("POST", "/databases/"+m.createDatabase("shop").ID+"/roles", map[string]any{"name": "tests", "access": "create"}, &made)
+	c := made.Connection.Environment
+	for _, step := range []struct {
+		command string
+		left    string
+	}{
+		{python + " manage.py test", ""},
+		{python + " manage.py test --parallel 2", ""},
+		{python + " manage.py test --keepdb", "test_shop"},
+		{python + " manage.py test --keepdb", "test_shop"},
+		{"createdb other", "other test_shop"},
+		{"dropdb test_shop", "other"},
+		{"dropdb --force other", ""},
+	} {
+		cmd := exec.Command("sh", "-c", step.command)
+		cmd.Dir = project
+		cmd.Env = append(os.Environ(), "DATABASE_URL="+c.DatabaseURL, "PGHOST="+c.Host, "PGPORT="+c.Port, "PGUSER="+c.User, "PGPASSWORD="+c.Password,
+			"PYTHONDONTWRITEBYTECODE=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(step.command, "manage.py test") && !strings.Contains(string(out), "Ran 3 tests") {
+			t.Errorf("%s: %v\n%s", step.command, err, out)
+		}
+		left := query(t, c.DatabaseURL, "select coalesce(string_agg(datname, ' ' order by datname), '') from pg_database where datdba = 'holdfast_create'::regrole")
+		if left != step.left {
+			t.Errorf("%s leaves %q", step.command, left)
 		}
 	}
 }

@@ -125,12 +125,14 @@ func TestDatabasesBesideAndAccess(t *testing.T) {
 	t.Parallel()
 	a, db, owner, c := startWithTests(t)
 	refused(t, beside(owner, "tests"))
-	refused(t, beside(c, "postgres"))
+	refused(t, beside(owner, "postgres"))
 	refused(t, beside(c, "template1"))
 	a.letSleep(t, db.ID, 10*time.Second)
 	a.sleepSoon(t, db.ID)
-	if _, err := pgx.Connect(t.Context(), beside(c, "postgres").URL()+"?sslmode=disable"); err == nil || !a.Databases.IsAsleep(db.ID) {
-		t.Errorf("the database postgres: %v, asleep %v", err, a.Databases.IsAsleep(db.ID))
+	for _, refused := range []databases.Connection{beside(c, "template1"), beside(owner, "postgres")} {
+		if _, err := pgx.Connect(t.Context(), refused.URL()+"?sslmode=disable"); err == nil || !a.Databases.IsAsleep(db.ID) {
+			t.Errorf("the database %s: %v, asleep %v", refused.Database, err, a.Databases.IsAsleep(db.ID))
+		}
 	}
 	session, err := pgx.Connect(t.Context(), beside(c, "tests").URL()+"?sslmode=disable")
 	if err != nil {

@@ -233,8 +233,8 @@ func (s *Service) HandleInstanceState(id string, state postgres.State, reason st
 	s.core.Finish(call, nil)
 }
 
-// Maintenance is the database that the appliance's own role connects to. Tenants
-// cannot connect to it and own nothing in it.
+// Maintenance is the database that the appliance's own role connects to. Tenants own nothing in it; their roles that
+// create databases may connect to it, and no others.
 const Maintenance = "postgres"
 
 // emitStateEvent emits an event when a database fails, or runs again after it had

@@ -78,7 +78,7 @@ func clientRules(db model.Database) proxy.Rules {
 	if db.Status == model.DatabaseImporting {
 		return proxy.Rules{}
 	}
-	return proxy.Rules{Database: db.Name, Users: clientUsers(db), Creators: creators(db), Refused: postgres.OwnDatabases(), Allow: db.Allowlist}
+	return proxy.Rules{Database: db.Name, Users: clientUsers(db), Creators: creators(db), Refused: postgres.Templates(), Allow: db.Allowlist}
 }
 
 // proxyNetworks is the allow-list of a server whose clients use a proxy.

@@ -30,6 +30,21 @@ const (
 	invalidated = "datconnlimit = -2"
 )
 
+// admitGroup is the statement, run in the database postgres, that lets the group in there: createdb, Django and Rails say
+// CREATE and DROP DATABASE there. The group may do nothing else in it: it owns nothing and has no privilege but CONNECT, and
+// what everybody may do in a database without one is taken from PUBLIC, which only the superuser is not.
+const admitGroup = `DO $$ DECLARE f regprocedure; found bool := false; BEGIN
+	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname ~ '` + ownersFunctions + `'
+		AND has_function_privilege('public', oid, 'EXECUTE')
+	LOOP
+		EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
+		found := true;
+	END LOOP;
+	IF found THEN ` + concealPrivileges + ` END IF;
+	REVOKE ALL ON SCHEMA public FROM PUBLIC;
+	GRANT CONNECT ON DATABASE postgres TO ` + createGroup + `;
+	END $$`
+
 // limitCreation is the statement that lets the group create databases while it has members and there are less than
 // [MaxBeside]. Every member may change the group's password and settings, which nothing uses; this resets the password.
 var limitCreation = fmt.Sprintf(`DO $$ DECLARE may bool; BEGIN

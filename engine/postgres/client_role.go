@@ -39,14 +39,14 @@ func NewVerifier(password model.Secret) (model.Secret, error) {
 }
 
 // clientRoles returns the statements that make the roles of t and close those that it does not have, which
-// [DropClientRoles] drops. They run in any database; what a role may do in the tenant's follows from its group.
+// [FollowClientRoles] drops. They run in the database postgres; what a role may do in the tenant's follows from its group.
 func (t Tenant) clientRoles() []string {
 	statements := []string{t.closeClientRoles()}
 	for _, access := range t.accesses() {
 		statements = append(statements, makeGroup(access))
 	}
 	if t.creators() {
-		statements = append(statements, makeGroup(model.AccessCreate))
+		statements = append(statements, makeGroup(model.AccessCreate), admitGroup)
 	}
 	for _, r := range t.Roles {
 		statements = append(statements, t.makeClientRole(r), joinGroup(r.Name, t.groupOf(r.Access), becomesGroup(r.Access)))

@@ -115,8 +115,8 @@ func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entir
 	if err := rollBackWhere(ctx, conn, "owner = $1", role); err != nil {
 		return err
 	}
-	databases, err := namesIn(ctx, conn, `select datname::text from pg_database where `+tenantMade+` and (datname = $1 or oid in (
-		select dbid from pg_shdepend where refclassid = 'pg_authid'::regclass and refobjid = $2::regrole)) order by 1`, t.Database, quoteName(role))
+	databases, err := namesIn(ctx, conn, `select datname::text from pg_database where datname = $1 or oid in (
+		select dbid from pg_shdepend where refclassid = 'pg_authid'::regclass and refobjid = $2::regrole) order by 1`, t.Database, quoteName(role))
 	for _, database := range databases {
 		if err == nil {
 			err = inOtherDatabase(ctx, conn, database, func(there *pgx.Conn) error {

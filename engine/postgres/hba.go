@@ -23,10 +23,10 @@ const identMap = "holdfast"
 type HBA struct {
 	Local    string         // a role the appliance may use in Database; "" = none
 	Database string         // the tenant's database
-	Beside   bool           // Users may also log in to the databases beside it; PostgreSQL's own admit none of them
+	Beside   bool           // Users may also log in to the databases beside it
 	Users    []string       // its login roles
 	Others   bool           // so may roles that they make
-	Creators []string       // those of Users who may also log in to the databases beside it, but to none of PostgreSQL's own
+	Creators []string       // those of Users who may also log in to the databases beside it and to postgres, but to no template
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
@@ -99,7 +99,7 @@ func (h HBA) rules() (string, error) {
 		return "", err
 	}
 	if creators != "" {
-		b.WriteString("host " + strings.Join(OwnDatabases(), ",") + " all all reject\n")
+		b.WriteString("host " + strings.Join(Templates(), ",") + " all all reject\n")
 	}
 	for _, prefix := range h.Allow {
 		lines, err := networkRules(prefix)
@@ -165,8 +165,8 @@ func quoteAll(names []string) (string, error) {
 	return strings.Join(users, ","), nil
 }
 
-// OwnDatabases returns the names of PostgreSQL's own databases, which no tenant may use.
-func OwnDatabases() []string { return []string{"postgres", "template0", "template1"} }
+// Templates returns the names of PostgreSQL's template databases, which no tenant may log in to.
+func Templates() []string { return []string{"template0", "template1"} }
 
 type networkRule struct {
 	kind    string // host: with or without TLS; hostssl: with TLS only

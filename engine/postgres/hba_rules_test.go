@@ -48,12 +48,12 @@ func TestRuleOrder(t *testing.T) {
 	}
 }
 
-// Those who create databases are admitted to all, after the refusal of PostgreSQL's own; the others to the tenant's.
+// Those who create databases are admitted to all, after the refusal of the templates; the others to the tenant's.
 func TestCreatorRules(t *testing.T) {
 	text, err := HBA{
 		Database: "d", Users: []string{"u", "all", "c"}, Creators: []string{"c"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	}.rules()
-	want := "host postgres,template0,template1 all all reject\n" +
+	want := "host template0,template1 all all reject\n" +
 		"hostssl \"d\" \"u\",\"all\",\"c\" 10.0.0.0/8 scram-sha-256\n" +
 		"hostssl all \"c\" 10.0.0.0/8 scram-sha-256\n" +
 		"host all all all reject\n"

@@ -72,8 +72,14 @@ func TestCreatorAttacks(t *testing.T) {
 		r := creator(t, d)
 		owner := d.Owner(t)
 		allowed(t, owner, "create table secret as select 1 as n", "create table shared as select 2 as n")
-		for _, database := range []string{"app", "mine"} {
-			connect := func(tb testing.TB) *pgx.Conn { return r.ConnectTo(tb, database) }
+		for _, database := range []string{"app", "mine", "postgres"} {
+			connect := func(tb testing.TB) *pgx.Conn {
+				conn := r.ConnectTo(tb, database)
+				if database == "postgres" { // where it may use no schema but this
+					allowed(t, conn, "set search_path = pg_catalog")
+				}
+				return conn
+			}
 			run(t, d, connect, creatorAttacks())
 			run(t, d, func(tb testing.TB) *pgx.Conn {
 				conn := connect(tb)
@@ -88,6 +94,25 @@ func TestCreatorAttacks(t *testing.T) {
 			"table secret", "insert into shared values (1)", "create table t (n int)", "create temp table t (n int)", "create schema s", "select lo_create(0)",
 			"select pg_advisory_lock(1)", "grant select on secret to holdfast_create", "create extension pgcrypto",
 		})
+		// In postgres, where tools say CREATE DATABASE, it may do nothing else.
+		allowed(t, r.ConnectTo(t, "postgres"), "create database made", "drop database made", "create database made template template0", "set role none", "drop database made with (force)",
+			"select count(*) from pg_stat_activity", "select pg_advisory_unlock_all()")
+		refused(t, r.ConnectTo(t, "postgres"), noPrivilege+" 3F000", []string{
+			"create table t (n int)", "create table public.t (n int)", "create temp table t (n int)", "create schema s", "select lo_create(0)", "select lo_from_bytea(0, 'x')",
+			"select pg_advisory_lock(1)", "select pg_logical_emit_message(false, 'a', 'b')", "select txid_current()", "table public.pg_stat_statements",
+			"select public.pg_stat_statements_reset()", "create extension pgcrypto", "create publication p", "do 'begin lock pg_class in row exclusive mode; end'",
+			"do 'begin lock pg_database in share mode; end'", "reindex system postgres", "reindex table pg_class", "create type t as (n int)", "create type public.t as (n int)",
+			"create text search dictionary d (template = simple)", "create aggregate public.a (int) (sfunc = int4pl, stype = int)", "create cast (int as text) with inout",
+			"alter role app in database postgres set work_mem = '1MB'",
+		})
+		for _, login := range []string{d.URL("app", d.Tenant.OwnerPassword), d.URL("app_readonly", d.Tenant.ReadOnlyPassword)} {
+			if err := tryConnect(t, strings.Replace(login, "/app?", "/postgres?", 1)); !refusedByRules(err) {
+				t.Errorf("another role connects to postgres: %v", err)
+			}
+		}
+		if err := tryConnect(t, strings.Replace(r.URL(), "/app?", "/template1?", 1)); !refusedByRules(err) {
+			t.Errorf("it connects to template1: %v", err)
+		}
 		// In its own it may do what the owner may in the tenant's.
 		allowed(t, r.ConnectTo(t, "mine"), "create table t (n int)", "create temp table tt (n int)", "create schema s", "select lo_create(0)", "select pg_advisory_lock(1)",
 			"create extension pgcrypto", "drop schema public cascade", "create schema public", "alter database mine set work_mem = '8MB'")
@@ -159,6 +184,8 @@ func TestCreatorHoldsNothingUp(t *testing.T) {
 		r := creator(t, d)
 		other := d.AddNamedRole(t, "another", model.AccessCreate)
 		second := r.ConnectTo(t, "mine") // before its settings end every session
+		allowed(t, r.ConnectTo(t, "postgres"), "set role none", "alter default privileges grant select on tables to public", "set role holdfast_create",
+			"alter default privileges grant select on tables to public")
 		allowed(t, r.ConnectTo(t, "mine"), "set role none", "create schema own", "create table own.t (n int)", "alter role client_create set local_preload_libraries = 'absent'",
 			"begin", "alter role client_create set work_mem = '1MB'", "prepare transaction 'held'")
 		allowed(t, second, "alter database mine set local_preload_libraries = 'absent'", "alter role holdfast_create password 'x'", "alter role holdfast_create set role = 'none'", "alter database mine set default_transaction_read_only = on",

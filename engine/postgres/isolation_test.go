@@ -116,7 +116,8 @@ var powers = map[string]string{
 	"foreign data":  `select fdwname::text from pg_foreign_data_wrapper union all select srvname::text from pg_foreign_server`,
 	"subscription":  `select subname::text from pg_subscription`,
 	"other database": `select role || ' in ' || datname from pg_database, (select rolname from pg_roles where rolname in ` + clients + ` or rolname ~ '^holdfast_(read|write|create)$') r(role)
-		where datname in ('postgres', 'template1') and has_database_privilege(role, datname, 'connect,create,temp')`,
+		where datname in ('postgres', 'template1') and (has_database_privilege(role, datname, 'create,temp') or has_database_privilege(role, datname, 'connect')
+			and not (datname = 'postgres' and (role = 'holdfast_create' or exists (select from pg_auth_members where roleid = to_regrole('holdfast_create') and member = to_regrole(quote_ident(role))))))`,
 	"database": `select datname::text from pg_database where datname not in ('postgres', 'template0', 'template1', 'app') and datdba::regrole::text <> 'holdfast_create'
 		union all select datname || ' is a template' from pg_database where datname = 'app' and (datistemplate or not datallowconn or datconnlimit <> -1)`,
 	"tablespace":      `select spcname::text from pg_tablespace where oid >= 16384`,

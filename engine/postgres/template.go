@@ -89,18 +89,20 @@ func (t Tenant) functionPrivileges() string {
 		LOOP
 			EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
 		END LOOP;
-		-- pg_dump writes the privileges on PostgreSQL's own functions that differ
-		-- from the initial ones; only a superuser could restore these.
-		SET LOCAL allow_system_table_mods = on;
+		` + concealPrivileges + ` END $$`
+}
+
+// concealPrivileges are the statements, in PL/pgSQL, that make the privileges on PostgreSQL's own functions in a database the
+// initial ones. pg_dump writes those that differ: only a superuser could restore them, and pg_upgrade could not where
+// another version has other arguments.
+const concealPrivileges = `SET LOCAL allow_system_table_mods = on;
 		DELETE FROM pg_init_privs i USING pg_proc p
 			WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND p.pronamespace = 'pg_catalog'::regnamespace
 			AND p.proacl IS DISTINCT FROM i.initprivs;
 		INSERT INTO pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
 			SELECT p.oid, 'pg_proc'::regclass, 0, 'i', p.proacl FROM pg_proc p
 			WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL AND NOT EXISTS (
-				SELECT FROM pg_init_privs i WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND i.objsubid = 0);
-		END $$`
-}
+				SELECT FROM pg_init_privs i WHERE i.classoid = 'pg_proc'::regclass AND i.objoid = p.oid AND i.objsubid = 0);`
 
 // isPrepared reports whether the tenant's database, which conn need not be in,
 // has the privileges of [Tenant.databasePrivileges]. The cluster records the

@@ -28,8 +28,8 @@ import (
 type Rules struct {
 	Database string
 	Users    []string
-	Creators []string // those of Users who may also log in to the databases beside it
-	Refused  []string // the databases that they may not either, PostgreSQL's own
+	Creators []string // those of Users who may also log in to other databases
+	Refused  []string // the databases that they may not either, PostgreSQL's templates
 	Allow    []netip.Prefix
 }
 

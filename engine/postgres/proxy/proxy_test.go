@@ -140,11 +140,11 @@ func TestRefuse(t *testing.T) {
 	expect("rubbish", []byte("GET / HTTP/1.1\r\n\r\n"), "")
 	expect("a cancellation while it sleeps", packet(cancelRequest, "pidkkkk!"), "")
 	creating := Rules{
-		Database: "shop", Users: []string{"app", "ci"}, Creators: []string{"ci"}, Refused: []string{"postgres"}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Database: "shop", Users: []string{"app", "ci"}, Creators: []string{"ci"}, Refused: []string{"template1"}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}
 	p.SetRules(creating)
 	expect("a user of one database in another", startup("user", "app", "database", "tests"), "no pg_hba.conf entry")
-	expect("a database that is refused", startup("user", "ci", "database", "postgres"), "no pg_hba.conf entry")
+	expect("a database that is refused", startup("user", "ci", "database", "template1"), "no pg_hba.conf entry")
 	p.SetRules(Rules{Database: "shop", Users: []string{"app"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	expect("another address", startup("user", "app", "database", "shop"), "no pg_hba.conf entry")
 	if n := b.wakes.Load(); n > 0 {
