@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/advice"
+	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
@@ -294,4 +295,22 @@ func TestLocksInDatabaseBeside(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A closed database whose name ends a string of PL/pgSQL keeps no role from being dropped.
+func TestClosedDatabaseWithTrickyName(t *testing.T) {
+	d := postgrestest.Instance(t)
+	r := d.AddRole(t, model.AccessCreate)
+	other := d.AddNamedRole(t, "another", model.AccessCreate)
+	for _, name := range trickyNames() {
+		quoted := pgx.Identifier{name}.Sanitize()
+		asRole(t, r, "app", "create database "+quoted+" strategy file_copy")
+		asRole(t, r, name, "set role none", "create schema own")
+		asRole(t, other, "app", "alter database "+quoted+" allow_connections false")
+	}
+	dropRole(t, d, r.Name)
+	var left int
+	if err := d.Superuser(t, "postgres").QueryRow(t.Context(), "select count(*) from pg_roles where rolname = $1", r.Name).Scan(&left); err != nil || left != 0 {
+		t.Errorf("the role is still there: %d, %v", left, err)
+	}
 }
