@@ -370,7 +370,7 @@ func (c *chaos) export(ctx context.Context, random *rand.Rand, api *client.Clien
 		return false
 	}
 	defer db.data.RUnlock()
-	x, err := api.GetExport(ctx, db.id)
+	x, err := api.GetExport(ctx, db.id, "")
 	if c.outcome("export", err, wire.CodeNotFound) != done || x.Status != wire.ExportReady {
 		return true
 	}

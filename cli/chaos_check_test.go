@@ -318,7 +318,7 @@ func (c *chaos) checkUsage(ctx context.Context, api *client.Client) {
 		var exports int64
 		for _, d := range collect(c, api.Databases(ctx, client.DatabaseOptions{}), func(d wire.Database) string { return d.ID }) {
 			want[0]++
-			if x, err := api.GetExport(ctx, d.ID); err == nil && x.SizeBytes != nil {
+			if x, err := api.GetExport(ctx, d.ID, ""); err == nil && x.SizeBytes != nil {
 				exports += *x.SizeBytes + 2*diskBlock // its checksums, and the rest of its last block
 			}
 		}

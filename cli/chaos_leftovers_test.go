@@ -216,7 +216,7 @@ func (c *chaos) leftBlobs(ctx context.Context, api *client.Client, listed map[st
 	}
 	most := least + c.unsureUploads
 	for id := range listed {
-		switch x, err := api.GetExport(ctx, id); {
+		switch x, err := api.GetExport(ctx, id, ""); {
 		case client.CodeOf(err) == wire.CodeNotFound:
 		case err != nil:
 			return err.Error()

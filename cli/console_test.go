@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 const ownerEmail, ownerPassword = "ada@example.com", "correct horse battery"
@@ -95,6 +96,38 @@ func consoleKeys(t *testing.T, m *machine, b *browser) {
 	if status := as("/agent/status"); status != http.StatusUnauthorized {
 		t.Errorf("the revoked key: %d", status)
 	}
+}
+
+// consoleDatabases lists databases that a role has made, and exports one.
+func consoleDatabases(t *testing.T, m *machine, b *browser) {
+	var list []database
+	m.must("GET", "/databases?name=shop", nil, &list)
+	var role wire.DatabaseRoleSecret
+	m.must("POST", "/databases/"+list[0].ID+"/roles", map[string]any{"name": "tests", "access": "create"}, &role)
+	query(t, role.Connection.ConnectionURL, `create database "Bob's tests"`)
+	query(t, role.Connection.ConnectionURL, "create database closed")
+	query(t, role.Connection.ConnectionURL, "alter database closed allow_connections false")
+	b.press("Roles")
+	b.see("closed by its owner")
+	b.shot("database-roles-databases")
+	b.press("Export Bob's tests")
+	b.see("The export will be made")
+	testenv.Eventually(t, "the export", func() bool {
+		var x exportRecord
+		m.must("GET", "/databases/"+list[0].ID+"/export?dbname=Bob%27s%20tests", nil, &x)
+		return x.Status == "ready"
+	})
+	b.press("Roles")
+	b.see("Download")
+	b.shot("database-roles-exported")
+	b.press("Bob's tests")
+	b.see("Tables of Bob's tests")
+	b.see("There are no tables")
+	b.shot("database-sizes-beside")
+	b.press("Roles")
+	b.press("Delete tests")
+	b.see("No roles yet")
+	b.see("Bob's tests")
 }
 
 func consoleDatabase(t *testing.T, m *machine, b *browser) {
@@ -198,6 +231,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.see("The role is changed")
 	b.press("Delete reports")
 	b.see("No roles yet")
+	consoleDatabases(t, m, b)
 
 	b.press("Log")
 	b.see("The server's log")

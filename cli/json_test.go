@@ -61,6 +61,7 @@ func jsonCommands() []jsonCommand {
 		{name: "db role update", args: "shop reports --access read"},
 		{name: "db role rotate-password", args: "shop reports"},
 		{name: "db role delete", args: "shop reports --yes"},
+		{name: "db databases", args: "shop"},
 		{name: "db restart", args: "shop"},
 		{name: "db update", args: "shop --connection-limit 20"},
 		{name: "db update", args: "shop --logical-replication on --yes"},

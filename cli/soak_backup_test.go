@@ -102,7 +102,7 @@ func (s *soak) awaitVerification(api *client.Client, b wire.Backup) error {
 
 // compareExport downloads the newest export.
 func compareExport(ctx context.Context, api *client.Client, database string) error {
-	x, err := api.AwaitExport(ctx, database, nil)
+	x, err := api.AwaitExport(ctx, database, "", nil)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestActsOnDatabasesThatAreNotAvailable(t *testing.T) {
 			_, err := a.Databases.AllowlistSet(ctx, a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"})
 			return err
 		},
-		"row-level security": func() error { _, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID); return err },
+		"row-level security": func() error { _, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID, ""); return err },
 	}
 	whole := map[string]func() error{ // these do not, but exclude other operations
 		"restart": func() error {

@@ -19,7 +19,7 @@ func TestRLS(t *testing.T) {
 		create policy mine on orders for select to public using (id > 1)`); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+	tables, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID, "")
 	if err != nil || len(tables) != 3 {
 		t.Fatalf("tables: %+v, %v", tables, err)
 	}
@@ -57,7 +57,7 @@ func TestRLSOfABusyTable(t *testing.T) {
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("busy table: %v", err)
 	}
-	_, err = a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+	_, err = a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID, "")
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("overview with a busy table: %v", err)
 	}

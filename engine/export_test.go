@@ -37,7 +37,7 @@ func (a *appliance) awaitExport(t testing.TB, database, before string) recovery.
 	var view recovery.ExportView
 	testenv.Within(t, time.Minute, "an export", func() bool {
 		var err error
-		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database)
+		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database, "")
 		a.Recovery.Exports.Wake() // instead of waiting for the interval
 		return err == nil && view.Status == model.ExportReady && view.ID != before
 	})
@@ -66,7 +66,7 @@ func TestExport(t *testing.T) {
 	by := ahead(&cfg)
 	a := startEngineOn(t, cfg)
 	db, c := a.createDatabase(t, "shop")
-	if _, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID, ""); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("before the first: %v", err)
 	}
 	run(t, c, "create table orders (id bigint generated always as identity primary key, cents int check (cents > 0))")
@@ -181,7 +181,7 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	}
 	a.Recovery.Exports.Wake()
 	b.awaitExport(t, free.ID, "")
-	if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), locked.ID); err != nil || view.Status != model.ExportRunning {
+	if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), locked.ID, ""); err != nil || view.Status != model.ExportRunning {
 		t.Errorf("of the locked one: %+v, %v", view, err)
 	}
 	if _, err := holder.Exec(t.Context(), "rollback"); err != nil {
@@ -203,7 +203,7 @@ func TestExportAfterACrash(t *testing.T) {
 	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
 		t.Fatal(err)
 	}
-	view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID)
+	view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID, "")
 	if err != nil || view.ID != first.ID || view.Newer == nil || view.Newer.ID != x.ID || view.Newer.Status != model.ExportRunning {
 		t.Errorf("while it is made: %+v, %v", view, err)
 	}
@@ -229,7 +229,7 @@ func TestExportThatFails(t *testing.T) {
 	a.backUp(t, db.ID)
 	for attempt := 1; attempt <= recovery.ExportAttempts; attempt++ {
 		testenv.Within(t, time.Minute, "an attempt", func() bool {
-			view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID)
+			view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), db.ID, "")
 			if err != nil {
 				t.Fatal(err)
 			}

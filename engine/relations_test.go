@@ -28,7 +28,7 @@ func TestIndexBloat(t *testing.T) {
 		create table empty (id int primary key)`)
 	indexes := func() map[string]advice.IndexSize {
 		t.Helper()
-		_, all, err := a.Insight.Relations(t.Context(), a.call(model.ActionRelationList), db.ID)
+		_, all, err := a.Insight.Relations(t.Context(), a.call(model.ActionRelationList), db.ID, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func TestServerKilledUnderAct(t *testing.T) {
 			return err
 		},
 		func() error {
-			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID, "")
 			return err
 		},
 	}
@@ -93,7 +93,7 @@ func TestServerFull(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID)
+		_, err := a.Databases.RLSGet(ctx, a.call(model.ActionRLSGet), db.ID, "")
 		if err == nil || model.CodeOf(err) != model.CodeConflict && ctx.Err() != nil {
 			return false // it was let in, at most late
 		}

@@ -76,7 +76,7 @@ func TestActsOnADeadDatabase(t *testing.T) {
 			return err
 		},
 		"row-level security": func() error {
-			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID)
+			_, err := a.Databases.RLSGet(t.Context(), a.call(model.ActionRLSGet), db.ID, "")
 			return err
 		},
 		"restart": func() error {

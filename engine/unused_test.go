@@ -33,7 +33,7 @@ func TestUnusedDatabase(t *testing.T) {
 		if len(all) != 1 || all[0].Status != model.BackupCompleted || all[0].Verification.Status != model.VerificationUnverified || all[0].Verification.Detail == "" {
 			t.Errorf("%+v, want a backup that nobody has verified, and why", all)
 		}
-		if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), id); err != nil || view.Status != model.ExportPending {
+		if view, err := a.Recovery.ExportGet(a.call(model.ActionExportGet), id, ""); err != nil || view.Status != model.ExportPending {
 			t.Errorf("export %s, %v, want a pending one", view.Status, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestUnusedDatabase(t *testing.T) {
 	if v := a.backups(t, idle.ID)[0].Verification; v.Status != model.VerificationUnverified {
 		t.Errorf("the backup of an empty database is %s", v.Status)
 	}
-	if _, err := a.Recovery.ExportCreate(a.call(model.ActionExportCreate), idle.ID); err != nil {
+	if _, err := a.Recovery.ExportCreate(t.Context(), a.call(model.ActionExportCreate), idle.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	a.awaitExport(t, idle.ID, "")

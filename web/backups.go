@@ -29,7 +29,7 @@ func (req *request) backups(db databaseData, cause error) (answer, error) {
 	}
 	data := backupsData{databaseData: db, List: list, Recovery: recovery, Offsite: newOffsiteData(req.engine.Offsite.Status()), Timeline: newTimeline(db.ID, recovery, req.engine.Now())}
 	about := req.call.Resource // the page is about the database
-	export, err := req.engine.Recovery.ExportGet(req.call, db.ID)
+	export, err := req.engine.Recovery.ExportGet(req.call, db.ID, "")
 	req.call.Resource = about
 	switch model.CodeOf(err) {
 	case "":
@@ -89,9 +89,15 @@ func (req *request) backupPin() (answer, error) {
 	return done(req.databasePath("backups/"+req.r.PathValue("backup")), what), err
 }
 
+// exportCreate requests an export of a database beside the main one, which the page of the roles lists.
+func (req *request) exportCreate() (answer, error) {
+	_, err := req.engine.Recovery.ExportCreate(req.r.Context(), req.call, req.id(), req.r.URL.Query().Get("dbname"))
+	return done(req.databasePath("roles"), "export_requested"), err
+}
+
 // export redirects to a short-lived URL of the newest export.
 func (req *request) export() (answer, error) {
-	export, err := req.engine.Recovery.ExportGet(req.call, req.id())
+	export, err := req.engine.Recovery.ExportGet(req.call, req.id(), req.r.URL.Query().Get("dbname"))
 	if err == nil && export.DownloadPath == "" {
 		err = model.Errorf(model.CodeConflict, "the export is %s; try again when it is ready", export.Status)
 	}

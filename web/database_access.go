@@ -63,7 +63,7 @@ func (req *request) tables(db databaseData, cause error) (answer, error) {
 	if req.letsSleep(db) {
 		return answer{page: "database_tables.html", data: tablesData{databaseData: db}}, cause
 	}
-	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID)
+	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID, "")
 	data := tablesData{db, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}
 	return answer{page: "database_tables.html", data: data}, cmp.Or(cause, err)
 }

@@ -86,11 +86,18 @@ func (req *request) locks(db databaseData, cause error) (answer, error) {
 // sizesData is what database_sizes.html shows.
 type sizesData struct {
 	databaseData
+	DBName  string // the database beside the main one that they are of, "" for the main one
 	Tables  []insight.TableSize
 	Indexes []insight.IndexSize
 }
 
 func (req *request) sizes(db databaseData, cause error) (answer, error) {
-	tables, indexes, err := req.engine.Insight.Relations(req.r.Context(), req.call, db.ID)
-	return answer{page: "database_sizes.html", data: sizesData{db, tables, indexes}}, cmp.Or(cause, err)
+	data := sizesData{databaseData: db, DBName: req.r.URL.Query().Get("dbname")}
+	if req.letsSleep(db) {
+		return answer{page: "database_sizes.html", data: data}, cause
+	}
+	var err error
+	data.Asleep = false
+	data.Tables, data.Indexes, err = req.engine.Insight.Relations(req.r.Context(), req.call, db.ID, data.DBName)
+	return answer{page: "database_sizes.html", data: data}, cmp.Or(cause, err)
 }

@@ -3,9 +3,12 @@ package web
 import (
 	"cmp"
 	"strconv"
+	"unicode/utf8"
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/recovery"
 )
 
 // rolesData is what database_roles.html shows.
@@ -13,8 +16,19 @@ type rolesData struct {
 	databaseData
 	Roles               []model.DatabaseRole
 	Accesses            []roleAccess
-	Role, Access, Limit string // as typed
+	Role, Access, Limit string             // as typed
+	Databases           []postgresDatabase // the main one and those beside it, nil if there are none or the database sleeps
+	Exports             bool               // whether the appliance makes exports of them
 }
+
+// postgresDatabase is a database of PostgreSQL with its export, nil for none.
+type postgresDatabase struct {
+	postgres.Database
+	Export *recovery.ExportView
+}
+
+// Named reports whether a request can name the database.
+func (d postgresDatabase) Named() bool { return utf8.ValidString(d.Name) }
 
 // roleAccess is an access with its description.
 type roleAccess struct {
@@ -33,8 +47,33 @@ func roleAccesses() []roleAccess {
 
 func (req *request) databaseRoles(db databaseData, cause error) (answer, error) {
 	roles, err := req.engine.Databases.RoleList(req.call, db.ID)
-	data := rolesData{db, roles, roleAccesses(), req.form("role"), cmp.Or(req.form("access"), string(model.AccessRead)), req.form("limit")}
+	data := rolesData{
+		databaseData: db, Roles: roles, Accesses: roleAccesses(),
+		Role: req.form("role"), Access: cmp.Or(req.form("access"), string(model.AccessRead)), Limit: req.form("limit"),
+		Exports: req.engine.Core.Config.Exports && !db.Sandbox,
+	}
+	if err == nil && db.Status == model.DatabaseAvailable && !req.letsSleep(db) {
+		data.Databases, err = req.postgresDatabases(db)
+	}
 	return answer{page: "database_roles.html", data: data}, cmp.Or(cause, err)
+}
+
+// postgresDatabases returns the databases of a server, nil if there are none beside the main one.
+func (req *request) postgresDatabases(db databaseData) ([]postgresDatabase, error) {
+	found, err := req.engine.Databases.PostgresDatabaseList(req.r.Context(), req.call, db.ID)
+	if err != nil || len(found) == 1 {
+		return nil, err
+	}
+	exports, err := req.engine.Recovery.ExportsBeside(req.call, db.ID)
+	var all []postgresDatabase
+	for _, d := range found {
+		one := postgresDatabase{Database: d}
+		if x, exported := exports[d.Name]; exported {
+			one.Export = &x
+		}
+		all = append(all, one)
+	}
+	return all, err
 }
 
 // roleSecretData is what database_role_secret.html shows, once.

@@ -62,6 +62,7 @@ func routes() []route {
 		{"POST /databases/{id}/backups/{backup}/delete", model.ActionBackupDelete, (*request).backupDelete, backup},
 		{"POST /databases/{id}/backups/{backup}/pin", model.ActionBackupPin, (*request).backupPin, backup},
 		{"GET /databases/{id}/export", model.ActionExportGet, (*request).export, nil},
+		{"POST /databases/{id}/export", model.ActionExportCreate, (*request).exportCreate, roles},
 		{"GET /databases/{id}/recovery", model.ActionRecoveryGet, show(plan), nil},
 		{"POST /databases/{id}/recovery", model.ActionRecoveryCreate, (*request).recoveryRestore, plan},
 		{"POST /databases/{id}/undo", model.ActionRecoveryUndo, (*request).recoveryUndo, backups},

@@ -133,6 +133,7 @@ func doneText(what string) string {
 		"allowlist":             "The allow-list is in force.",
 		"role_updated":          "The role is changed. Its sessions have ended.",
 		"role_deleted":          "The role is deleted. What it made is the owner's now.",
+		"export_requested":      "The export will be made. Load this page again to download it.",
 		"rls":                   "Row-level security is changed.",
 		"settings_updated":      "The settings are changed.",
 		"extension":             "The extension is there.",

@@ -191,7 +191,7 @@ func TestAwaitExport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{answers: c.answers}
-				x, err := s.client(t).AwaitExport(t.Context(), "db_1", nil)
+				x, err := s.client(t).AwaitExport(t.Context(), "db_1", "", nil)
 				if err != nil || x.ID != c.id || len(s.asked) != len(c.answers) {
 					t.Errorf("%+v after %d requests, %v", x, len(s.asked), err)
 				}

@@ -220,6 +220,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"deleteDatabaseRole":         func() error { return err(c.DeleteDatabaseRole(ctx, id, "reports")) },
 		"rotateDatabaseRolePassword": func() error { return err(c.RotateDatabaseRolePassword(ctx, id, "reports")) },
+		"listPostgresDatabases":      func() error { return err(c.ListPostgresDatabases(ctx, id)) },
 
 		"listDatabaseSessions":     func() error { return err(c.ListDatabaseSessions(ctx, id)) },
 		"cancelDatabaseSession":    func() error { return err(c.CancelDatabaseSession(ctx, id, "1-1")) },
@@ -236,13 +237,13 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			}))
 		},
 		"getDatabaseMetrics":   func() error { return err(c.GetDatabaseMetrics(ctx, id, wire.MetricsMonth)) },
-		"createExport":         func() error { return err(c.CreateExport(ctx, id)) },
+		"createExport":         func() error { return err(c.CreateExport(ctx, id, wire.CreateExport{DBName: new("tests")})) },
 		"getDatabaseSSL":       func() error { return err(c.GetDatabaseSSL(ctx, id)) },
 		"getDatabaseAllowlist": func() error { return err(c.GetDatabaseAllowlist(ctx, id)) },
 		"replaceDatabaseAllowlist": func() error {
 			return err(c.ReplaceDatabaseAllowlist(ctx, id, wire.ReplaceAllowlist{}))
 		},
-		"getDatabaseRLS": func() error { return err(c.GetDatabaseRLS(ctx, id)) },
+		"getDatabaseRLS": func() error { return err(c.GetDatabaseRLS(ctx, id, "tests")) },
 		"setDatabaseRLS": func() error {
 			return err(c.SetDatabaseRLS(ctx, id, wire.SetRLS{Table: "t", Schema: new("s"), Enabled: true, Force: &yes}))
 		},
@@ -253,7 +254,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				err(c.ExplainStatement(ctx, id, wire.ExplainStatement{StatementID: new("1")})))
 		},
 		"listLocks":     func() error { return err(c.ListLocks(ctx, id)) },
-		"listRelations": func() error { return err(c.ListRelations(ctx, id)) },
+		"listRelations": func() error { return err(c.ListRelations(ctx, id, "tests")) },
 
 		"listExtensions":       func() error { return err(c.ListExtensions(ctx, id)) },
 		"setExtension":         func() error { return err(c.SetExtension(ctx, id, wire.SetExtension{Name: "vector", Restart: &yes})) },
@@ -293,7 +294,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 			return errors.Join(err(c.RequestRestore(ctx, id, byTime)), err(c.PlanRestore(ctx, id, byPosition)))
 		},
 		"undoRestore": func() error { return err(c.UndoRestore(ctx, id)) },
-		"getExport":   func() error { return err(c.GetExport(ctx, id)) },
+		"getExport":   func() error { return err(c.GetExport(ctx, id, "tests")) },
 		"listOperations": func() error {
 			return err(c.ListOperations(ctx, client.OperationOptions{
 				ListOptions: page, Filter: client.Filter{CreatedAfter: made.CreatedAfter, CreatedBefore: now}, DatabaseID: id,

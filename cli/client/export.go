@@ -7,7 +7,7 @@ import (
 	"holdfast/server/api/wire"
 )
 
-// newest returns the state of the newest backup's export.
+// newest returns the state of the newest export.
 func newest(x wire.Export) wire.NewerExport {
 	if x.Newer != nil {
 		return *x.Newer
@@ -15,23 +15,24 @@ func newest(x wire.Export) wire.NewerExport {
 	return wire.NewerExport{ID: x.ID, Status: x.Status, Error: x.Error}
 }
 
-// GetExport returns the newest ready export of a database; without one, the
-// state of the newest export.
-func (c *Client) GetExport(ctx context.Context, database string) (wire.Export, error) {
-	return one[wire.Export](ctx, c, "GET", path("databases", database, "export"), nil)
+// GetExport returns the newest ready export of the database dbname of PostgreSQL, "" for
+// the main one; without one, the state of the newest export.
+func (c *Client) GetExport(ctx context.Context, database, dbname string) (wire.Export, error) {
+	x, _, err := call[wire.Export](ctx, c, "GET", path("databases", database, "export"), named(dbname), nil)
+	return x, err
 }
 
-// CreateExport requests an export of a database now.
-func (c *Client) CreateExport(ctx context.Context, database string) (wire.Export, error) {
-	return one[wire.Export](ctx, c, "POST", path("databases", database, "export"), nil)
+// CreateExport requests an export now.
+func (c *Client) CreateExport(ctx context.Context, database string, in wire.CreateExport) (wire.Export, error) {
+	return one[wire.Export](ctx, c, "POST", path("databases", database, "export"), in)
 }
 
-// AwaitExport waits until the newest backup's export is ready or has failed, with the
-// attempts in between. It does not wait for the exports of backups that complete
-// meanwhile. It follows the events of the organization, which needs the scope
+// AwaitExport waits until the newest export of the database dbname, "" for the main one, is
+// ready or has failed, with the attempts in between. It does not wait for those that are
+// requested meanwhile, by anybody or by backups that complete. It follows the events of the organization, which needs the scope
 // database:read, and passes the record to seen, which may be nil, whenever one is about
 // the database.
-func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wire.Export)) (x wire.Export, err error) {
+func (c *Client) AwaitExport(ctx context.Context, database, dbname string, seen func(wire.Export)) (x wire.Export, err error) {
 	wanted := ""
 	err = c.followEvents(ctx, EventOptions{}, func(m message) (more bool, err error) {
 		if !m.first {
@@ -39,7 +40,7 @@ func (c *Client) AwaitExport(ctx context.Context, database string, seen func(wir
 				return err == nil, err
 			}
 		}
-		x, err = patiently(ctx, func(ctx context.Context) (wire.Export, error) { return c.GetExport(ctx, database) })
+		x, err = patiently(ctx, func(ctx context.Context) (wire.Export, error) { return c.GetExport(ctx, database, dbname) })
 		if err != nil {
 			return false, err
 		}

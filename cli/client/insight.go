@@ -29,7 +29,8 @@ func (c *Client) ListLocks(ctx context.Context, id string) (wire.LockList, error
 	return one[wire.LockList](ctx, c, "GET", path("databases", id, "locks"), nil)
 }
 
-// ListRelations returns the largest tables and indexes of a database.
-func (c *Client) ListRelations(ctx context.Context, id string) (wire.RelationList, error) {
-	return one[wire.RelationList](ctx, c, "GET", path("databases", id, "relations"), nil)
+// ListRelations returns the largest tables and indexes of the database dbname of PostgreSQL; "" means the main one.
+func (c *Client) ListRelations(ctx context.Context, id, dbname string) (wire.RelationList, error) {
+	list, _, err := call[wire.RelationList](ctx, c, "GET", path("databases", id, "relations"), named(dbname), nil)
+	return list, err
 }

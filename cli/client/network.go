@@ -25,12 +25,13 @@ func (c *Client) ReplaceDatabaseAllowlist(ctx context.Context, id string, in wir
 	return one[wire.Allowlist](ctx, c, "PUT", path("databases", id, "allowlist"), in)
 }
 
-// GetDatabaseRLS returns the row-level security of all tables.
-func (c *Client) GetDatabaseRLS(ctx context.Context, id string) (wire.RLS, error) {
-	return one[wire.RLS](ctx, c, "GET", path("databases", id, "rls"), nil)
+// GetDatabaseRLS returns the row-level security of all tables of the database dbname of PostgreSQL; "" means the main one.
+func (c *Client) GetDatabaseRLS(ctx context.Context, id, dbname string) (wire.RLS, error) {
+	rls, _, err := call[wire.RLS](ctx, c, "GET", path("databases", id, "rls"), named(dbname), nil)
+	return rls, err
 }
 
-// SetDatabaseRLS turns the row-level security of a table on or off.
+// SetDatabaseRLS turns the row-level security of a table of the main database on or off.
 func (c *Client) SetDatabaseRLS(ctx context.Context, id string, in wire.SetRLS) (wire.RLSTable, error) {
 	return one[wire.RLSTable](ctx, c, "POST", path("databases", id, "rls"), in)
 }

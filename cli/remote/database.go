@@ -14,7 +14,7 @@ import (
 func newDatabase(s *session) *cobra.Command {
 	return Group("db", "Databases",
 		newDatabaseList(s), newDatabaseCreate(s), newDatabaseGet(s), newDatabaseUpdate(s), newDatabaseDelete(s), newDatabaseRestart(s), newDatabaseUpgrade(s),
-		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newVersions(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseRole(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
+		newRotatePassword(s), newDatabaseURL(s), newDatabasePsql(s), newDatabaseEnv(s), newVersions(s), newDatabaseLog(s), newDatabaseMetrics(s), newDatabaseRole(s), newPostgresDatabases(s), newDatabaseSession(s), newDatabaseLocks(s), newDatabaseStatement(s), newDatabaseSizes(s),
 		newDatabaseSettings(s), newReplication(s),
 		newAllowlist(s), newSSL(s), newRLS(s))
 }

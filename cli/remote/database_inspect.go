@@ -98,9 +98,10 @@ func newStatementReset(s *session) *cobra.Command {
 
 func newDatabaseSizes(s *session) *cobra.Command {
 	var indexes bool
+	var dbname string
 	cmd := s.aboutDatabase("sizes DATABASE", "Show the sizes of tables and indexes", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			found, err := t.api.ListRelations(t.ctx, db.ID)
+			found, err := t.api.ListRelations(t.ctx, db.ID, dbname)
 			if err != nil {
 				return err
 			}
@@ -116,6 +117,7 @@ func newDatabaseSizes(s *session) *cobra.Command {
 			return t.table(nil, found, "there are no tables", []string{"TABLE", "TOTAL", "ROWS IN", "INDEXES", "TOAST", "EMPTY, ABOUT", "DEAD ROWS", "VACUUMED"}, rows)
 		})
 	cmd.Flags().BoolVar(&indexes, "indexes", false, "show the indexes, and which of them no query has used")
+	s.dbnameFlag(cmd, &dbname)
 	return cmd
 }
 

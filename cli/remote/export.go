@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 func newBackupExport(s *session) *cobra.Command {
 	var wait, fresh bool
+	var dbname string
 	cmd := s.command("export DATABASE [FILE|DIRECTORY|-]", "Download the newest export of a database, for pg_restore", cobra.RangeArgs(1, 2),
 		func(t *task, args []string) error {
 			db, err := t.database(args[0])
@@ -24,22 +26,38 @@ func newBackupExport(s *session) *cobra.Command {
 				to = args[1]
 			}
 			if fresh {
-				if _, err := t.api.CreateExport(t.ctx, db.ID); err != nil {
+				if _, err := t.api.CreateExport(t.ctx, db.ID, wire.CreateExport{DBName: orNil(dbname)}); err != nil {
 					return err
 				}
 			}
-			return t.export(db, to, wait || fresh)
+			return t.export(exported{db, dbname}, to, wait || fresh)
 		})
-	cmd.Long = "Download the newest export of a database. An export is made after each backup, in pg_dump's custom format:\n" +
+	cmd.Long = "Download the newest export of a database. An export is made after each backup, in pg_dump's custom format; of a\n" +
+		"database beside the main one (--dbname) only with --new:\n" +
 		"`pg_restore --no-owner --no-acl` reads it. Without these options it needs roles named like the users of the\n" +
 		"database. A download that was broken off goes on where it stopped when it is asked for again."
 	cmd.Example = "  holdfast backup export shop\n  holdfast backup export shop - | pg_restore --no-owner --no-acl -d \"$OTHER_URL\""
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the export that follows the newest backup")
 	cmd.Flags().BoolVar(&fresh, "new", false, "make an export now, and wait for it")
+	s.dbnameFlag(cmd, &dbname)
 	return s.positions(cmd, databaseNames, nil)
 }
 
-func (t *task) export(db wire.Database, to string, wait bool) error {
+// exported is a database with the one of PostgreSQL that is exported, "" for the main one.
+type exported struct {
+	wire.Database
+	dbname string
+}
+
+// newest names the newest export.
+func (e exported) newest() string {
+	if e.dbname == "" {
+		return "the export after the newest backup"
+	}
+	return "the newest export of " + e.dbname
+}
+
+func (t *task) export(db exported, to string, wait bool) error {
 	x, err := t.readyExport(db, wait)
 	if err != nil {
 		return err
@@ -60,13 +78,12 @@ func (t *task) export(db wire.Database, to string, wait bool) error {
 	})
 }
 
-// readyExport returns the newest ready export or, with wait, the newest
-// backup's export.
-func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
-	x, err := t.api.GetExport(t.ctx, db.ID)
+// readyExport returns the newest ready export or, with wait, the newest.
+func (t *task) readyExport(db exported, wait bool) (wire.Export, error) {
+	x, err := t.api.GetExport(t.ctx, db.ID, db.dbname)
 	if err == nil && wait {
-		m := t.meter("exporting " + db.Name)
-		x, err = t.api.AwaitExport(t.ctx, db.ID, nil)
+		m := t.meter("exporting " + cmp.Or(db.dbname, db.Name))
+		x, err = t.api.AwaitExport(t.ctx, db.ID, db.dbname, nil)
 		m.stop()
 	}
 	if err != nil {
@@ -76,18 +93,18 @@ func (t *task) readyExport(db wire.Database, wait bool) (wire.Export, error) {
 		return x, err
 	}
 	if x.Newer != nil {
-		failure := failed("the export after the newest backup", x.Newer.Status == wire.ExportFailed, x.Newer.Error)
+		failure := failed(db.newest(), x.Newer.Status == wire.ExportFailed, x.Newer.Error)
 		switch {
 		case wait && failure != nil:
 			return x, failure
 		case failure != nil:
 			t.note("this one is older: %v", failure)
 		case !wait:
-			t.note("the export after the newest backup is %s; --wait waits for it", x.Newer.Status)
+			t.note("%s is %s; --wait waits for it", db.newest(), x.Newer.Status)
 		}
 	}
 	if x.Status != wire.ExportReady || x.Filename == nil || x.SizeBytes == nil || x.ChecksumSHA256 == nil {
-		return x, failf(exitConflict, "the export of %s is %s; --wait waits for it", db.Name, x.Status)
+		return x, failf(exitConflict, "the export of %s is %s; --wait waits for it", cmp.Or(db.dbname, db.Name), x.Status)
 	}
 	return x, nil
 }
@@ -98,7 +115,7 @@ type savedExport struct {
 	File string `json:"file"`
 }
 
-func (t *task) saveExport(db wire.Database, x wire.Export, to string, m *meter) (string, error) {
+func (t *task) saveExport(db exported, x wire.Export, to string, m *meter) (string, error) {
 	dir, name, err := destinationOf(*x.Filename, to)
 	if err != nil {
 		return "", err
@@ -115,12 +132,12 @@ func (t *task) saveExport(db wire.Database, x wire.Export, to string, m *meter) 
 	return dir + string(os.PathSeparator) + name, t.save(root, name, src, m)
 }
 
-func (t *task) exportSource(db wire.Database, x wire.Export) downloadSource {
+func (t *task) exportSource(db exported, x wire.Export) downloadSource {
 	return downloadSource{
 		name: *x.Filename, id: db.ID, etag: `"` + *x.ChecksumSHA256 + `"`, size: *x.SizeBytes,
 		sum: newSHA256, want: *x.ChecksumSHA256,
 		url: func() (string, error) {
-			again, err := t.api.GetExport(t.ctx, db.ID)
+			again, err := t.api.GetExport(t.ctx, db.ID, db.dbname)
 			if err == nil && (again.ID != x.ID || again.DownloadURL == nil) {
 				err = client.ErrChanged
 			}

@@ -43,9 +43,10 @@ func sslDetails(w io.Writer, ssl wire.SSL) {
 }
 
 func newRLS(s *session) *cobra.Command {
+	var dbname string
 	show := s.aboutDatabase("show DATABASE", "Show the row-level security of every table", cobra.ExactArgs(1),
 		func(t *task, db wire.Database, _ []string) error {
-			rls, err := t.api.GetDatabaseRLS(t.ctx, db.ID)
+			rls, err := t.api.GetDatabaseRLS(t.ctx, db.ID, dbname)
 			if err != nil {
 				return err
 			}
@@ -55,6 +56,7 @@ func newRLS(s *session) *cobra.Command {
 			}
 			return t.table(nil, rls, "the database has no tables", rlsHeadings, rows)
 		})
+	s.dbnameFlag(show, &dbname)
 	return Group("rls", "Row-level security", show,
 		newSetRLS(s, "enable", "Turn row-level security of a table on", true),
 		newSetRLS(s, "disable", "Turn row-level security of a table off", false))

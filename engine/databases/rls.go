@@ -18,22 +18,14 @@ import (
 // rlsTimeout bounds a query in a tenant's database.
 const rlsTimeout = 15 * time.Second
 
-// RLSGet returns every table of a database with its row-level security.
-func (s *Service) RLSGet(ctx context.Context, call *model.Call, id string) ([]postgres.Table, error) {
+// RLSGet returns every table of the database dbname with its row-level security.
+func (s *Service) RLSGet(ctx context.Context, call *model.Call, id, dbname string) ([]postgres.Table, error) {
 	db, err := s.Database(call, id)
 	if err != nil {
 		return nil, err
 	}
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return nil, NotAvailable(status, reason)
-	}
-	hold, err := s.Awaken(db, false)
-	if err != nil {
-		return nil, err
-	}
-	defer hold()
 	var tables []postgres.Table
-	err = s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
+	err = s.InspectNamed(ctx, db, dbname, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		tables, err = postgres.Tables(ctx, conn)
 		return err
 	})
@@ -43,7 +35,7 @@ func (s *Service) RLSGet(ctx context.Context, call *model.Call, id string) ([]po
 	case errors.Is(err, postgres.ErrManyTables):
 		err = model.Errorf(model.CodeConflict, "%v in this database, too many to list; pg_class and pg_policies have them", err)
 	}
-	return tables, serverGone(err)
+	return tables, err
 }
 
 // RLSChange turns row-level security of one table on or off.

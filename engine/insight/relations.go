@@ -9,13 +9,14 @@ import (
 	"holdfast/engine/model"
 )
 
-// Relations returns the tables and the indexes of a database with their sizes, the largest first.
-func (s *Service) Relations(ctx context.Context, call *model.Call, id string) (tables []advice.TableSize, indexes []advice.IndexSize, err error) {
+// Relations returns the tables and the indexes of the database dbname with their sizes, the largest first. It wakes a database
+// that sleeps.
+func (s *Service) Relations(ctx context.Context, call *model.Call, id, dbname string) (tables []advice.TableSize, indexes []advice.IndexSize, err error) {
 	db, err := s.databases.Database(call, id)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.databases.Inspect(ctx, db, db.Name, func(ctx context.Context, conn *pgx.Conn) (err error) {
+	err = s.databases.InspectNamed(ctx, db, dbname, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if tables, err = advice.TableSizes(ctx, conn); err == nil {
 			indexes, err = advice.IndexSizes(ctx, conn)
 		}

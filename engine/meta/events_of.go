@@ -19,7 +19,7 @@ func operationEvents(tx *Tx, before, after *model.DatabaseOperation) ([]model.Ev
 	}
 	e := model.Event{
 		Type: t, Organization: after.Organization, Database: after.Database, Operation: after.ID,
-		Resource: operationResource(tx, *after, db), Message: operationMessage(*after, db),
+		Resource: operationResource(tx, *after, db), Message: operationMessage(*after, operationSubject(tx, *after, db)),
 	}
 	if after.CompletedAt != nil {
 		e.Took = after.CompletedAt.Sub(after.StartedAt)
@@ -88,7 +88,15 @@ func operationResource(tx *Tx, op model.DatabaseOperation, db model.Database) mo
 	return model.Resource{Type: model.ResourceDatabase, ID: op.Database, Name: db.Name}
 }
 
-func operationMessage(op model.DatabaseOperation, db model.Database) string {
+// operationSubject names what an operation is about in messages.
+func operationSubject(tx *Tx, op model.DatabaseOperation, db model.Database) string {
+	if x, err := tx.Exports().Get(op.Export); err == nil && x.DBName != "" {
+		return fmt.Sprintf("the database %q beside %s", x.DBName, db.Name)
+	}
+	return db.Name
+}
+
+func operationMessage(op model.DatabaseOperation, subject string) string {
 	what := map[model.OperationType]string{
 		model.OperationBackup: "backup of", model.OperationRestore: "restore of", model.OperationPITR: "restore of",
 		model.OperationBranch: "branch of", model.OperationReset: "reset of",
@@ -97,13 +105,13 @@ func operationMessage(op model.DatabaseOperation, db model.Database) string {
 	}[op.Type]
 	switch {
 	case !op.Status.Final():
-		return fmt.Sprintf("The %s %s has started.", what, db.Name)
+		return fmt.Sprintf("The %s %s has started.", what, subject)
 	case op.Status == model.OperationCompleted:
-		return fmt.Sprintf("The %s %s is complete.", what, db.Name)
+		return fmt.Sprintf("The %s %s is complete.", what, subject)
 	case op.Status == model.OperationCancelled:
-		return fmt.Sprintf("The %s %s was %s.", what, db.Name, op.Error)
+		return fmt.Sprintf("The %s %s was %s.", what, subject, op.Error)
 	default:
-		return fmt.Sprintf("The %s %s failed: %s", what, db.Name, op.Error)
+		return fmt.Sprintf("The %s %s failed: %s", what, subject, op.Error)
 	}
 }
 

@@ -15,11 +15,13 @@ const (
 
 // Export is a logical copy of one database, in pg_dump's custom format.
 type Export struct {
-	ID           string       `json:"id"`
-	Organization string       `json:"organization"`
-	Database     string       `json:"database"`
-	Status       ExportStatus `json:"status"`
-	Filename     string       `json:"filename"`
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Database     string `json:"database"`
+	// DBName is the database beside the tenant's that it copies, "" for the tenant's.
+	DBName   string       `json:"dbname,omitempty"`
+	Status   ExportStatus `json:"status"`
+	Filename string       `json:"filename"`
 	// Blob holds the bytes of a ready export.
 	Blob           string    `json:"blob"`
 	SizeBytes      int64     `json:"size_bytes"`

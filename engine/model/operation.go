@@ -93,6 +93,8 @@ const (
 	ActionDatabaseRoleDelete Action = "database.role.delete"
 	ActionDatabaseRoleRotate Action = "database.role.rotate_password"
 
+	ActionPostgresDatabaseList Action = "database.database.list"
+
 	ActionDatabaseSessionList      Action = "database.session.list"
 	ActionDatabaseSessionCancel    Action = "database.session.cancel"
 	ActionDatabaseSessionTerminate Action = "database.session.terminate"
@@ -304,6 +306,8 @@ func Operations() []Operation {
 		operation(ActionDatabaseRoleUpdate, "updateDatabaseRole", ScopeDatabaseUpdate).conditional(),
 		operation(ActionDatabaseRoleDelete, "deleteDatabaseRole", ScopeDatabaseUpdate).conditional(),
 		operation(ActionDatabaseRoleRotate, "rotateDatabaseRolePassword", ScopeDatabaseUpdate),
+
+		operation(ActionPostgresDatabaseList, "listPostgresDatabases", ScopeDatabaseRead),
 
 		operation(ActionDatabaseSessionList, "listDatabaseSessions", ScopeDatabaseRead),
 		operation(ActionDatabaseSessionCancel, "cancelDatabaseSession", ScopeDatabaseUpdate),

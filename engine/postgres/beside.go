@@ -100,10 +100,11 @@ func makeWay(name string) string {
 }
 
 // openDatabases is the statement that opens all databases which a condition selects, whatever their owners have set.
-// It quotes their names in the server: in a database of another encoding, tenants can make names that are not UTF-8.
+// It quotes their names in the server: in a database of another encoding, tenants can make names that are not UTF-8. A name in the
+// condition may have $$.
 func openDatabases(condition, options string) string {
-	return fmt.Sprintf(`DO $$ DECLARE d name; BEGIN FOR d IN SELECT datname FROM pg_database WHERE NOT %s AND %s LOOP
-		EXECUTE format('ALTER DATABASE %%I WITH %s', d); END LOOP; END $$`, invalidated, condition, options)
+	return "DO " + quoteLiteral(fmt.Sprintf(`DECLARE d name; BEGIN FOR d IN SELECT datname FROM pg_database WHERE NOT %s AND %s LOOP
+		EXECUTE format('ALTER DATABASE %%I WITH %s', d); END LOOP; END`, invalidated, condition, options))
 }
 
 // dropInvalidated drops the databases whose DROP was interrupted.

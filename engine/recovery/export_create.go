@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -32,9 +31,9 @@ const (
 	exportLockWait = 5 * time.Minute
 )
 
-// ExportCreate requests an export of a database and returns its record at once. An export that has not begun yet serves
-// the request too.
-func (s *Service) ExportCreate(call *model.Call, database string) (ExportView, error) {
+// ExportCreate requests an export of the database dbname and returns its record at once. An export that has not begun yet
+// serves the request too. It wakes a database that sleeps to look for one beside the tenant's.
+func (s *Service) ExportCreate(ctx context.Context, call *model.Call, database, dbname string) (ExportView, error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return ExportView{}, err
 	}
@@ -50,9 +49,16 @@ func (s *Service) ExportCreate(call *model.Call, database string) (ExportView, e
 	case status != model.DatabaseAvailable:
 		return ExportView{}, databases.NotAvailable(status, reason)
 	}
+	beside := databases.Beside(db, dbname)
+	if beside != "" {
+		if err := s.admitDumper(ctx, db, beside); err != nil {
+			return ExportView{}, err
+		}
+		call.Note("dbname", beside)
+	}
 	var x model.Export
 	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
-		x, err = s.requestExport(tx, db.Organization, db.ID)
+		x, err = s.requestExport(tx, db.Organization, db.ID, beside)
 		if err == nil {
 			err = request(tx, x.ID)
 		}
@@ -71,7 +77,7 @@ func (s *Service) RequestExport(tx *meta.Tx, b model.Backup) error {
 	if !s.core.Config.Exports {
 		return nil
 	}
-	x, err := s.requestExport(tx, b.Organization, b.Database)
+	x, err := s.requestExport(tx, b.Organization, b.Database, "")
 	if err == nil && b.Type == model.BackupManual {
 		err = request(tx, x.ID)
 	}
@@ -83,20 +89,30 @@ func request(tx *meta.Tx, id string) error {
 	return tx.Exports().Change(id, func(x *model.Export) { x.Requested = true })
 }
 
-// requestExport returns the pending export of a database, or a new one.
-func (s *Service) requestExport(tx *meta.Tx, organization, database string) (model.Export, error) {
+// requestExport returns the pending export of the database dbname, or a new one in the place of those that have failed.
+func (s *Service) requestExport(tx *meta.Tx, organization, database, dbname string) (model.Export, error) {
 	all, err := core.AllUnder(tx.Exports(), database)
 	if err != nil {
 		return model.Export{}, err
 	}
 	for _, x := range all {
-		if x.Status == model.ExportPending {
+		if x.DBName == dbname && x.Status == model.ExportPending {
 			return x, nil
 		}
 	}
+	for _, x := range all {
+		if x.DBName == dbname && x.Status == model.ExportFailed {
+			if err := databases.DropExport(tx, x); err != nil {
+				return model.Export{}, err
+			}
+		}
+	}
+	if err := boundExports(tx, all, dbname); err != nil {
+		return model.Export{}, err
+	}
 	now := s.core.Clock()
 	x := model.Export{
-		ID: s.core.NewID(model.ResourceExport), Organization: organization, Database: database,
+		ID: s.core.NewID(model.ResourceExport), Organization: organization, Database: database, DBName: dbname,
 		Status: model.ExportPending, CreatedAt: now, NotBefore: now,
 	}
 	return x, tx.Exports().Insert(x)
@@ -196,12 +212,21 @@ func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Datab
 	if err := s.checkSpaceForBackup(db.ID); err != nil {
 		return err
 	}
+	release, err := s.databases.Awaken(db, false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	dbname, outdated, err := s.prepareExport(ctx, x, db)
+	if err != nil {
+		return err
+	}
 	w, err := s.core.Blobs.Create(ctx)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	if err := s.dump(ctx, db, io.MultiWriter(w, sum)); err != nil {
+	if err := s.dump(ctx, db, dbname, io.MultiWriter(w, sum)); err != nil {
 		return errors.Join(err, w.Abort())
 	}
 	ref, size, err := w.Commit()
@@ -211,8 +236,8 @@ func (s *Service) makeExport(ctx context.Context, x model.Export, db model.Datab
 	x.Status, x.Blob, x.SizeBytes, x.Error = model.ExportReady, string(ref), size, ""
 	x.ChecksumSHA256, x.Version = hex.EncodeToString(sum.Sum(nil)), db.Version
 	x.CreatedAt = s.core.Clock()
-	x.Filename = fmt.Sprintf("%s-%s.dump", db.Name, x.CreatedAt.Format("20060102T150405Z"))
-	return s.publishExport(db, x, op)
+	x.Filename = exportFilename(db, x)
+	return s.publishExport(db, x, op, outdated)
 }
 
 // dumpTool returns the path of a pg_dump for a database.
@@ -224,21 +249,16 @@ func (s *Service) dumpTool(ctx context.Context, db model.Database) (string, erro
 	return s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
 }
 
-func (s *Service) dump(ctx context.Context, db model.Database, w io.Writer) error {
+func (s *Service) dump(ctx context.Context, db model.Database, dbname string, w io.Writer) error {
 	tool, err := s.dumpTool(ctx, db)
 	if err != nil {
 		return err
 	}
-	release, err := s.databases.Awaken(db, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return s.databases.Instances.Dump(ctx, db.ID, tool, db.Name, exportLockWait, w)
+	return s.databases.Instances.Dump(ctx, db.ID, tool, dbname, exportLockWait, w)
 }
 
-// publishExport commits a finished export, which replaces the older ones.
-func (s *Service) publishExport(db model.Database, x model.Export, op model.DatabaseOperation) error {
+// publishExport commits a finished export, which replaces the older ones of the same database and the outdated ones.
+func (s *Service) publishExport(db model.Database, x model.Export, op model.DatabaseOperation, outdated func(model.Export) bool) error {
 	call := s.core.System(model.ActionExportCreate, db.Organization, model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename})
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		all, err := core.AllUnder(tx.Exports(), x.Database)
@@ -246,7 +266,7 @@ func (s *Service) publishExport(db model.Database, x model.Export, op model.Data
 			return err
 		}
 		for _, older := range all {
-			if older.ID < x.ID {
+			if older.DBName == x.DBName && older.ID < x.ID || outdated(older) {
 				if err := databases.DropExport(tx, older); err != nil {
 					return err
 				}
@@ -267,7 +287,7 @@ func (s *Service) publishExport(db model.Database, x model.Export, op model.Data
 }
 
 // postponeExport schedules another attempt at a failed export, or marks it as
-// failed after the last one, or if it was cancelled.
+// failed after the last one, or if it was cancelled, or if its database is gone or closed.
 func (s *Service) postponeExport(x model.Export, op model.DatabaseOperation, cause error) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
@@ -281,7 +301,7 @@ func (s *Service) postponeExport(x model.Export, op model.DatabaseOperation, cau
 			x.Attempts++
 			x.Status, x.Error = model.ExportPending, databases.OperationMessage(cause)
 			x.NotBefore = s.core.Clock().Add(ExportRetry << (x.Attempts - 1))
-			if x.Attempts >= ExportAttempts || ended.Status == model.OperationCancelled {
+			if x.Attempts >= ExportAttempts || ended.Status == model.OperationCancelled || cannotExport(cause) {
 				x.Status = model.ExportFailed
 			}
 		})

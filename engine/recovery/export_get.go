@@ -2,11 +2,11 @@ package recovery
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -19,43 +19,69 @@ type ExportView struct {
 	model.Export
 	DownloadPath string // signed; "" until the export is ready
 	ExpiresAt    time.Time
-	Newer        *model.Export // follows a newer backup; nil for none
+	Newer        *model.Export // follows a newer backup or request; nil for none
 }
 
-// ExportGet returns the newest export of a database that is ready, with the one
+// ExportGet returns the newest export of the database dbname that is ready, with the one
 // that will replace it, or else the newest of any status.
-func (s *Service) ExportGet(call *model.Call, database string) (ExportView, error) {
+func (s *Service) ExportGet(call *model.Call, database, dbname string) (ExportView, error) {
 	db, err := s.databases.Database(call, database)
 	if err != nil {
 		return ExportView{}, err
 	}
-	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Export, error) { return core.AllUnder(tx.Exports(), database) })
+	found, err := s.exports(db)
 	if err != nil {
 		return ExportView{}, err
 	}
-	if len(all) == 0 {
-		return ExportView{}, s.noExport(db)
+	beside := databases.Beside(db, dbname)
+	view, exists := found[beside]
+	if !exists {
+		return ExportView{}, s.noExport(db, beside)
 	}
-	x := all[0]
-	if ready := slices.IndexFunc(all, isReady); ready > 0 {
-		x = all[ready]
-	}
-	call.Resource = model.Resource{Type: model.ResourceExport, ID: x.ID, Name: x.Filename}
-	view := s.exportView(x)
-	if x.ID != all[0].ID {
-		view.Newer = &all[0]
-	}
+	call.Resource = model.Resource{Type: model.ResourceExport, ID: view.ID, Name: view.Filename}
 	return view, nil
+}
+
+// ExportsBeside returns by name what [Service.ExportGet] returns of each database beside the tenant's.
+func (s *Service) ExportsBeside(call *model.Call, database string) (map[string]ExportView, error) {
+	db, err := s.databases.Database(call, database)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.exports(db)
+	delete(found, "")
+	return found, err
+}
+
+// exports returns by name the newest export that is ready, or else the newest of any status.
+func (s *Service) exports(db model.Database) (map[string]ExportView, error) {
+	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Export, error) { return core.AllUnder(tx.Exports(), db.ID) })
+	found := map[string]ExportView{}
+	for _, x := range all { // the newest first
+		newest, known := found[x.DBName]
+		if !known {
+			found[x.DBName] = s.exportView(x)
+		} else if isReady(x) && !isReady(newest.Export) {
+			view := s.exportView(x)
+			view.Newer = &newest.Export
+			found[x.DBName] = view
+		}
+	}
+	return found, err
 }
 
 func isReady(x model.Export) bool { return x.Status == model.ExportReady }
 
-func (s *Service) noExport(db model.Database) error {
+func (s *Service) noExport(db model.Database, beside string) error {
 	if db.Sandbox {
 		return model.Errorf(model.CodeNotFound, "no export has been made: %s is a sandbox, which has neither backups nor exports", db.Name)
 	}
 	if !s.core.Config.Exports {
 		return model.Errorf(model.CodeNotFound, "no export has been made: the operator has turned exports off (--no-exports)")
+	}
+	if beside != "" {
+		return model.Errorf(model.CodeNotFound, "dbname: no export of a database %q beside %s has been made: POST …/export makes one, and GET /databases/%s/databases lists them",
+			beside, db.Name, db.ID)
 	}
 	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, and POST …/export makes one now")
 }

@@ -251,6 +251,8 @@ func malformedBodies(r route) map[string]string {
 			"no name": `{"mode":"new"}`, "bad name": `{"mode":"new","name":"1"}`, "reserved name": `{"mode":"new","name":"postgres"}`,
 			"name in place": `{"name":"n"}`,
 		}
+	case model.ActionExportCreate:
+		return map[string]string{"empty name": `{"dbname":""}`, "long name": `{"dbname":"` + strings.Repeat("n", 64) + `"}`}
 	case model.ActionBranchCreate:
 		return map[string]string{
 			"reserved name": `{"name":"postgres"}`, "no name": `{}`, "too short": `{"name":"n","expires_in":59}`,
@@ -303,7 +305,7 @@ func takesJSON(r route) bool {
 // withoutFields returns the actions that are posted without fields.
 func withoutFields() []model.Action {
 	return []model.Action{
-		model.ActionDatabaseRestart, model.ActionImportCutover, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel, model.ActionExportCreate,
+		model.ActionDatabaseRestart, model.ActionImportCutover, model.ActionBackupCreate, model.ActionRecoveryUndo, model.ActionOperationCancel,
 		model.ActionDatabaseRoleRotate, model.ActionWebhookRotate, model.ActionWebhookPing, model.ActionWebhookResend, model.ActionSetupLinkCreate,
 		model.ActionDatabaseSessionCancel, model.ActionDatabaseSessionTerminate, model.ActionStatementReset,
 		model.ActionTrashRestore, model.ActionTrashBucketRestore, model.ActionTrashObjectRestore,

@@ -142,7 +142,7 @@ func doors() []door {
 	all = append(all, accountDoors()...)
 	for scope, paths := range map[model.Scope][]string{
 		model.ScopeDatabaseRead: {
-			"/databases", "/versions", db, db + "/branches", db + "/branch/diff", db + "/connection", db + "/metrics", db + "/sessions", db + "/roles", db + "/roles/r", db + "/ssl", db + "/allowlist", db + "/rls", db + "/settings", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
+			"/databases", "/versions", db, db + "/branches", db + "/branch/diff", db + "/connection", db + "/metrics", db + "/sessions", db + "/roles", db + "/roles/r", db + "/databases", db + "/ssl", db + "/allowlist", db + "/rls", db + "/settings", db + "/statements", db + "/locks", db + "/relations", db + "/extensions", db + "/replication", "/imports", "/imports/imp_x", "/operations", "/operations/op_x", "/operations/op_x/events", "/events",
 		},
 		model.ScopeDatabaseUpdate: {db + "/log"},
 		model.ScopeBackupList:     {db + "/backups", db + backup, db + "/recovery"},

@@ -8,19 +8,28 @@ import (
 	"holdfast/server/api/wire"
 )
 
-func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DatabaseInput) (wire.Export, error) {
-	x, err := h.engine.Recovery.ExportGet(call, in.ID)
+func (h *handlers) exportGet(_ context.Context, call *model.Call, in *DBNameInput) (wire.Export, error) {
+	x, err := h.engine.Recovery.ExportGet(call, in.ID, in.DBName)
 	return h.newExport(x), err
 }
 
-func (h *handlers) exportCreate(_ context.Context, call *model.Call, in *databaseActInput) (wire.Export, error) {
-	x, err := h.engine.Recovery.ExportCreate(call, in.ID)
+type createExportInput struct {
+	DatabaseInput
+	Body *wire.CreateExport
+}
+
+func (h *handlers) exportCreate(ctx context.Context, call *model.Call, in *createExportInput) (wire.Export, error) {
+	var wanted wire.CreateExport
+	if in.Body != nil {
+		wanted = *in.Body
+	}
+	x, err := h.engine.Recovery.ExportCreate(ctx, call, in.ID, text(wanted.DBName))
 	return h.newExport(x), err
 }
 
 func (h *handlers) newExport(x recovery.ExportView) wire.Export {
 	view := wire.Export{
-		ID: x.ID, Status: wire.ExportStatus(x.Status), Format: wire.ExportCustom, CreatedAt: utc(x.CreatedAt), Error: orAbsent(x.Error),
+		ID: x.ID, DBName: orAbsent(x.DBName), Status: wire.ExportStatus(x.Status), Format: wire.ExportCustom, CreatedAt: utc(x.CreatedAt), Error: orAbsent(x.Error),
 		Filename: orAbsent(x.Filename), ChecksumSHA256: orAbsent(x.ChecksumSHA256), PostgresVersion: orAbsent(x.Version),
 	}
 	if x.Status == model.ExportReady {

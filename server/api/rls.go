@@ -59,8 +59,8 @@ func NewRLS(tables []postgres.Table) wire.RLS {
 	return view
 }
 
-func (h *handlers) rlsGet(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.RLS, error) {
-	tables, err := h.engine.Databases.RLSGet(ctx, call, in.ID)
+func (h *handlers) rlsGet(ctx context.Context, call *model.Call, in *DBNameInput) (wire.RLS, error) {
+	tables, err := h.engine.Databases.RLSGet(ctx, call, in.ID, in.DBName)
 	return NewRLS(tables), err
 }
 

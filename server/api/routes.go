@@ -50,6 +50,8 @@ func (h *handlers) routes() []route {
 		{"DELETE", "/databases/{id}/roles/{name}", model.ActionDatabaseRoleDelete, one(h.roleDelete), ""},
 		{"POST", "/databases/{id}/roles/{name}/rotate-password", model.ActionDatabaseRoleRotate, one(h.roleRotatePassword), ""},
 
+		{"GET", "/databases/{id}/databases", model.ActionPostgresDatabaseList, one(h.postgresDatabaseList), ""},
+
 		{"GET", "/databases/{id}/sessions", model.ActionDatabaseSessionList, one(h.databaseSessionList), ""},
 		{"POST", "/databases/{id}/sessions/{sessionId}/cancel", model.ActionDatabaseSessionCancel, one(h.databaseSessionCancel), ""},
 		{"POST", "/databases/{id}/sessions/{sessionId}/terminate", model.ActionDatabaseSessionTerminate, one(h.databaseSessionTerminate), ""},

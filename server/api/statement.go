@@ -67,8 +67,8 @@ func newLockedSession(s postgres.LockedSession) wire.LockedSession {
 	}
 }
 
-func (h *handlers) relationList(ctx context.Context, call *model.Call, in *DatabaseInput) (wire.RelationList, error) {
-	tables, indexes, err := h.engine.Insight.Relations(ctx, call, in.ID)
+func (h *handlers) relationList(ctx context.Context, call *model.Call, in *DBNameInput) (wire.RelationList, error) {
+	tables, indexes, err := h.engine.Insight.Relations(ctx, call, in.ID, in.DBName)
 	return wire.RelationList{
 		Tables: convert(tables, newTableSize),
 		Indexes: convert(indexes, func(x insight.IndexSize) wire.IndexSize {

@@ -38,7 +38,7 @@ type RLSSummary struct {
 
 // SetRLS turns the row-level security of one table on or off.
 type SetRLS struct {
-	Table   string  `json:"table" minLength:"1" maxLength:"63"`
+	Table   string  `json:"table" minLength:"1" maxLength:"63" doc:"Of the main database; the owners of those beside it change theirs by SQL."`
 	Schema  *string `json:"schema,omitzero" required:"false" minLength:"1" maxLength:"63" doc:"public when left out."`
 	Enabled bool    `json:"enabled"`
 	Force   *bool   `json:"force,omitzero" required:"false" doc:"Whether it holds for the table's owner too; as it is when left out."`
