@@ -98,7 +98,7 @@ func (s *Supervisor) ConnectTo(ctx context.Context, id, name string) (*pgx.Conn,
 
 // mayBeDatabase reports whether a database that clients may use can have this name.
 func mayBeDatabase(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsRune(name, 0) && !slices.Contains(OwnDatabases(), name)
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && !strings.ContainsRune(name, 0) && name != "postgres" && !slices.Contains(Templates(), name)
 }
 
 // IsNotUTF8 reports whether a session of the appliance could not be sent a text of a database in another encoding.
