@@ -73,6 +73,7 @@ POST /databases/{id}/statements/reset database:update
 POST /databases/{id}/statements/explain database:update
 GET /databases/{id}/locks database:read
 GET /databases/{id}/relations database:read
+GET /databases/{id}/databases database:read
 GET /databases/{id}/replication database:read
 DELETE /databases/{id}/replication/slots/{slot} database:update
 GET /databases/{id}/settings database:read
