@@ -3,9 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +18,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// inNamed runs statements in the database name beside the one of c, whatever it is called.
-func inNamed(t testing.TB, c databases.Connection, name string, statements ...string) {
+// connectTo opens a session in the database name beside the one of c, whatever it is called.
+func connectTo(t testing.TB, c databases.Connection, name string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(c.URL())
 	if err != nil {
@@ -33,6 +30,13 @@ func inNamed(t testing.TB, c databases.Connection, name string, statements ...st
 	if err != nil {
 		t.Fatalf("%q: %v", name, err)
 	}
+	return conn
+}
+
+// inNamed runs statements in the database name beside the one of c.
+func inNamed(t testing.TB, c databases.Connection, name string, statements ...string) {
+	t.Helper()
+	conn := connectTo(t, c, name)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for _, sql := range statements {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
@@ -83,15 +87,9 @@ func (a *appliance) wantNoExport(t testing.TB, database, dbname string) {
 // restored returns what a query finds in a database into which an export was restored.
 func restored(t *testing.T, dump []byte, query string) (found string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "export.dump")
-	if err := os.WriteFile(file, dump, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	other := postgrestest.Instance(t)
-	out, err := exec.CommandContext(t.Context(), other.Spec.Bin.Tool("pg_restore"), "--no-owner", "--no-acl", "--exit-on-error", "--single-transaction",
-		"--dbname", other.URL(other.Tenant.Owner, other.Tenant.OwnerPassword), file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := restoreInto(t, other, dump, "--no-acl"); err != nil {
+		t.Fatal(err)
 	}
 	if err := other.Superuser(t, other.Tenant.Database).QueryRow(t.Context(), query).Scan(&found); err != nil {
 		t.Fatal(err)
@@ -114,15 +112,7 @@ func TestExportBeside(t *testing.T) {
 	run(t, c, "create database "+quoted)
 	inNamed(t, c, name, "revoke all on database "+quoted+" from public", "create table lines as select n, md5(n::text) as line from generate_series(1, 5000) n",
 		"alter table lines enable row level security", "alter table lines force row level security")
-	config, err := pgx.ParseConfig(c.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Database = name
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connectTo(t, c, name)
 	var want string
 	if err := conn.QueryRow(t.Context(), strings.Replace(contentOfLines, "from public.lines", "from (select n, md5(n::text) as line from generate_series(1, 5000) n) l", 1)).Scan(&want); err != nil {
 		t.Fatal(err)
@@ -197,12 +187,7 @@ func TestExportBesideRefused(t *testing.T) {
 // holdExports begins an export of the main database that waits for a lock, so that others of the organization wait for it.
 func (a *appliance) holdExports(t *testing.T, id string, owner databases.Connection) (release func()) {
 	t.Helper()
-	holder := connect(t, owner)
-	for _, sql := range []string{"create table held (n int)", "begin", "lock table held in access exclusive mode"} {
-		if _, err := holder.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	holder := holdTable(t, owner)
 	a.awaitExportOf(t, id, "", a.mustExport(t, id, "").ID, model.ExportRunning)
 	return func() {
 		if _, err := holder.Exec(t.Context(), "rollback"); err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
@@ -111,10 +113,6 @@ func TestExport(t *testing.T) {
 // names roles: without --no-acl it cannot be restored there.
 func restoreElsewhere(t *testing.T, dump []byte) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "export.dump")
-	if err := os.WriteFile(file, dump, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	other := postgrestest.Instance(t)
 	other.Tenant.Database, other.Tenant.Owner, other.Tenant.ReadOnly = "elsewhere", "someone", "someones_reader"
 	if err := postgres.Provision(t.Context(), other.Superuser(t, "postgres"), other.Tenant); err != nil {
@@ -124,18 +122,10 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 	if err := other.Supervisor.Update(t.Context(), other.Spec.ID, hba); err != nil {
 		t.Fatal(err)
 	}
-	restore := func(options ...string) error {
-		out, err := exec.CommandContext(t.Context(), other.Spec.Bin.Tool("pg_restore"), append(options, "--no-owner", "--exit-on-error", "--single-transaction",
-			"--dbname", other.URL(other.Tenant.Owner, other.Tenant.OwnerPassword), file)...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("pg_restore: %w: %s", err, out)
-		}
-		return nil
-	}
-	if err := restore(); err == nil || !strings.Contains(err.Error(), "app_readonly") {
+	if err := restoreInto(t, other, dump); err == nil || !strings.Contains(err.Error(), "app_readonly") {
 		t.Errorf("with the source's privileges: %v", err)
 	}
-	if err := restore("--no-acl"); err != nil {
+	if err := restoreInto(t, other, dump, "--no-acl"); err != nil {
 		t.Fatal(err)
 	}
 	var count, sum int
@@ -143,6 +133,33 @@ func restoreElsewhere(t *testing.T, dump []byte) {
 	if err != nil || count != 1000 || sum != 500500 {
 		t.Errorf("restored elsewhere: %d rows, sum %d, %v", count, sum, err)
 	}
+}
+
+// restoreInto restores a dump into the tenant's database of an instance, as its owner.
+func restoreInto(t *testing.T, to *postgrestest.Database, dump []byte, options ...string) error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export.dump")
+	if err := os.WriteFile(file, dump, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), to.Spec.Bin.Tool("pg_restore"), append(options, "--no-owner", "--exit-on-error", "--single-transaction",
+		"--dbname", to.URL(to.Tenant.Owner, to.Tenant.OwnerPassword), file)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("pg_restore: %w: %s", err, out)
+	}
+	return nil
+}
+
+// holdTable locks a new table in a transaction of the session that it returns.
+func holdTable(t testing.TB, c databases.Connection) *pgx.Conn {
+	t.Helper()
+	holder := connect(t, c)
+	for _, sql := range []string{"create table held (n int)", "begin", "lock table held in access exclusive mode"} {
+		if _, err := holder.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return holder
 }
 
 // elsewhere returns the appliance as seen by another organization.
@@ -164,12 +181,7 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, exporting(t))
 	locked, c := a.createDatabase(t, "locked")
-	holder := connect(t, c)
-	for _, sql := range []string{"create table held (id int)", "begin", "lock table held in access exclusive mode"} {
-		if _, err := holder.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	holder := holdTable(t, c)
 	b := a.elsewhere(t, "globex")
 	free, _ := b.createDatabase(t, "free")
 	for _, db := range []databases.View{locked, free} { // the oldest export comes first

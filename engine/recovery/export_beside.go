@@ -49,15 +49,16 @@ func boundExports(tx *meta.Tx, all []model.Export, dbname string) error {
 	}
 	for _, name := range slices.Backward(names) {
 		if !slices.Contains(waiting, name) {
-			return dropExportsOf(tx, all, name)
+			return dropExports(tx, all, func(x model.Export) bool { return x.DBName == name })
 		}
 	}
 	return model.Errorf(model.CodeConflict, "%d exports of databases beside this one are still to be made; ask again when they are", len(names))
 }
 
-func dropExportsOf(tx *meta.Tx, all []model.Export, dbname string) error {
+// dropExports drops those of the exports that a condition selects.
+func dropExports(tx *meta.Tx, all []model.Export, selects func(model.Export) bool) error {
 	for _, x := range all {
-		if x.DBName == dbname {
+		if selects(x) {
 			if err := databases.DropExport(tx, x); err != nil {
 				return err
 			}

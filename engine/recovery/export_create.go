@@ -100,14 +100,11 @@ func (s *Service) requestExport(tx *meta.Tx, organization, database, dbname stri
 			return x, nil
 		}
 	}
-	for _, x := range all {
-		if x.DBName == dbname && x.Status == model.ExportFailed {
-			if err := databases.DropExport(tx, x); err != nil {
-				return model.Export{}, err
-			}
-		}
+	err = dropExports(tx, all, func(x model.Export) bool { return x.DBName == dbname && x.Status == model.ExportFailed })
+	if err == nil {
+		err = boundExports(tx, all, dbname)
 	}
-	if err := boundExports(tx, all, dbname); err != nil {
+	if err != nil {
 		return model.Export{}, err
 	}
 	now := s.core.Clock()
@@ -265,12 +262,8 @@ func (s *Service) publishExport(db model.Database, x model.Export, op model.Data
 		if err != nil {
 			return err
 		}
-		for _, older := range all {
-			if older.DBName == x.DBName && older.ID < x.ID || outdated(older) {
-				if err := databases.DropExport(tx, older); err != nil {
-					return err
-				}
-			}
+		if err := dropExports(tx, all, func(older model.Export) bool { return older.DBName == x.DBName && older.ID < x.ID || outdated(older) }); err != nil {
+			return err
 		}
 		if err := tx.Exports().Change(x.ID, func(r *model.Export) { *r = x }); err != nil {
 			return err
