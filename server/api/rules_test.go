@@ -108,7 +108,10 @@ type agreement struct {
 
 func newAgreement(t *testing.T) *agreement {
 	tools := quickTools(t)
-	a := &agreement{world: open(t, func(c *core.Config) { c.Search = tools }), compiler: jsonschema.NewCompiler()}
+	a := &agreement{world: open(t, func(c *core.Config) {
+		c.Search = tools
+		c.AuditKeep = 1000 // many requests search the log
+	}), compiler: jsonschema.NewCompiler()}
 	a.doc = descriptions(t, a.world)["openapi.json"]
 	a.compiler.AssertFormat()
 	if err := a.compiler.AddResource("file:///openapi.json", a.doc); err != nil {
