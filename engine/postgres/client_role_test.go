@@ -14,11 +14,13 @@ import (
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// eachMajor runs a test on the version that all tests use, and on newer ones.
+// eachMajor runs a test on the version that all tests use and on the newest, in long runs also on those between. With
+// HOLDFAST_TEST_MAJOR it is that one alone.
 func eachMajor(t *testing.T, test func(*testing.T, *postgrestest.Database)) {
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
 		test(t, postgrestest.InstanceOf(t, bin, func(*postgres.Spec) {}))
@@ -27,8 +29,13 @@ func eachMajor(t *testing.T, test func(*testing.T, *postgrestest.Database)) {
 
 func eachBinaries(t *testing.T, test func(*testing.T, binaries.Set)) {
 	t.Run("default", func(t *testing.T) { test(t, postgrestest.Binaries(t)) })
-	for _, major := range []int{16, 17, 18} {
-		t.Run(strconv.Itoa(major), func(t *testing.T) { test(t, postgrestest.Major(t, major)) })
+	for _, major := range postgrestest.OtherMajors(t) {
+		t.Run(strconv.Itoa(major), func(t *testing.T) {
+			if major != binaries.NewestRelease {
+				testenv.Long(t)
+			}
+			test(t, postgrestest.Major(t, major))
+		})
 	}
 }
 

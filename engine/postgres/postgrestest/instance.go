@@ -44,7 +44,7 @@ func Binaries(tb testing.TB) binaries.Set {
 var found = sync.OnceValues(find)
 
 func find() (binaries.Set, error) {
-	if major, err := strconv.Atoi(os.Getenv("HOLDFAST_TEST_MAJOR")); err == nil {
+	if major, err := strconv.Atoi(os.Getenv(majorVariable)); err == nil {
 		return findMajor(major)
 	}
 	cache, err := os.UserCacheDir()

@@ -17,6 +17,9 @@ import (
 // test that needs one of them must run.
 const majorsVariable = "HOLDFAST_MAJORS"
 
+// majorVariable chooses the version that [Binaries] returns.
+const majorVariable = "HOLDFAST_TEST_MAJOR"
+
 // Major returns PostgreSQL of a major version: the one that .ci/run keeps for all
 // runs, with contrib and pg_dump, psql and (16 and 18) pg_upgrade and pgvector, or
 // an installed one. Without it the test fails if .ci/run had got it, and otherwise
@@ -32,6 +35,17 @@ func Major(tb testing.TB, major int) binaries.Set {
 		tb.Skipf("NOT TESTED: this machine lacks PostgreSQL %d, which .ci/run gets: %v", major, err)
 	}
 	return bin
+}
+
+// OtherMajors returns the major versions that [Major] has besides that of
+// [Binaries]. If HOLDFAST_TEST_MAJOR chooses one for all tests, there are none.
+func OtherMajors(tb testing.TB) []int {
+	tb.Helper()
+	if os.Getenv(majorVariable) != "" {
+		return nil
+	}
+	own := Binaries(tb).Major
+	return slices.DeleteFunc([]int{16, 17, 18}, func(major int) bool { return major == own })
 }
 
 func findMajor(major int) (binaries.Set, error) {
