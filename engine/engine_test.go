@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -53,8 +54,7 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(12000)) }
 
-// testConfig returns a configuration on dir with ports of its own. Only benchmarks build data directories in advance:
-// in tests startEngineOn copies some.
+// testConfig returns a configuration on dir with ports of its own. Only benchmarks build data directories in advance.
 func testConfig(t testing.TB, dir string) core.Config {
 	t.Helper()
 	level := slog.LevelWarn
@@ -97,7 +97,7 @@ func startEngine(t testing.TB) *appliance {
 // startEngineOn starts an engine on a data directory, after applying the changes.
 func startEngineOn(t testing.TB, cfg core.Config, changes ...func(*Engine)) *appliance {
 	t.Helper()
-	fillPool(t, cfg, 2)
+	linkTemplates(t, cfg)
 	e, err := Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -135,6 +135,27 @@ func openEngine(t testing.TB, cfg core.Config) *appliance {
 		t.Fatal(err)
 	}
 	return (&appliance{Engine: e, cfg: cfg}).inDefault(t)
+}
+
+// linkTemplates gives the next engine the templates of data directories of the versions that it has, so that it runs no
+// initdb.
+func linkTemplates(t testing.TB, cfg core.Config) {
+	t.Helper()
+	pool, newDatabases := filepath.Join(cfg.DataDir, "warm"), 0
+	for _, found := range cfg.Search.Candidates(t.Context()) {
+		known := slices.IndexFunc(postgrestest.Known(t), func(bin binaries.Set) bool { return bin.Version == found.Version })
+		switch {
+		case found.Err != nil || found.Major == newDatabases:
+			continue
+		case newDatabases == 0: // the first one that works is for them
+			newDatabases = found.Major
+		default:
+			pool = filepath.Join(cfg.DataDir, "warm", "major-"+strconv.Itoa(found.Major))
+		}
+		if known >= 0 {
+			postgrestest.LinkTemplate(t, postgrestest.Known(t)[known], pool)
+		}
+	}
 }
 
 // fillPool prepares count data directories for the next engine.

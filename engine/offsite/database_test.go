@@ -73,7 +73,7 @@ func startMachine(t testing.TB) *machine {
 
 func (m *machine) start() {
 	m.t.Helper()
-	postgrestest.FillPool(m.t, filepath.Join(m.cfg.DataDir, "warm"), 2)
+	postgrestest.LinkTemplate(m.t, postgrestest.Binaries(m.t), filepath.Join(m.cfg.DataDir, "warm"))
 	e, err := engine.Open(m.cfg)
 	if err == nil {
 		_, err = e.Access.Initialize(false)

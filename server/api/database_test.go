@@ -34,7 +34,7 @@ func start(tb testing.TB, change ...func(*core.Config)) *world {
 	w.dataDir = cfg.DataDir
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
-	postgrestest.FillPool(tb, filepath.Join(w.dataDir, "warm"), 2)
+	postgrestest.LinkTemplate(tb, bin, filepath.Join(w.dataDir, "warm"))
 	if err := w.engine.Start(ctx); err != nil {
 		tb.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func startAppliance(t *testing.T) *appliance {
 			t.Error(err)
 		}
 	})
-	postgrestest.FillPool(t, filepath.Join(e.Core.Config.DataDir, "warm"), 2)
+	postgrestest.LinkTemplate(t, postgrestest.Binaries(t), filepath.Join(e.Core.Config.DataDir, "warm"))
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

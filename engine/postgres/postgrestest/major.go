@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,26 @@ func OtherMajors(tb testing.TB) []int {
 	}
 	own := Binaries(tb).Major
 	return slices.DeleteFunc([]int{16, 17, 18}, func(major int) bool { return major == own })
+}
+
+// Known returns the versions that this machine has for tests, that of [Binaries]
+// first, one of each major.
+func Known(tb testing.TB) []binaries.Set {
+	tb.Helper()
+	all := []binaries.Set{Binaries(tb)}
+	for major := range foundMajors {
+		if bin, err := foundMajors[major](); err == nil && major != all[0].Major {
+			all = append(all, bin)
+		}
+	}
+	return all
+}
+
+// foundMajors finds each major once for the process.
+var foundMajors = map[int]func() (binaries.Set, error){
+	16: sync.OnceValues(func() (binaries.Set, error) { return findMajor(16) }),
+	17: sync.OnceValues(func() (binaries.Set, error) { return findMajor(17) }),
+	18: sync.OnceValues(func() (binaries.Set, error) { return findMajor(18) }),
 }
 
 func findMajor(major int) (binaries.Set, error) {

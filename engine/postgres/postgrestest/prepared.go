@@ -3,6 +3,7 @@ package postgrestest
 import (
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -79,6 +80,45 @@ func FillPool(tb testing.TB, dir string, count int) {
 		}
 		copyPrepared(tb, bin, filepath.Join(dir, filepath.Base(from)+strings.ToLower(rand.Text())))
 	}
+}
+
+// LinkTemplate gives the warm pool over dir the template of bin, if it has none:
+// hard links to the files of the one that the process has. A pool reads its template
+// and never writes to it, so that it takes a copy where it would run initdb. Each
+// copy has a system identifier of its own.
+func LinkTemplate(tb testing.TB, bin binaries.Set, dir string) {
+	tb.Helper()
+	from, err := prepared(bin)
+	if err != nil {
+		tb.Fatalf("prepare data directory: %v", err)
+	}
+	templates, err := filepath.Glob(filepath.Join(filepath.Dir(from), "template-*"))
+	if err != nil || len(templates) != 1 {
+		tb.Fatalf("%d templates, %v", len(templates), err)
+	}
+	to := filepath.Join(dir, filepath.Base(templates[0]))
+	if _, err := os.Lstat(to); err == nil {
+		return
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	if err := linkTree(templates[0], to); err != nil {
+		tb.Fatalf("link template of data directories: %v", err)
+	}
+}
+
+func linkTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		if entry.IsDir() {
+			return os.Mkdir(target, 0o700)
+		}
+		return os.Link(path, target)
+	})
 }
 
 func copyTree(from, to string) error {
