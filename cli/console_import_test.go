@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/internal/testenv"
 )
@@ -174,7 +175,7 @@ func importWithoutScript(t *testing.T, m *machine, b *browser, source string) {
 	b.fill("#name", "plain")
 	b.fill("#username", "newcomer")
 	b.press("Start the import")
-	testenv.Eventually(t, "the import to copy", func() bool {
+	testenv.Catch(t, time.Minute, "the import to copy", func() bool {
 		b.press("Look again")
 		return b.is(`document.querySelector('.state.copying') !== null`)
 	})

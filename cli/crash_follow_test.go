@@ -42,7 +42,7 @@ func TestKillDuringFollow(t *testing.T) {
 			w.end()
 			if moment != "following" {
 				m.cutOver(i.ID)
-				met := m.awaitImport(i.ID, func(i wire.Import) bool { return followMoment(i) >= slices.Index(followMoments, moment) })
+				met := m.catchImport(i.ID, func(i wire.Import) bool { return followMoment(i) >= slices.Index(followMoments, moment) })
 				m.crash(who)
 				t.Logf("it was %s (%s)", met.Status, met.Phase)
 			}
@@ -104,21 +104,33 @@ func isFollowing(i wire.Import) bool {
 	return i.Status == "following" && i.Following.LagBytes != nil && i.Following.Trouble == nil
 }
 
-// awaitImport waits until an import is as it should be. It polls often: some moments are short.
-func (m *machine) awaitImport(id string, reached func(wire.Import) bool) (i wire.Import) {
+// awaitImport waits until an import is as it should be.
+func (m *machine) awaitImport(id string, reached func(wire.Import) bool) wire.Import {
 	m.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+	return m.pollImport(testenv.Within, id, reached)
+}
+
+// catchImport is awaitImport for what an import is only for a moment.
+func (m *machine) catchImport(id string, reached func(wire.Import) bool) wire.Import {
+	m.t.Helper()
+	return m.pollImport(testenv.Catch, id, reached)
+}
+
+func (m *machine) pollImport(poll func(testing.TB, time.Duration, string, func() bool) time.Duration, id string, reached func(wire.Import) bool) (i wire.Import) {
+	m.t.Helper()
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("the import is %s (%s): %+v", i.Status, i.Phase, i.Following)
+		}
+	}()
+	poll(m.t, 2*time.Minute, "an import that is as it should be", func() bool {
 		m.must("GET", "/imports/"+id, nil, &i)
 		if i.Status == "failed" {
 			m.t.Fatalf("the import has failed: %s", *i.Error)
 		}
-		if reached(i) {
-			return i
-		}
-		if time.Now().After(deadline) {
-			m.t.Fatalf("the import stays %s (%s): %+v", i.Status, i.Phase, i.Following)
-		}
-	}
+		return reached(i)
+	})
+	return i
 }
 
 // followMoment returns the place of an import's state in followMoments.

@@ -79,7 +79,7 @@ func (m *machine) awaitMoment(database string, moments []string, moment string) 
 
 func (m *machine) awaitMomentWithin(limit time.Duration, database string, moments []string, moment string) {
 	m.t.Helper()
-	testenv.Within(m.t, limit, "the moment "+moment, func() bool {
+	testenv.Catch(m.t, limit, "the moment "+moment, func() bool {
 		var recovery wire.Recovery
 		m.must("GET", "/databases/"+database+"/recovery", nil, &recovery)
 		op := recovery.Operations[0]

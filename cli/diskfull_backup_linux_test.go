@@ -130,7 +130,7 @@ func TestDiskFullDuringBackups(t *testing.T) {
 	if id = m.begin(path + "/backups/" + first.ID + "/restore"); id == "" {
 		t.Fatal("a restore was refused")
 	}
-	testenv.Eventually(t, "the beginning of the restore", func() bool {
+	testenv.Catch(t, time.Minute, "the beginning of the restore", func() bool {
 		_, err := os.Stat(filepath.Join(m.dataDir, "instances", shop.ID, "2", "base"))
 		return err == nil
 	})

@@ -42,7 +42,7 @@ func TestFollowOnFullDisk(t *testing.T) {
 		} else {
 			w.end()
 			m.cutOver(i.ID)
-			met := m.awaitImport(i.ID, func(i wire.Import) bool { return followMoment(i) >= slices.Index(followMoments, moment) })
+			met := m.catchImport(i.ID, func(i wire.Import) bool { return followMoment(i) >= slices.Index(followMoments, moment) })
 			fill()
 			t.Logf("filled when it was %s (%s)", met.Status, met.Phase)
 			testenv.Poll(5*time.Second, func() bool { // it cannot be completed, or it is

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/internal/testenv"
 )
@@ -79,7 +80,7 @@ func TestKillDuringImport(t *testing.T) {
 	query(t, source, "create table slow (n int, pad text, check (wait()))")
 	query(t, source, "insert into slow select n, repeat('x', 1000) from generate_series(1, 20000) n")
 	i := m.beginImport("copy", source)
-	testenv.Eventually(t, "rows that are copied", func() bool {
+	testenv.Catch(t, time.Minute, "rows that are copied", func() bool {
 		m.must("GET", "/imports/"+i.ID, nil, &i)
 		return i.Status == "copying" && i.Rows > 0
 	})

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/internal/testenv"
 )
@@ -199,7 +200,7 @@ func killImport(t *testing.T, archive string, text []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, "the first files", func() bool {
+	testenv.Catch(t, time.Minute, "the first files", func() bool {
 		files, _ := filepath.Glob(filepath.Join(m.dataDir, "arriving", "*"))
 		return len(files) > 0
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,7 +49,7 @@ func TestKilledWhileWaking(t *testing.T) {
 				_ = conn.Close(context.Background())
 			}
 		}()
-		testenv.Eventually(t, "the moment to die", due)
+		testenv.Catch(t, time.Minute, "the moment to die", due)
 		m.kill()
 		<-ended
 		m.start("--backup-interval", "0")

@@ -234,7 +234,7 @@ func TestBranchSurvivesKills(t *testing.T) {
 		if err != nil {
 			t.Fatal(phase, err)
 		}
-		testenv.Eventually(t, "the phase "+phase, func() bool {
+		testenv.Catch(t, time.Minute, "the phase "+phase, func() bool {
 			op, err := a.Databases.OperationGet(a.call(model.ActionOperationGet), begun.Started.ID)
 			return err == nil && (op.Phase == phase || op.Status.Final())
 		})

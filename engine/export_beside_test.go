@@ -62,7 +62,7 @@ func (a *appliance) mustExport(t testing.TB, database, dbname string) recovery.E
 // awaitExportOf waits until an export of dbname has one of the statuses.
 func (a *appliance) awaitExportOf(t testing.TB, database, dbname, id string, statuses ...model.ExportStatus) (view recovery.ExportView) {
 	t.Helper()
-	testenv.Within(t, time.Minute, fmt.Sprintf("an export of %q that is %v", dbname, statuses), func() bool {
+	testenv.Catch(t, time.Minute, fmt.Sprintf("an export of %q that is %v", dbname, statuses), func() bool {
 		var err error
 		view, err = a.Recovery.ExportGet(a.call(model.ActionExportGet), database, dbname)
 		a.Recovery.Exports.Wake() // instead of waiting for the interval

@@ -312,7 +312,7 @@ const slow = `create function wait() returns bool language plpgsql as
 
 func (a *appliance) awaitCopying(t testing.TB, id string) {
 	t.Helper()
-	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Catch(t, time.Minute, "rows that are copied", func() bool {
 		now := a.importNow(t, id)
 		if now.Status.Final() {
 			t.Fatalf("the import is %s already: %s", now.Status, now.Error)
@@ -392,7 +392,7 @@ func TestImportsShareTheRoom(t *testing.T) {
 		t.Helper()
 		in.Name = "next"
 		next := a.beginImport(t, in)
-		testenv.Within(t, time.Minute, "the end of the import, or its copying", func() bool {
+		testenv.Catch(t, time.Minute, "the end of the import, or its copying", func() bool {
 			next = a.importNow(t, next.ID)
 			return next.Status.Final() || next.Status == model.ImportCopying
 		})
@@ -450,7 +450,7 @@ func TestImportKeepsThePasswordToItself(t *testing.T) {
 	o := newOrigin(t, slow)
 	a := startEngine(t)
 	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
-	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Catch(t, time.Minute, "rows that are copied", func() bool {
 		noPasswordInProcesses(t)
 		return a.importNow(t, record.ID).RowsCopied > 100
 	})
@@ -515,7 +515,7 @@ func TestImportIsGentle(t *testing.T) {
 	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url())})
 	watch := o.Superuser(t, "app")
 	samples := 0
-	testenv.Within(t, time.Minute, "rows that are copied", func() bool {
+	testenv.Catch(t, time.Minute, "rows that are copied", func() bool {
 		rows, err := watch.Query(t.Context(), `select l.mode, coalesce(l.relation::regclass::text, l.locktype) from pg_locks l join pg_stat_activity s using (pid)
 			where s.usename = 'mover' and l.granted and l.classid is distinct from 'pg_database'::regclass -- which whoever connects locks for a moment
 			`)

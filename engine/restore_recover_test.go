@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/backup"
 	"holdfast/engine/databases"
@@ -62,7 +63,7 @@ func TestRecoveredServerStaysDown(t *testing.T) {
 		if err := os.Remove(filepath.Join(scratch.Dir, "global", "pg_control")); err != nil {
 			t.Error(err)
 		}
-		testenv.Eventually(t, "the start of the server, which answers already", func() bool {
+		testenv.Catch(t, time.Minute, "the start of the server, which answers already", func() bool {
 			_, _, pid := a.Databases.Instances.Status(scratch.ID)
 			return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 		})

@@ -226,7 +226,7 @@ func TestDeleteDuringBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Within(t, time.Minute, "the beginning of the copy", func() bool {
+	testenv.Catch(t, time.Minute, "the beginning of the copy", func() bool {
 		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 		return err == nil && now.Status == model.BackupRunning && now.Progress > 0
 	})

@@ -67,7 +67,7 @@ func TestSleepKilled(t *testing.T) {
 		}
 	}()
 	pid := filepath.Join(a.Databases.DataDirectory(db.ID, 1), "postmaster.pid")
-	testenv.Eventually(t, "the server's start", func() bool {
+	testenv.Catch(t, time.Minute, "the server's start", func() bool {
 		_, err := os.Stat(pid)
 		return err == nil
 	})

@@ -32,7 +32,7 @@ func TestKilledPostmasterIsBack(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Eventually(t, "the database's return", func() bool {
+		testenv.Catch(t, time.Minute, "the database's return", func() bool {
 			status, why := a.status(t, db.ID)
 			switch status {
 			case model.DatabaseUnavailable:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
@@ -206,7 +207,7 @@ func TestUpgradeInterrupted(t *testing.T) {
 
 func (a *appliance) awaitPhase(t *testing.T, operation, phase string) {
 	t.Helper()
-	testenv.Eventually(t, "the phase "+phase, func() bool {
+	testenv.Catch(t, time.Minute, "the phase "+phase, func() bool {
 		op, err := a.Databases.OperationGet(a.call(model.ActionOperationGet), operation)
 		if err != nil || op.Status.Final() {
 			t.Fatalf("the operation is %+v, %v", op, err)

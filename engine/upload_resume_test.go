@@ -263,7 +263,7 @@ func TestUploadCutOffBeforeItsRecord(t *testing.T) {
 		_, err := u.a.Objects.CompleteUpload(context.Background(), u.a.call(model.ActionUploadGet), made)
 		ended <- err
 	}()
-	testenv.Within(t, time.Minute, "a file that waits for its record", func() bool {
+	testenv.Catch(t, time.Minute, "a file that waits for its record", func() bool {
 		found := false
 		err := u.a.Core.Blobs.Walk(func(blobstore.Ref, int64, time.Time) error {
 			found = true

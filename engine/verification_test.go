@@ -174,7 +174,7 @@ func TestDeleteDuringVerification(t *testing.T) {
 		},
 	} {
 		b := a.backUp(t, db.ID)
-		testenv.Within(t, time.Minute, "the start of the verification", func() bool {
+		testenv.Catch(t, time.Minute, "the start of the verification", func() bool {
 			now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
 			if err == nil && now.Verification.Status == model.VerificationVerified {
 				t.Fatal("the verification was over too soon")

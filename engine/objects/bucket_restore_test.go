@@ -201,7 +201,7 @@ func TestBucketRestoreIsResumed(t *testing.T) {
 			want["many/001599"] = "of a client"
 			stops := 0
 			for rows := int64(-1); ; stops++ {
-				testenv.Eventually(t, "a step", func() bool {
+				testenv.Catch(t, time.Minute, "a step", func() bool {
 					h, err := s.BucketHistory(s.call(model.ActionBucketHistory), bucket)
 					if err != nil {
 						t.Fatal(err)

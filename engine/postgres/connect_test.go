@@ -119,7 +119,7 @@ func TestStopOfOneNotAdopted(t *testing.T) {
 	if err := s.Keep(d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Within(t, 20*time.Second, "an attempt that failed", func() bool {
+	testenv.Catch(t, 20*time.Second, "an attempt that failed", func() bool {
 		state, _, _ := s.Status(d.Spec.ID)
 		return state == postgres.StateDown || state == postgres.StateFailed
 	})

@@ -82,7 +82,7 @@ func walOf(t *testing.T, dir string) []byte {
 func write(t *testing.T, c *postgrestest.Cluster) {
 	t.Helper()
 	var conn *pgx.Conn
-	testenv.Within(t, 30*time.Second, "a server on the copy", func() (is bool) {
+	testenv.Catch(t, 30*time.Second, "a server on the copy", func() (is bool) {
 		var err error
 		conn, err = pgx.Connect(t.Context(), "host="+c.SocketDir+" user="+postgres.Superuser+" dbname=app")
 		return err == nil

@@ -166,7 +166,7 @@ func TestBuildIsKilled(t *testing.T) {
 	defer s.Close()
 	taken := make(chan error, 1)
 	go func() { taken <- s.Take(context.WithoutCancel(t.Context()), filepath.Join(dir, "taken")) }()
-	testenv.Within(t, 30*time.Second, "a server to kill", func() bool {
+	testenv.Catch(t, 30*time.Second, "a server to kill", func() bool {
 		locks, _ := filepath.Glob(filepath.Join(sockets, ".s.PGSQL.*.lock"))
 		if len(locks) == 0 {
 			return false

@@ -38,12 +38,30 @@ func Within(t testing.TB, limit time.Duration, what string, done func() bool) ti
 	return time.Since(began)
 }
 
-// Poll polls until done returns true, and reports whether it did within the limit.
-func Poll(limit time.Duration, done func() bool) bool {
-	for began := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > limit {
+// Catch is Within for what is true only for a moment: it polls every millisecond.
+func Catch(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if !poll(limit, minPause, done) {
+		t.Fatalf("after %s still not true: %s", limit, what)
+	}
+	return time.Since(began)
+}
+
+// Poll polls until done returns true, and reports whether it did within the limit. It pauses for a twentieth of the time
+// that has passed, up to maxPause: polling takes processor time from what is waited for.
+func Poll(limit time.Duration, done func() bool) bool { return poll(limit, maxPause, done) }
+
+// minPause and maxPause are between two polls.
+const minPause, maxPause = time.Millisecond, 20 * time.Millisecond
+
+func poll(limit, longest time.Duration, done func() bool) bool {
+	for began := time.Now(); !done(); {
+		passed := time.Since(began)
+		if passed > limit {
 			return false
 		}
+		time.Sleep(min(max(passed/20, minPause), longest))
 	}
 	return true
 }
