@@ -1,12 +1,15 @@
 # `go run . serve` and `go test -timeout 30m ./...` need nothing of this: these are shorthands.
 
-.PHONY: build test race check bench bench-instant bench-offsite bench-all fuzz chaos soak suites bundle test-bundle dist release
+.PHONY: build test test-all race check bench bench-instant bench-offsite bench-all fuzz chaos soak suites bundle test-bundle dist release
 
 build: ## the binary, ./holdfast
 	go build -trimpath -o holdfast .
 
 test:
 	go test -timeout 30m ./...
+
+test-all: ## what make check leaves out, too: every version of PostgreSQL, a kill of each process at each moment, more kills
+	HOLDFAST_LONG=all go test -timeout 90m ./...
 
 race: ## all of it with the race detector, but what measures memory, of which that takes several times as much
 	go test -race -timeout 60m -skip '^Test(Floods|FloodsOfOtherMessages|HugeRow)$$' ./...

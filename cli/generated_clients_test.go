@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // The generator of Go clients, and the version of its runtime. The product
@@ -89,6 +91,7 @@ func generators() []generator {
 // TestGeneratedClients generates a client in each language from the OpenAPI
 // document of a running appliance, and makes a backup with it.
 func TestGeneratedClients(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.start("--no-exports")

@@ -30,8 +30,11 @@ const (
 func TestS3Killed(t *testing.T) {
 	t.Parallel()
 	rounds := 4
-	if testenv.IsLong() {
+	switch {
+	case testenv.IsAll():
 		rounds = 50
+	case testenv.IsLong():
+		rounds = 15
 	}
 	k := newS3Killed(t)
 	for round := range rounds {

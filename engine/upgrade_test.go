@@ -179,9 +179,9 @@ func TestUpgradeRefused(t *testing.T) {
 }
 
 // An appliance that dies at any step of an upgrade or of a dry run has the old data at its next start, or the new one
-// after the switch, and nothing is left.
+// after the switch, and nothing is left. TestKillDuringUpgrade of cli kills the whole process at the same steps.
 func TestUpgradeInterrupted(t *testing.T) {
-	testenv.Long(t)
+	testenv.All(t)
 	t.Parallel()
 	a := startUpgradable(t, testConfig(t, newDataDir(t)))
 	db, _ := a.onMajor(t, "shop", "15")

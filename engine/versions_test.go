@@ -37,7 +37,7 @@ func TestEveryMajor(t *testing.T) {
 	for _, major := range majors {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
 			if major != 16 && major != 18 {
-				testenv.Long(t)
+				testenv.All(t)
 			}
 			a.liveOn(t, major)
 		})

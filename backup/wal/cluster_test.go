@@ -24,8 +24,8 @@ const testTimeout = 60 * time.Second
 // smallSegment is the segment size in bytes in most tests: little work fills many segments.
 const smallSegment = 1 << 20
 
-// eachMajor runs test on the installed PostgreSQL and on the newest major version; on those between, only in long
-// runs.
+// eachMajor runs test on the installed PostgreSQL and on the newest major version; on those between, only in runs
+// of everything.
 func eachMajor(t *testing.T, test func(t *testing.T, bin binaries.Set)) {
 	t.Run("installed", func(t *testing.T) {
 		t.Parallel()
@@ -34,7 +34,7 @@ func eachMajor(t *testing.T, test func(t *testing.T, bin binaries.Set)) {
 	for _, major := range []int{16, 17, 18} {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
 			if major != binaries.NewestRelease {
-				testenv.Long(t)
+				testenv.All(t)
 			}
 			t.Parallel()
 			test(t, postgrestest.Major(t, major))

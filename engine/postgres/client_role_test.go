@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// eachMajor runs a test on the version that all tests use and on the newest, in long runs also on those between. With
+// eachMajor runs a test on the version that all tests use and on the newest, in runs of everything also on those between. With
 // HOLDFAST_TEST_MAJOR it is that one alone.
 func eachMajor(t *testing.T, test func(*testing.T, *postgrestest.Database)) {
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
@@ -32,7 +32,7 @@ func eachBinaries(t *testing.T, test func(*testing.T, binaries.Set)) {
 	for _, major := range postgrestest.OtherMajors(t) {
 		t.Run(strconv.Itoa(major), func(t *testing.T) {
 			if major != binaries.NewestRelease {
-				testenv.Long(t)
+				testenv.All(t)
 			}
 			test(t, postgrestest.Major(t, major))
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// longVariable selects tests: unset the short ones, with any value the long ones too, and with "all" everything.
 const longVariable = "HOLDFAST_LONG"
 
 // Long skips a long test (crash loops, power cuts, soaks) unless HOLDFAST_LONG is set, as in .ci/run.
@@ -21,6 +22,18 @@ func Long(t testing.TB) {
 
 // IsLong reports whether long tests run.
 func IsLong() bool { return os.Getenv(longVariable) != "" }
+
+// All skips what tests the same as something that .ci/run does, in more versions or combinations, unless HOLDFAST_LONG
+// is "all", as in make test-all.
+func All(t testing.TB) {
+	t.Helper()
+	if !IsAll() {
+		t.Skip("more of the same: set " + longVariable + "=all to run it")
+	}
+}
+
+// IsAll reports whether everything runs, and repetitions are many.
+func IsAll() bool { return os.Getenv(longVariable) == "all" }
 
 // Eventually polls until done returns true, and fails the test after a minute.
 func Eventually(t testing.TB, what string, done func() bool) {

@@ -7,16 +7,20 @@ import (
 )
 
 func TestLong(t *testing.T) {
-	for value, runs := range map[string]bool{"": false, "1": true} {
+	for value, want := range map[string]string{"": "", "1": "long ", "all": "long all "} {
 		t.Run("set to "+value, func(t *testing.T) {
 			t.Setenv(longVariable, value)
-			ran := false
+			ran := ""
 			t.Run("long", func(t *testing.T) {
 				Long(t)
-				ran = true
+				ran += "long "
 			})
-			if ran != runs {
-				t.Errorf("with %s=%q the test ran: %v, want %v", longVariable, value, ran, runs)
+			t.Run("all", func(t *testing.T) {
+				All(t)
+				ran += "all "
+			})
+			if ran != want {
+				t.Errorf("with %s=%q ran %q, want %q", longVariable, value, ran, want)
 			}
 		})
 	}
