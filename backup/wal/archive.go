@@ -40,8 +40,8 @@ type Options struct {
 	fsys durable.FS // for tests
 }
 
-// Open opens the archive in dir, creating it if necessary, and recovers from a crash: it removes unfinished files,
-// compresses full segments, and removes duplicates. It excludes a generation whose own files are damaged and leaves
+// Open opens the archive in dir, creating it if necessary, and recovers from a crash: it removes unfinished files
+// and duplicates. It excludes a generation whose own files are damaged and leaves
 // it unchanged: readers that need it get an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
 	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{}), taps: map[*Tap]bool{}}

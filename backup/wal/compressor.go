@@ -12,16 +12,14 @@ import (
 // is equally durable.
 const compressRetry = 30 * time.Second
 
-// compressor compresses the full segments of a generation in the background, in order. Opening the archive
-// compresses those left over when it is closed.
+// compressor compresses the full segments of a writer's generation in the background, in order. It begins with what a
+// crash or a copy left, also in the generations that nobody writes.
 type compressor struct {
 	archive *Archive
 	branch  *branch
 	full    chan struct{} // a segment is full
 	stop    context.CancelFunc
 	done    sync.WaitGroup
-
-	working sync.Mutex // held during an attempt
 
 	mu  sync.Mutex
 	err error // of the last attempt
@@ -35,6 +33,10 @@ func newCompressor(a *Archive, b *branch) *compressor {
 }
 
 func (p *compressor) run(ctx context.Context) {
+	p.compress(ctx)
+	for _, b := range p.archive.unwritten() {
+		p.archive.compressAll(ctx, b, func(error) {}) // the next writer tries again
+	}
 	for {
 		var retry <-chan time.Time
 		if p.failure() != nil {
@@ -58,23 +60,13 @@ func (p *compressor) wake() {
 	}
 }
 
-// compress compresses all full segments in order. It stops at the first failure.
+// compress compresses all full segments of the writer's generation.
 func (p *compressor) compress(ctx context.Context) {
-	p.working.Lock()
-	defer p.working.Unlock()
-	var err error
-	for _, key := range p.archive.fullPartials(p.branch) {
-		if ctx.Err() != nil {
-			return
-		}
-		if err = p.archive.compressFull(p.branch, key); err != nil {
-			p.archive.log.Warn("a WAL segment could not be compressed; it is tried again", "err", err)
-			break
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
+	p.archive.compressAll(ctx, p.branch, func(err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.err = err
+	})
 }
 
 // wait returns when all full segments are compressed or one cannot be compressed.
@@ -96,6 +88,36 @@ func (p *compressor) failure() error {
 func (p *compressor) close() {
 	p.stop()
 	p.done.Wait()
+}
+
+// compressAll compresses all full segments of a generation, in order. It stops at the first failure, which it logs. outcome
+// gets the error before another call begins, unless ctx ended.
+func (a *Archive) compressAll(ctx context.Context, b *branch, outcome func(error)) {
+	b.compressing.Lock()
+	defer b.compressing.Unlock()
+	var err error
+	for _, key := range a.fullPartials(b) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err = a.compressFull(b, key); err != nil {
+			a.log.Warn("a WAL segment could not be compressed; it is tried again", "err", err)
+			break
+		}
+	}
+	outcome(err)
+}
+
+// unwritten returns the generations without a writer.
+func (a *Archive) unwritten() (all []*branch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range a.branches {
+		if b.writer == nil {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // fullPartials returns the full segments that are not compressed yet, in order.

@@ -1,6 +1,9 @@
 package wal
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,11 +70,7 @@ func TestFullDiskWhileCompressing(t *testing.T) {
 		}
 		return true
 	}
-	testenv.Eventually(t, "all that is full is compressed", compressed)
-	w.compressor.wait() // nothing is left to do
-	if err := w.compressor.failure(); err != nil {
-		t.Error(err)
-	}
+	testenv.Eventually(t, "all that is full is compressed", func() bool { return compressed() && w.compressor.failure() == nil })
 	if _, err := a.Prune([]Keep{{1, b.Pos()}}); err != nil {
 		t.Error(err)
 	}
@@ -105,4 +104,45 @@ func TestCompressorRetriesAfterAStart(t *testing.T) {
 	}
 	d.fs.Arm(nil) // there is space again, and the server is idle
 	testenv.Within(t, compressRetry+15*time.Second, "compressed", func() bool { return w.compressor.failure() == nil })
+}
+
+// TestCompressesWhatIsLeft: full segments that a copy made are read as they are, and are compressed once any generation has
+// a writer.
+func TestCompressesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	dir := filepath.Join(t.TempDir(), "wal")
+	copied := NewCopy(dir)
+	text, err := os.ReadFile(filepath.Join(store(t, b).dir, "1", generationFile))
+	if err == nil {
+		err = copied.Put(1, generationFile, text)
+	}
+	if err == nil {
+		err = copied.WAL(1, 1, b.Start, b.Bytes())
+	}
+	if err := errors.Join(err, copied.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	expectWAL(t, dir, b, b.Pos())
+	a, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	left := func() int { return len(a.fullPartials(a.branches[1])) }
+	if n := left(); n != 2 {
+		t.Fatalf("%d full segments are left to be compressed when the archive is opened, want 2", n)
+	}
+	if err := a.Create(2, &Parent{Generation: 1, Timeline: 1, Fork: b.Pos()}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := a.Writer(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	testenv.Eventually(t, "all that is full is compressed", func() bool { return left() == 0 })
+	if got := archived(t, a, 1, 1, b.Start, b.Pos()); !bytes.Equal(got, b.Bytes()) {
+		t.Error("the WAL is not what was copied")
+	}
 }

@@ -181,6 +181,13 @@ func TestResolveDuplicates(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectWAL(t, a.dir, b, b.Pos())
+		a, w, err := openWriter(a.dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.compressor.wait()
+		w.Close()
+		a.Close()
 		if _, err := os.Lstat(path + partialSuffix); !notExist(err) {
 			t.Errorf("the partial file is left: %v", err)
 		}
@@ -217,6 +224,7 @@ func TestStalePages(t *testing.T) {
 	if err := appendAll(w, b, func(xlog.LSN) {}); err != nil {
 		t.Error(err)
 	}
+	w.compressor.wait()
 	w.Close()
 	a.Close()
 	expectWAL(t, dir, b, b.Pos())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -102,6 +103,8 @@ type branch struct {
 	segments  map[segmentKey]*segment
 	histories map[uint32]xlog.History
 	writer    *Writer // nil if none is open
+
+	compressing sync.Mutex // held while its full segments are compressed
 }
 
 type segmentKey struct {

@@ -80,13 +80,17 @@ func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
 // pruneBranch removes all segments, or those that end at or before from, except the newest. It removes a summary
 // after its segment, since a summary alone is harmless.
 func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, err error) {
+	idle := b.compressing.TryLock()
+	if idle {
+		defer b.compressing.Unlock()
+	}
 	newest := b.newest()
 	for key, s := range b.segments {
 		if !all && (b.limit(key) > from || key == newest) {
 			continue
 		}
-		if b.writer != nil && !s.compressed {
-			continue // the compressor may be working on it
+		if !s.compressed && (b.writer != nil || !idle) {
+			continue // a compressor may be working on it
 		}
 		for _, suffix := range []string{compressedSuffix, partialSuffix, summarySuffix} {
 			path := b.path(key, suffix)

@@ -49,6 +49,9 @@ func (a *Archive) lastBefore(b *branch, key segmentKey, config xlog.ScannerConfi
 // lastIn returns the start of the last record that ends in a complete segment, or 0. Without a summary it scans only
 // this segment: if many summaries were missing, scanning further back could read the whole archive.
 func (a *Archive) lastIn(b *branch, key segmentKey, config xlog.ScannerConfig) (last xlog.LSN, err error) {
+	if s := a.segment(b, key); s != nil && s.summary != nil {
+		return s.summary.last, nil
+	}
 	if sum, err := readSummary(b.path(key, summarySuffix), key, a.codec, false); err == nil {
 		return sum.last, nil
 	}

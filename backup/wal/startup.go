@@ -55,16 +55,17 @@ func (a *Archive) resolveDuplicates(b *branch) error {
 	return nil
 }
 
-// recoverPartial finds the end of a partial segment, and compresses the segment if it is full.
+// recoverPartial finds the end of a partial segment. One that is full is compressed once a generation has a writer: until
+// then it is equally durable, and whoever opens an archive to restore from it need not wait.
 func (a *Archive) recoverPartial(b *branch, s *segment) error {
 	if s.compressed {
 		return nil
 	}
 	sum, err := a.findEnd(b, s)
-	if err != nil || s.end < b.limit(s.segmentKey) {
-		return err
+	if err == nil && s.end == b.limit(s.segmentKey) {
+		s.summary = sum
 	}
-	return a.compressSegment(b, s.segmentKey, sum)
+	return err
 }
 
 // scanPartials finds the end of every partial segment.
