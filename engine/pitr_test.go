@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -483,8 +484,22 @@ func TestSwitchByForce(t *testing.T) {
 	if !undrained() {
 		t.Error("a server that was stopped by force is taken for one that was shut down")
 	}
-	if plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: quiet}, nil); err == nil {
-		t.Errorf("a moment is restored by which more may have been committed: %+v", plan)
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: quiet}, nil)
+	if err == nil {
+		t.Fatalf("a moment is restored by which more may have been committed: %+v", plan)
+	}
+	named := regexp.MustCompile(`the last commit that is known is of (\S+); choose that moment, or one from (\S+) on$`).FindStringSubmatch(err.Error())
+	if named == nil {
+		t.Fatalf("the moments beside it are not named: %v", err)
+	}
+	for _, text := range named[1:] {
+		moment, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: moment}, nil); err != nil {
+			t.Errorf("the moment that a refusal names: %v", err)
+		}
 	}
 	if _, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}, nil); err != nil {
 		t.Errorf("a moment before: %v", err)

@@ -314,7 +314,8 @@ func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at 
 	if reason != nil && errors.Is(reason, wal.ErrGap) {
 		return explainGap(reason)
 	}
-	if _, ok := errors.AsType[*wal.OutsideError](reason); reason != nil && !ok {
+	outside, ok := errors.AsType[*wal.OutsideError](reason)
+	if reason != nil && !ok {
 		return fmt.Errorf("plan a restore: %w", reason)
 	}
 	window, err := s.window(ctx, db)
@@ -334,12 +335,27 @@ func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at 
 		}
 		return model.Invalid(field, "%s lies outside of what can be restored, which is from %v to %v", wanted, first, last)
 	}
-	if reason == nil && !at.Time.Before(*window.Earliest) && !at.Time.After(*window.Latest) {
+	within := !at.Time.Before(*window.Earliest) && !at.Time.After(*window.Latest)
+	switch {
+	case within && reason == nil:
 		return model.Invalid(field, "%s cannot be restored: of the data that the database had then, "+
 			"no backup from before it is left; choose a later moment, or restore a backup", wanted)
+	case within && !outside.Latest.IsZero():
+		return model.Invalid(field, "%s cannot be restored: of the data that the database had then, the last commit that is known is of %s; choose that moment, or one %s",
+			wanted, outside.Latest.UTC().Format(time.RFC3339Nano), sinceNext(db, at.Time))
 	}
 	return model.Invalid(field, "%s lies outside of what can be restored, which is from %s to %s",
 		wanted, window.Earliest.UTC().Format(time.RFC3339Nano), window.Latest.UTC().Format(time.RFC3339Nano))
+}
+
+// sinceNext names the moments from which on other data served than those that served at a time.
+func sinceNext(db model.Database, at time.Time) string {
+	for _, it := range db.Served {
+		if it.Since.After(at) {
+			return "from " + it.Since.UTC().Format(time.RFC3339Nano) + " on"
+		}
+	}
+	return "before it"
 }
 
 // positions returns the first and the last LSN that can be restored in the database's current history; 0 if no backup
