@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -383,4 +384,38 @@ func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 		return conn.QueryRow(t.Context(), "select pid from pg_stat_activity where query like '%pg_current_wal_flush_lsn%' and pid <> pg_backend_pid()").Scan(&pid) == nil
 	})
 	return pid
+}
+
+// A restore that a client cancels is no error of the appliance: it is logged, but alarms nobody.
+func TestCancelledRestoreIsNoError(t *testing.T) {
+	t.Parallel()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	commitStepInto(t, c)
+	b := a.backUp(t, db.ID)
+	beside := "beside"
+	for _, into := range []*string{nil, &beside} {
+		op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, into)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if op, err = a.Databases.OperationCancel(t.Context(), a.call(model.ActionOperationCancel), op.ID); err != nil || op.Status != model.OperationCancelled {
+			t.Fatalf("%+v, %v", op, err)
+		}
+		a.awaitIdle(t)
+	}
+	text, err := os.ReadFile(log.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(text); strings.Contains(got, "level=ERROR") || strings.Count(got, "cancelled by test") != 2 {
+		t.Errorf("the log:\n%s", got)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"holdfast/backup/wal"
@@ -187,10 +188,19 @@ func (s *Service) runSwitch(ctx context.Context, db model.Database, op model.Dat
 		return
 	}
 	err = s.core.ExplainFailed(err)
-	s.core.Log.Error("data could not be replaced", "type", op.Type, "database", db.ID, "operation", op.ID, "error", err)
+	s.logFailed(building, "data could not be replaced", "type", op.Type, "database", db.ID, "operation", op.ID, "error", err)
 	if err := s.rollBackSwitch(ctx, db, op, switched, err); err != nil {
 		s.core.Log.Error("roll back a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}
+}
+
+// logFailed logs that the work of a context failed. A client that cancelled it knows why: that is no error of the appliance.
+func (s *Service) logFailed(building context.Context, message string, args ...any) {
+	level := slog.LevelError
+	if building.Err() != nil {
+		level = slog.LevelInfo
+	}
+	s.core.Log.Log(building, level, message, args...)
 }
 
 // because returns why the work of an inner context failed: the cause of its cancellation, if the outer one goes on.

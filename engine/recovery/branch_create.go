@@ -146,7 +146,7 @@ func (s *Service) runBranch(ctx context.Context, db model.Database, op model.Dat
 		return
 	}
 	if err != nil {
-		s.abandonNew(ctx, db, op, err)
+		s.abandonNew(building, ctx, db, op, err)
 		return
 	}
 	if err := s.ReceiveWAL(db); err != nil {

@@ -99,13 +99,13 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 		}
 		return
 	}
-	s.abandonNew(ctx, db, op, err)
+	s.abandonNew(building, ctx, db, op, err)
 }
 
-// abandonNew rolls back an operation that was to make a new database and failed with cause.
-func (s *Service) abandonNew(ctx context.Context, db model.Database, op model.DatabaseOperation, cause error) {
+// abandonNew rolls back an operation that was to make a new database within building, and failed with cause.
+func (s *Service) abandonNew(building, ctx context.Context, db model.Database, op model.DatabaseOperation, cause error) {
 	cause = s.core.ExplainFailed(cause)
-	s.core.Log.Error("a new database could not be made", "type", op.Type, "database", op.Database, "new", db.ID, "error", cause)
+	s.logFailed(building, "a new database could not be made", "type", op.Type, "database", op.Database, "new", db.ID, "error", cause)
 	failed := s.core.System(model.ActionDatabaseCreate, db.Organization, databases.DatabaseResource(db))
 	if undoErr := s.databases.ForgetDatabase(ctx, failed, db, cause, nil); undoErr != nil {
 		// The next start removes what is left.
