@@ -24,7 +24,8 @@ func newOffsitePrune() *cobra.Command {
 		return prune(ctx, cmd, at, retention, c.json, dryRun, yes)
 	})
 	cmd.Long = fmt.Sprintf(`Remove from the store what no recovery to a moment within the retention needs. It needs credentials that may delete, which
-the appliance does not: run it elsewhere, or with other credentials. Objects whose lock has not ended remain. What is younger than
+the appliance does not: run it elsewhere, or with other credentials. Objects whose lock has not ended remain, so the retention must be
+at least as long as the --offsite-retention of the appliance. What is younger than
 %.0f days is never removed.`, offsite.PruneGrace.Hours()/24)
 	cmd.Example = "  holdfast offsite prune s3://backups/home --passphrase-file /root/offsite.passphrase --retention 720h --yes"
 	cmd.Flags().DurationVar(&retention, "retention", 30*24*time.Hour, "how far back a recovery must reach")

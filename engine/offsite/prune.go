@@ -50,10 +50,16 @@ func (p *Pruner) Plan() Pruned {
 	return Pruned{Points: len(p.plan.Points), Objects: len(p.plan.Points) + len(p.plan.Objects), Bytes: p.plan.Bytes}
 }
 
-// Run removes it. It needs credentials that may delete. It can be repeated, with a new plan.
+// Run removes it. Of what is locked, files remain; a locked point ends it. It needs credentials that may delete. It can be repeated, with a new plan.
 func (p *Pruner) Run(ctx context.Context) (done Pruned, err error) {
 	done = p.Plan()
 	done.Locked, err = p.connection.repository.Prune(ctx, p.plan)
+	if errors.Is(err, objectstore.ErrLocked) { // a point: what it refers to must remain, too
+		err = &model.Error{
+			Code: model.CodeConflict, Err: err,
+			Message: "a point to be removed is locked, so it and what a recovery to it needs remain: give --retention at least as long as the --offsite-retention of the appliance",
+		}
+	}
 	done.Objects -= done.Locked
 	return done, err
 }

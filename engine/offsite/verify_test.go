@@ -42,7 +42,13 @@ func (at Location) open(t testing.TB) *connection {
 // copyOnce writes a checkpoint with two files, as a machine of its own.
 func (c *connection) copyOnce(t testing.TB, content string) {
 	t.Helper()
-	w, err := stream.NewWriter(t.Context(), claimEpoch(t, c.repository), stream.Options{Interval: time.Millisecond})
+	c.copyWith(t, content, stream.Options{Interval: time.Millisecond})
+}
+
+// copyWith is copyOnce with options of the writer.
+func (c *connection) copyWith(t testing.TB, content string, o stream.Options) {
+	t.Helper()
+	w, err := stream.NewWriter(t.Context(), claimEpoch(t, c.repository), o)
 	if err != nil {
 		t.Fatal(err)
 	}
