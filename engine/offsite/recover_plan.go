@@ -99,10 +99,10 @@ func (r RecoveryReport) String() string {
 		}
 	}
 	if r.ObjectsDropped > 0 {
-		fmt.Fprintf(&b, " %s had not been copied and are dropped.", model.Count(int64(r.ObjectsDropped), "object"))
+		fmt.Fprintf(&b, " Not copied in time, and dropped: %s.", model.Count(int64(r.ObjectsDropped), "object"))
 	}
 	if r.ObjectsDamaged > 0 {
-		fmt.Fprintf(&b, " %s are damaged or missing in the copy.", model.Count(int64(r.ObjectsDamaged), "object"))
+		fmt.Fprintf(&b, " Damaged or missing in the copy: %s.", model.Count(int64(r.ObjectsDamaged), "object"))
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(&b, " Note: %s.", text)

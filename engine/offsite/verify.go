@@ -55,7 +55,7 @@ func (v Verified) Err() error {
 	case v.Point == nil:
 		return errors.New("no point can be recovered")
 	case len(v.Damage) > 0:
-		return errors.New("there is damage; what of is said above")
+		return errors.New("the copy is damaged; the objects are named above")
 	}
 	return nil
 }
