@@ -85,8 +85,8 @@ type Config struct {
 type Offsite struct {
 	// URL is s3://bucket/prefix or file:///path.
 	URL string
-	// Passphrases or Identities is the text of the file that opens the master keys; one
-	// of them is set.
+	// Passphrases and Identities are the texts of the files that open the master keys; one
+	// of them at least is set.
 	Passphrases, Identities model.Secret
 	// Opened has the master keys that were opened with them before, nil for none.
 	Opened *sealed.Unwrapped

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"filippo.io/age"
@@ -49,6 +50,19 @@ func ParseIdentities(text string) (k Keys, err error) {
 	k.identities, err = sealed.ParseIdentities(text)
 	return k, err
 }
+
+// And returns these keys and others.
+func (k Keys) And(others Keys) Keys {
+	if k.IsZero() {
+		return others
+	}
+	k.passphrases = slices.Concat(k.passphrases, others.passphrases)
+	k.identities = slices.Concat(k.identities, others.identities)
+	return k
+}
+
+// Passphrases returns the passphrases among the keys, the present one first, for a recovery sheet.
+func (k Keys) Passphrases() []model.Secret { return k.passphrases }
 
 // IsZero reports whether there are none.
 func (k Keys) IsZero() bool { return len(k.passphrases)+len(k.identities) == 0 }
@@ -127,6 +141,10 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 	c.keys, err = stream.LoadKeys(ctx, c.store, func(wrapped []byte, number uint32) (sealed.Key, error) {
 		return at.Keys.unwrapped.Unwrap(wrapped, number, identities...)
 	})
+	if missing, ok := errors.AsType[*stream.EarlierKeyError](err); ok {
+		return model.Errorf(model.CodeForbidden, "what opens master key %d of %s is missing: it opens what was copied before the last rotation; "+
+			"write the earlier passphrase into the line after the present one, or give the earlier identity too", missing.Number, at.URL)
+	}
 	if errors.Is(err, sealed.ErrLocked) {
 		return model.Errorf(model.CodeForbidden, "neither the passphrase nor an identity opens the master key in %s: the recovery sheet says which one does", at.URL)
 	}

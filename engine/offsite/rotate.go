@@ -15,6 +15,15 @@ type Rotated struct {
 	MasterKey uint32 `json:"master_key"`
 }
 
+// CheckKeys returns an error unless the keys open the copy.
+func CheckKeys(ctx context.Context, at Location) error {
+	c, err := connect(ctx, at, objectstore.Options{})
+	if err != nil {
+		return err
+	}
+	return c.close()
+}
+
 // Rotate adds a master key, which the next start of the service begins to use. The
 // recipients, or the first passphrase of next, open it. What earlier ones encrypted
 // needs those, and what opens them.

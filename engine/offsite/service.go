@@ -105,15 +105,23 @@ func (s *Service) Enabled() bool { return s.config.URL != "" }
 // locationOf returns the location that is configured.
 func locationOf(c core.Offsite) (at Location, err error) {
 	at.URL = c.URL
-	if c.Passphrases.IsZero() {
-		at.Keys, err = ParseIdentities(c.Identities.Reveal())
-	} else {
-		at.Keys, err = ParsePassphrases(c.Passphrases.Reveal())
+	for _, source := range []struct {
+		text  model.Secret
+		parse func(string) (Keys, error)
+	}{{c.Passphrases, ParsePassphrases}, {c.Identities, ParseIdentities}} {
+		if source.text.IsZero() {
+			continue
+		}
+		keys, err := source.parse(source.text.Reveal())
+		if err != nil {
+			return at, err
+		}
+		at.Keys = at.Keys.And(keys)
 	}
 	if c.Opened != nil {
 		at.Keys.unwrapped = c.Opened
 	}
-	return at, err
+	return at, nil
 }
 
 // Start begins to copy. It does not wait for the store.

@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
+	"holdfast/internal/sealed"
 )
 
 // Status describes the copy at a moment.
@@ -194,6 +195,12 @@ func explain(err error) string {
 		if errors.Is(err, known.kind) {
 			return known.text
 		}
+	}
+	switch {
+	case model.CodeOf(err) == model.CodeForbidden, errors.Is(err, sealed.ErrNoKey):
+		return "the passphrase or the identity that was given does not open all of the copy"
+	case model.CodeOf(err) == model.CodeNotFound:
+		return "the store is not prepared for a copy; `holdfast offsite init` does that"
 	}
 	return "copying fails; the appliance's log says why"
 }

@@ -26,12 +26,12 @@ const (
 // KeyName returns the name below which the wrapped key of a number is stored.
 func KeyName(number uint32) string { return fmt.Sprintf("keys/%d.age", number) }
 
-// ParseKeyName returns the number that KeyName made a name of, false if it is not one.
+// ParseKeyName returns the number that KeyName made a name of, false if it is not one. The first number is 1.
 func ParseKeyName(name string) (uint32, bool) {
 	digits, ok := strings.CutPrefix(name, "keys/")
 	digits, isKey := strings.CutSuffix(digits, ".age")
 	n, err := strconv.ParseUint(digits, 10, 32)
-	return uint32(n), ok && isKey && err == nil && KeyName(uint32(n)) == name
+	return uint32(n), ok && isKey && err == nil && n > 0 && KeyName(uint32(n)) == name
 }
 
 // ParseRecipients returns the recipients in text, one a line ("age1…"), with empty

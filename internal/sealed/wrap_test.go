@@ -156,12 +156,12 @@ func TestRotation(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	for _, n := range []uint32{0, 1, 10, 1<<32 - 1} {
+	for _, n := range []uint32{1, 10, 1<<32 - 1} {
 		if got, ok := ParseKeyName(KeyName(n)); !ok || got != n {
 			t.Errorf("%s is key %d, %v", KeyName(n), got, ok)
 		}
 	}
-	for _, bad := range []string{"", "keys/.age", "keys/01.age", "keys/+1.age", "keys/-1.age", "keys/4294967296.age", "keys/1", "1.age", "keys/1.age.age", "x/keys/1.age"} {
+	for _, bad := range []string{"", "keys/.age", "keys/0.age", "keys/01.age", "keys/+1.age", "keys/-1.age", "keys/4294967296.age", "keys/1", "1.age", "keys/1.age.age", "x/keys/1.age"} {
 		if n, ok := ParseKeyName(bad); ok {
 			t.Errorf("%q is key %d", bad, n)
 		}

@@ -116,6 +116,9 @@ func (r *Repository) getClaim(ctx context.Context, key string) ([]byte, error) {
 		return b, err
 	}
 	announced, lookErr := r.laterKeyAnnounced(ctx)
+	if announced {
+		err = fmt.Errorf("it is sealed with a later master key; what opens that is missing, so give the passphrase or the identity of the last rotation, too: %w", err)
+	}
 	if announced || lookErr != nil {
 		return nil, errors.Join(lookErr, err)
 	}

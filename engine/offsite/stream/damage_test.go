@@ -391,6 +391,19 @@ func TestInit(t *testing.T) {
 	if _, err := LoadKeys(t.Context(), store, unwrapWith(other)); err == nil {
 		t.Error("another identity opens the keys")
 	}
+	otherRecipient, other := identities(t)
+	for _, number := range []uint32{0, 3} { // there is no key 0: a stranger's does not stop anybody either
+		if err := AddKey(t.Context(), store, sealed.NewKey(number), otherRecipient); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys, err = LoadKeys(t.Context(), store, unwrapWith(identity)); err != nil || len(keys.Numbers()) != 2 {
+		t.Errorf("with a stranger's keys: %v, %v", keys, err)
+	}
+	_, err = LoadKeys(t.Context(), store, unwrapWith(other))
+	if missing, ok := errors.AsType[*EarlierKeyError](err); !ok || missing.Number != 1 {
+		t.Errorf("with the later key only: %+v", missing)
+	}
 	for _, text := range []string{"", "x", markerTitle, markerTitle + "00\n{}"} {
 		if _, err := decodeMarker(text); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("the marker %q: %v", text, err)

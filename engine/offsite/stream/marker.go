@@ -148,8 +148,21 @@ func AddKey(ctx context.Context, store objectstore.Store, key sealed.Key, recipi
 	return store.Create(ctx, sealed.KeyName(key.Number()), objectstore.Bytes(b), objectstore.CreateOptions{})
 }
 
+// EarlierKeyError means that a later master key than Number was opened and that one was not. It is
+// sealed.ErrLocked.
+type EarlierKeyError struct{ Number uint32 }
+
+func (e *EarlierKeyError) Error() string {
+	return fmt.Sprintf("master key %d: %v", e.Number, sealed.ErrLocked)
+}
+
+// Unwrap returns sealed.ErrLocked.
+func (e *EarlierKeyError) Unwrap() error { return sealed.ErrLocked }
+
 // LoadKeys returns all master keys that unwrap opens, as sealed.Unwrap does. It returns
-// sealed.ErrLocked when it opens none. Damaged key files are left out when another
+// sealed.ErrLocked when it opens none, and an EarlierKeyError when it opens a later one only: whoever lacks an
+// earlier key takes the claims sealed with it for a stranger's, and would begin a copy without what was there.
+// Later keys may be a stranger's, and are left out. So are damaged ones when another
 // one opens; what they sealed then cannot be read.
 func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped []byte, number uint32) (sealed.Key, error)) (*sealed.Ring, error) {
 	numbers, err := keyNumbers(ctx, store)
@@ -157,13 +170,16 @@ func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped 
 		return nil, fmt.Errorf("list the master keys: %w", err)
 	}
 	var keys []sealed.Key
+	var locked []uint32
 	failed := fmt.Errorf("%w: the store holds no key", sealed.ErrNoKey)
 	for _, n := range numbers {
 		key, err := loadKey(ctx, store, n, unwrap)
 		switch {
 		case err == nil:
 			keys = append(keys, key)
-		case Damaged(err) || errors.Is(err, sealed.ErrLocked):
+		case errors.Is(err, sealed.ErrLocked):
+			locked, failed = append(locked, n), err
+		case Damaged(err):
 			failed = err
 		default:
 			return nil, err
@@ -172,7 +188,11 @@ func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped 
 	if len(keys) == 0 {
 		return nil, failed
 	}
-	return sealed.NewRing(keys...)
+	ring, err := sealed.NewRing(keys...)
+	if err == nil && len(locked) > 0 && locked[0] < ring.Newest().Number() {
+		return nil, &EarlierKeyError{locked[0]}
+	}
+	return ring, err
 }
 
 func loadKey(ctx context.Context, store objectstore.Store, number uint32, unwrap func([]byte, uint32) (sealed.Key, error)) (sealed.Key, error) {
