@@ -17,7 +17,7 @@ import (
 func (c *config) registerOffsite(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: s3://bucket/prefix or file:///path; prepare it with \"holdfast offsite init\" (default: none)")
 	flags.StringVar(&c.OffsitePassphraseFile, "offsite-passphrase-file", "", "file with the passphrase of --offsite; earlier passphrases in the lines after it")
-	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with an age identity that opens --offsite, in place of a passphrase")
+	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with age identities that open --offsite, one a line, in place of a passphrase or beside it")
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
 	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
 	flags.BoolVar(&c.NoOffsiteVerification, "no-offsite-verification", false, "do not read a sample of the copy back every day, and do not restore a database from it on trial every week, which stores may charge for")
@@ -41,8 +41,8 @@ func (c *config) validateOffsite() error {
 	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "s3" && u.Scheme != "file" {
 		return fmt.Errorf("offsite: %q is not s3://bucket/prefix or file:///path", o.URL)
 	}
-	if (c.OffsitePassphraseFile == "") == (c.OffsiteIdentityFile == "") {
-		return errors.New("offsite: name either --offsite-passphrase-file or --offsite-identity, which open the copy")
+	if c.OffsitePassphraseFile == "" && c.OffsiteIdentityFile == "" {
+		return errors.New("offsite: name --offsite-passphrase-file or --offsite-identity, which open the copy")
 	}
 	switch {
 	case o.Interval < 100*time.Millisecond || o.Interval > time.Hour:

@@ -37,20 +37,24 @@ type copyFlags struct {
 
 func (f *copyFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.PassphraseFile, "passphrase-file", "", "file with the passphrase of the copy; earlier passphrases in the lines after it")
-	flags.StringVar(&f.IdentityFile, "identity", "", "file with an age identity that opens the copy")
+	flags.StringVar(&f.IdentityFile, "identity", "", "file with age identities that open the copy, one a line; after a rotation from a passphrase, beside --passphrase-file")
 }
 
 // keys reads the files. It must run before root is given up.
 func (f copyFlags) keys() (offsite.Keys, error) {
-	switch {
-	case f.PassphraseFile != "" && f.IdentityFile != "":
-		return offsite.Keys{}, usageError{errors.New("say either --passphrase-file or --identity")}
-	case f.PassphraseFile != "":
-		return readKeys("passphrase-file", f.PassphraseFile, offsite.ParsePassphrases)
-	case f.IdentityFile != "":
-		return readKeys("identity", f.IdentityFile, offsite.ParseIdentities)
+	var passphrases, identities offsite.Keys
+	var err error
+	if f.PassphraseFile != "" {
+		passphrases, err = readKeys("passphrase-file", f.PassphraseFile, offsite.ParsePassphrases)
 	}
-	return offsite.Keys{}, usageError{errors.New("--passphrase-file names a file with the passphrase of the copy, or --identity one with an age identity")}
+	if err == nil && f.IdentityFile != "" {
+		identities, err = readKeys("identity", f.IdentityFile, offsite.ParseIdentities)
+	}
+	keys := passphrases.And(identities)
+	if err == nil && keys.IsZero() {
+		err = usageError{errors.New("--passphrase-file names a file with the passphrase of the copy, or --identity one with an age identity")}
+	}
+	return keys, err
 }
 
 // readKeys reads a file of keys. Its errors do not show its content.

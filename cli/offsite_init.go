@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +14,6 @@ import (
 	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
-	"holdfast/internal/objectstore"
 	"holdfast/internal/sealed"
 )
 
@@ -65,15 +61,11 @@ type prepared struct {
 
 func (i *initializer) run(ctx context.Context, cmd *cobra.Command, location string) error {
 	at := offsite.Location{URL: location}
-	recipients, passphrase, err := i.wrapping()
+	recipients, keys, err := i.wrapping()
 	if err != nil {
 		return err
 	}
-	if recipients == nil {
-		if at.Keys, err = i.keys(); err != nil {
-			return err
-		}
-	}
+	at.Keys = keys
 	if err := i.becomeOwner(location); err != nil {
 		return err
 	}
@@ -92,11 +84,15 @@ func (i *initializer) run(ctx context.Context, cmd *cobra.Command, location stri
 		if err := remote.Print(cmd.OutOrStdout(), func(w io.Writer) { showCapabilities(w, made.Capabilities) }); err != nil {
 			return err
 		}
-		if err := i.confirm(cmd, location, passphrase); err != nil {
+		sheet := recoverySheet{location: location, recipients: i.recipients}
+		if recipients == nil {
+			sheet.passphrases = keys.Passphrases()[:1]
+		}
+		if err := sheet.confirm(cmd, i.yes); err != nil {
 			return err
 		}
 	} else if !i.yes {
-		return usageError{errors.New("--json prints no recovery sheet; --yes says that you have one")}
+		return errNoSheet()
 	}
 	if made.Initialized, err = offsite.Initialize(ctx, at, recipients, time.Now()); err != nil {
 		return err
@@ -114,24 +110,20 @@ func (i *initializer) serveFlag() string {
 	return "--offsite-passphrase-file FILE"
 }
 
-// wrapping returns the recipients, nil for a passphrase, which it returns too.
-func (i *initializer) wrapping() (recipients []age.Recipient, passphrase string, err error) {
-	switch {
-	case (i.PassphraseFile == "") == (len(i.recipients) == 0):
-		return nil, "", usageError{errors.New("say either --passphrase-file or --recipient: without one of them the copy cannot be encrypted")}
-	case i.PassphraseFile == "":
-		recipients, err = sealed.ParseRecipients(strings.Join(i.recipients, "\n"))
-		if err != nil {
-			err = usageError{fmt.Errorf("recipient: %w", err)}
-		}
-		return recipients, "", err
+// wrapping returns what encrypts the master key: recipients, or the first of the keys' passphrases.
+func (i *initializer) wrapping() (recipients []age.Recipient, keys offsite.Keys, err error) {
+	if (i.PassphraseFile == "") == (len(i.recipients) == 0) {
+		return nil, keys, usageError{errors.New("say either --passphrase-file or --recipient: without one of them the copy cannot be encrypted")}
 	}
-	text, err := os.ReadFile(i.PassphraseFile)
+	if i.PassphraseFile != "" {
+		keys, err = i.keys()
+		return nil, keys, err
+	}
+	recipients, err = sealed.ParseRecipients(strings.Join(i.recipients, "\n"))
 	if err != nil {
-		return nil, "", usageError{fmt.Errorf("passphrase-file: %w", err)}
+		err = usageError{fmt.Errorf("recipient: %w", err)}
 	}
-	passphrase, _, _ = strings.Cut(string(text), "\n")
-	return nil, strings.TrimRight(passphrase, "\r"), nil
+	return recipients, keys, err
 }
 
 func showCapabilities(w io.Writer, c offsite.Capabilities) {
@@ -151,76 +143,4 @@ func showCapabilities(w io.Writer, c offsite.Capabilities) {
 		fmt.Fprintf(w, "  %-20s%+.0f s beside this machine's: set both by NTP\n", "the store's clock", c.ClockSkewSeconds)
 	}
 	fmt.Fprintln(w)
-}
-
-// words are what the person types to show that the sheet is kept.
-func words() []string {
-	return strings.Fields(`anchor basalt candle dolphin ember falcon garnet harbor island jasmine kettle lantern
-		meadow nutmeg orchard pebble quarry raven saddle timber umbrella velvet willow yonder`)
-}
-
-// confirm prints the recovery sheet and waits for its word.
-func (i *initializer) confirm(cmd *cobra.Command, location, passphrase string) error {
-	all := words()
-	word := all[rand.IntN(len(all))]
-	settings, err := objectstore.ReadS3Settings(os.Getenv)
-	if err != nil {
-		return err
-	}
-	if err := remote.Print(cmd.OutOrStdout(), func(w io.Writer) { i.sheet(w, location, passphrase, word, settings) }); err != nil {
-		return err
-	}
-	if i.yes {
-		return nil
-	}
-	typed, err := remote.Ask(cmd, "Print the sheet or write it down. Which word is on it? ", "--yes says that the sheet is kept")
-	if err != nil {
-		return err
-	}
-	if !strings.EqualFold(strings.TrimSpace(typed), word) {
-		return errors.New("that is not the word on the sheet; nothing was prepared")
-	}
-	return nil
-}
-
-func (i *initializer) sheet(w io.Writer, location, passphrase, word string, s objectstore.S3Settings) {
-	line := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(w, "  %-14s%s\n", name, value)
-		}
-	}
-	rule := strings.Repeat("─", 72)
-	fmt.Fprintf(w, "%s\nRECOVERY SHEET of a holdfast appliance, %s\nKeep it in a safe, not on the machine that it brings back.\n\n", rule, time.Now().Format(time.DateOnly))
-	line("store", location)
-	flag, file := "--passphrase-file", "offsite.passphrase"
-	if strings.HasPrefix(location, "s3:") {
-		line("endpoint", orAmazon(s.Endpoint))
-		line("region", s.Region)
-		line("access key", s.AccessKey)
-		line("", "its secret is not printed: add it, or how you get another")
-	}
-	if len(i.recipients) > 0 {
-		line("recipients", strings.Join(i.recipients, ", "))
-		line("identity", "the age identity of one of them, which is not printed: add it")
-		flag, file = "--identity", "offsite.identity"
-	} else {
-		line("passphrase", passphrase)
-	}
-	line("word", word)
-	fmt.Fprintf(w, "\nOn a new machine with holdfast and PostgreSQL:\n\n")
-	if strings.HasPrefix(location, "s3:") {
-		fmt.Fprintf(w, "  export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… AWS_REGION=%s", s.Region)
-		if s.Endpoint != "" {
-			fmt.Fprintf(w, " AWS_ENDPOINT_URL=%s", s.Endpoint)
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "  holdfast recover %s --data-dir %s %s %s\n%s\n\n", location, rootDataDir, flag, filepath.Join("/root", file), rule)
-}
-
-func orAmazon(endpoint string) string {
-	if endpoint == "" {
-		return "Amazon S3"
-	}
-	return endpoint
 }

@@ -38,6 +38,7 @@ func TestOffsiteCommands(t *testing.T) {
 	if err := os.WriteFile(both, []byte("e f g h\na b c d\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	age := newIdentity(t, url)
 	for _, step := range []struct {
 		args string
 		code int
@@ -53,8 +54,18 @@ func TestOffsiteCommands(t *testing.T) {
 		{"offsite verify " + url + " --passphrase-file " + passphrase, 6, "there is no point"},
 		{"offsite verify " + url + " --passphrase-file " + passphrase + " --sample 0%", 2, "a percentage above 0"},
 		{"offsite prune " + url + " --passphrase-file " + passphrase + " --yes", 6, "nothing is removed"},
-		{"offsite rotate " + url + " --passphrase-file " + passphrase + " --new-passphrase-file " + other, 0, "master key 2 is there"},
-		{"offsite rotate " + url + " --passphrase-file " + both + " --json", 0, `{"master_key":3}`},
+		{"offsite rotate " + url + " --passphrase-file " + other + " --new-passphrase-file " + both + " --yes", 4, "the recovery sheet says which one does"},
+		{"offsite rotate " + url + " --passphrase-file " + passphrase + " --new-passphrase-file " + other, 2, "--yes says that the sheet is kept"},
+		{"offsite rotate " + url + " --passphrase-file " + passphrase + " --new-passphrase-file " + other + " --json", 2, "--yes says that you have one"},
+		{"offsite rotate " + url + " --passphrase-file " + passphrase + " --new-passphrase-file " + other + " --yes", 0, "passphrase    e f g h\n  earlier one   a b c d\n"},
+		{"offsite verify " + url + " --passphrase-file " + other, 4, "what opens master key 1 of " + url + " is missing"},
+		{"offsite rotate " + url + " --passphrase-file " + both + " --yes --json", 0, `{"master_key":3}`},
+		{"offsite rotate " + url + " --passphrase-file " + both + " --recipient " + age.recipient + " --yes", 0, "offsite.passphrase --identity /root/offsite.identity"},
+		{"offsite verify " + url + " --identity " + age.identity, 4, "what opens master key 1 of " + url + " is missing"},
+		{"offsite verify " + url + " --passphrase-file " + both, 6, "there is no point"},
+		{"offsite verify " + url + " --passphrase-file " + both + " --identity " + age.identity, 6, "there is no point"},
+		{"offsite rotate " + url + " --identity " + age.identity + " --yes", 2, "what the new master key is encrypted with"},
+		{"recover " + url + " --list --passphrase-file " + both + " --identity " + age.identity, 6, "there is nothing to recover"},
 	} {
 		out, stderr, code := m.run("", strings.Fields(step.args)...)
 		if code != step.code || !strings.Contains(out+stderr, step.says) {

@@ -48,7 +48,8 @@ func Ask(cmd *cobra.Command, question, instead string) (string, error) {
 		return "", usagef("there is nobody to ask; %s", instead)
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question)
-	return readLine(cmd.Context(), os.Stdin)
+	line, err := readLine(cmd.Context(), os.Stdin)
+	return line, explain(err, "")
 }
 
 // Secret reads a secret until ctx ends: from a terminal it prompts and turns
