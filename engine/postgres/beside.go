@@ -46,8 +46,10 @@ const admitGroup = `DO $$ DECLARE f regprocedure; found bool := false; BEGIN
 	END $$`
 
 // limitCreation is the statement that lets the group create databases while it has members and there are less than
-// [MaxBeside]. Every member may change the group's password and settings, which nothing uses; this resets the password.
+// [MaxBeside]. It waits for a change of roles, such as one that makes the first member, before it counts. Every member may
+// change the group's password and settings, which nothing uses; this resets the password.
 var limitCreation = fmt.Sprintf(`DO $$ DECLARE may bool; BEGIN
+	LOCK TABLE pg_authid IN ROW EXCLUSIVE MODE;
 	SELECT EXISTS (SELECT FROM pg_auth_members WHERE roleid = r.oid) AND (SELECT count(*) FROM pg_database WHERE %s) <= %d
 		INTO may FROM pg_roles r WHERE rolname = '%s';
 	IF may IS NOT NULL THEN
