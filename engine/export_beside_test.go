@@ -302,7 +302,7 @@ func TestExportBesideLives(t *testing.T) {
 	a := startEngineOn(t, exporting(t))
 	db, owner := a.createDatabase(t, "shop")
 	c := a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	testsIn(t, c, "tests")
 	a.letSleep(t, db.ID, 10*time.Second)
 	a.sleepSoon(t, db.ID)
 	found, err := a.Databases.PostgresDatabaseList(t.Context(), a.call(model.ActionPostgresDatabaseList), db.ID)

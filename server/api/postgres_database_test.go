@@ -53,7 +53,7 @@ func TestPostgresDatabases(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	if got, want := strings.Join(names, "|"), "shop|"+name+"|bytes|caf\uFFFD|closed"; got != want || list[0].Encoding != "UTF8" || list[2].Encoding != "SQL_ASCII" {
+	if got, want := strings.Join(names, "|"), "shop|"+name+"|bytes|caf\uFFFD|closed|tests"; got != want || list[0].Encoding != "UTF8" || list[2].Encoding != "SQL_ASCII" {
 		t.Errorf("%s, want %s; %+v", got, want, list)
 	}
 	of := func(what, dbname string) request {
