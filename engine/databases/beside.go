@@ -31,20 +31,26 @@ func (s *Service) PostgresDatabaseList(ctx context.Context, call *model.Call, id
 	return found, err
 }
 
-// InspectNamed is [Service.Inspect] in the database dbname. It wakes a database that sleeps.
+// InspectNamed is [Service.Inspect] in the database dbname. It wakes a database that sleeps. In one of another encoding, names that
+// cannot be shown as UTF-8 come in the bytes of their maker's; act runs again for that.
 func (s *Service) InspectNamed(ctx context.Context, db model.Database, dbname string, act func(context.Context, *pgx.Conn) error) error {
 	return s.awake(db, func() error {
 		if Beside(db, dbname) == "" {
 			return s.Inspect(ctx, db, db.Name, act)
 		}
-		err := s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
+		return s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
 			conn, err := s.Instances.ConnectTo(ctx, db.ID, dbname)
 			return conn, explainName(db, dbname, err)
-		}, act)
-		if postgres.IsNotUTF8(err) {
-			return &model.Error{Code: model.CodeConflict, Message: "dbname: a name in this database cannot be shown as UTF-8, because of its encoding; pg_class has it", Err: err}
-		}
-		return err
+		}, func(ctx context.Context, conn *pgx.Conn) error {
+			err := act(ctx, conn)
+			if !postgres.IsNotUTF8(err) {
+				return err
+			}
+			if _, err := conn.Exec(ctx, "SET client_encoding = SQL_ASCII"); err != nil { // no conversion
+				return err
+			}
+			return act(ctx, conn)
+		})
 	})
 }
 
