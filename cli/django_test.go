@@ -50,13 +50,14 @@ func TestCreateRoleInAnAppliance(t *testing.T) {
 		command string
 		left    string
 	}{
-		{python + " manage.py test", ""},
-		{python + " manage.py test --parallel 2", ""},
-		{python + " manage.py test --keepdb", "test_shop"},
-		{python + " manage.py test --keepdb", "test_shop"},
-		{"createdb other", "other test_shop"},
-		{"dropdb test_shop", "other"},
-		{"dropdb --force other", ""},
+		{python + " manage.py migrate -v 0", "tests"},
+		{python + " manage.py test", "tests"},
+		{python + " manage.py test --parallel 2", "tests"},
+		{python + " manage.py test --keepdb", "test_tests tests"},
+		{python + " manage.py test --keepdb", "test_tests tests"},
+		{"createdb other", "other test_tests tests"},
+		{"dropdb test_tests", "other tests"},
+		{"dropdb --force other", "tests"},
 	} {
 		cmd := exec.Command("sh", "-c", step.command)
 		cmd.Dir = project

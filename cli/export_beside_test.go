@@ -29,7 +29,6 @@ func TestKillDuringExportBeside(t *testing.T) {
 		u.Path = "/" + name
 		return u.String()
 	}
-	query(t, in("shop"), "create database tests")
 	fill(t, in("tests"))
 	query(t, in("tests"), "create table held (n int)")
 	before := query(t, in("tests"), checksum)

@@ -24,11 +24,11 @@ func beside(c databases.Connection, database string) databases.Connection {
 	return c
 }
 
-// testsIn makes a database tests as c, with a row.
-func testsIn(t testing.TB, c databases.Connection) {
+// testsIn makes a database as c, with a row.
+func testsIn(t testing.TB, c databases.Connection, name string) {
 	t.Helper()
-	run(t, c, "create database tests")
-	run(t, beside(c, "tests"), "create table kept as select 7 as n")
+	run(t, c, "create database "+name)
+	run(t, beside(c, name), "create table kept as select 7 as n")
 }
 
 // startWithTests starts an engine with a database shop and, beside it, one that its role tests has made, each with a row.
@@ -38,7 +38,7 @@ func startWithTests(t *testing.T) (a *appliance, db databases.View, owner, c dat
 	db, owner = a.createDatabase(t, "shop")
 	run(t, owner, "create table kept as select 7 as n")
 	c = a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	testsIn(t, c, "tests")
 	return a, db, owner, c
 }
 
@@ -56,7 +56,7 @@ func (a *appliance) newPassword(t testing.TB, id, role string) databases.Connect
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rotated.Connection
+	return a.inTenants(t, id, rotated.Connection)
 }
 
 // besides lists the databases beside the tenant's.
@@ -92,7 +92,7 @@ func TestDatabasesBesideSurviveRestores(t *testing.T) {
 	}
 	wantTests(t, beside(copied, moved[0]))
 	wantTests(t, a.connectionOf(t, op.NewDatabase))
-	testsIn(t, c)
+	testsIn(t, c, "tests")
 	a.backUp(t, db.ID)
 	made, _ := a.branch(t, db.ID, recovery.NewBranch{Name: "try"})
 	wantTests(t, beside(a.newPassword(t, made.ID, "tests"), "tests"))
@@ -148,6 +148,54 @@ func TestDatabasesBesideAndAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeEnded(t, session)
+}
+
+// A role that creates databases finds one made, in which its URL lets it work at once, and which is like those that it makes
+// itself: tools drop it and make it again.
+func TestRoleFindsDatabase(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, owner := a.createDatabase(t, "shop")
+	create := func(name string) (databases.Connection, error) {
+		made, err := a.Databases.RoleCreate(t.Context(), a.call(model.ActionDatabaseRoleCreate), db.ID, databases.NewRole{Name: name, Access: model.AccessCreate})
+		return made.Connection, err
+	}
+	for name, database := range map[string]string{"tests": "tests", "shop": "shop_tests", "template1": "template1_tests"} {
+		c, err := create(name)
+		if err != nil || c.Database != database {
+			t.Fatalf("%s gets %q, %v", name, c.Database, err)
+		}
+		run(t, c, "create table kept as select 7 as n")
+		refused(t, beside(owner, database))
+		run(t, beside(c, "postgres"), "drop database "+database)
+		run(t, beside(c, "postgres"), "create database "+database)
+		testsIn(t, beside(c, "postgres"), name+"s")
+		a.deleteRole(t, db.ID, name)
+		again, err := create(name)
+		if err != nil || again.Database != database {
+			t.Fatalf("%s gets %q again, %v", name, again.Database, err)
+		}
+		wantTests(t, beside(again, name+"s"))
+	}
+	a.role(t, db.ID, "worker", model.AccessWrite)
+	access := model.AccessCreate
+	if _, err := a.Databases.RoleUpdate(t.Context(), a.call(model.ActionDatabaseRoleUpdate), db.ID, "worker", databases.RoleChange{Access: &access}); err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := a.Databases.RoleRotatePassword(t.Context(), a.call(model.ActionDatabaseRoleRotate), db.ID, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, rotated.Connection, "create table kept as select 7 as n")
+	for n := len(besides(t, owner)); n < postgres.MaxBeside; n++ {
+		run(t, rotated.Connection, fmt.Sprintf("create database more%d strategy file_copy", n))
+	}
+	if _, err := create("last"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "access: ") {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, err := a.Databases.RoleGet(a.call(model.ActionDatabaseRoleGet), db.ID, "last"); model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("the role that was refused: %v", err)
+	}
 }
 
 // However fast clients create databases, there are about as many as there may be.

@@ -25,7 +25,22 @@ func (a *appliance) role(t testing.TB, database, name string, access model.RoleA
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.Connection
+	c := made.Connection
+	if access == model.AccessCreate {
+		c = a.inTenants(t, database, c)
+		run(t, c, "drop database "+made.Connection.Database)
+	}
+	return c
+}
+
+// inTenants returns how a role that creates databases connects to the tenant's.
+func (a *appliance) inTenants(t testing.TB, database string, c databases.Connection) databases.Connection {
+	t.Helper()
+	record, err := a.Databases.Record(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return beside(c, record.Name)
 }
 
 func (a *appliance) deleteRole(t testing.TB, database, name string) {
@@ -264,7 +279,7 @@ func TestDatabaseRolesSurviveUpgrades(t *testing.T) {
 		roles[access] = a.role(t, db.ID, "client_"+string(access), access)
 	}
 	creates := roles[model.AccessCreate]
-	testsIn(t, creates)
+	testsIn(t, creates, "tests")
 	run(t, beside(creates, "tests"), "set role none; create schema own; alter database tests set default_transaction_read_only = on")
 	run(t, creates, "create database closed")
 	run(t, creates, "alter database tests connection limit 10; alter database closed allow_connections false")

@@ -161,10 +161,15 @@ func TestExportBeside(t *testing.T) {
 func TestExportBesideRefused(t *testing.T) {
 	t.Parallel()
 	a := startEngineOn(t, exporting(t))
-	db, _ := a.createDatabase(t, "shop")
+	db, owner := a.createDatabase(t, "shop")
 	c := a.role(t, db.ID, "tests", model.AccessCreate)
 	run(t, c, "create database closed")
 	run(t, c, "alter database closed allow_connections false")
+	run(t, c, "create database \"full\"")
+	run(t, c, `alter database "full" connection limit 0`)
+	if _, err := a.export(db.ID, "full"); model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "CONNECTION LIMIT -1") {
+		t.Errorf("an export of one without connections: %v", err)
+	}
 	for name, code := range map[string]model.Code{
 		"none": model.CodeNotFound, "postgres": model.CodeNotFound, "template0": model.CodeNotFound, "template1": model.CodeNotFound, "Shop": model.CodeNotFound,
 		strings.Repeat("n", 64): model.CodeNotFound, "a\xff": model.CodeNotFound, "closed": model.CodeConflict,
@@ -177,6 +182,10 @@ func TestExportBesideRefused(t *testing.T) {
 				t.Errorf("%s of %q: %v", what, name, err)
 			}
 		}
+	}
+	run(t, owner, "alter database shop connection limit 0")
+	if x := a.awaitExportOf(t, db.ID, "", a.mustExport(t, db.ID, "").ID, model.ExportFailed); x.Attempts != 1 || !strings.Contains(x.Error, "CONNECTION LIMIT 0, which a restart takes back") {
+		t.Errorf("an export of the tenant's without connections: %+v", x.Export)
 	}
 	all, err := a.Recovery.ExportsBeside(a.call(model.ActionExportGet), db.ID)
 	if err != nil || len(all) > 0 {
@@ -302,7 +311,7 @@ func TestExportBesideLives(t *testing.T) {
 	a := startEngineOn(t, exporting(t))
 	db, owner := a.createDatabase(t, "shop")
 	c := a.role(t, db.ID, "tests", model.AccessCreate)
-	testsIn(t, c)
+	testsIn(t, c, "tests")
 	a.letSleep(t, db.ID, 10*time.Second)
 	a.sleepSoon(t, db.ID)
 	found, err := a.Databases.PostgresDatabaseList(t.Context(), a.call(model.ActionPostgresDatabaseList), db.ID)

@@ -53,6 +53,7 @@ func (req *request) allowlistSet() (answer, error) {
 // tablesData is what database_tables.html shows.
 type tablesData struct {
 	databaseData
+	DBName string // as in sizesData
 	listPage[postgres.Table]
 }
 
@@ -60,11 +61,12 @@ type tablesData struct {
 const tablesOnPage = 100
 
 func (req *request) tables(db databaseData, cause error) (answer, error) {
+	dbname := req.r.URL.Query().Get("dbname")
 	if req.letsSleep(db) {
-		return answer{page: "database_tables.html", data: tablesData{databaseData: db}}, cause
+		return answer{page: "database_tables.html", data: tablesData{databaseData: db, DBName: dbname}}, cause
 	}
-	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID, "")
-	data := tablesData{db, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}
+	tables, err := req.engine.Databases.RLSGet(req.r.Context(), req.call, db.ID, dbname)
+	data := tablesData{db, dbname, listPageOf(tables, req.r.URL.Query(), tablesOnPage)}
 	return answer{page: "database_tables.html", data: data}, cmp.Or(cause, err)
 }
 

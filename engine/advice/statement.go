@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/postgres"
 )
 
 // Statement is one statement in pg_stat_statements.
@@ -84,22 +86,38 @@ func CountsStatements(ctx context.Context, conn *pgx.Conn) (counts bool, err err
 	return counts, err
 }
 
+// read runs a query of pg_stat_statements. The view cannot be read at all while it has a text that is not UTF-8, which roles can
+// send in a database of another encoding, beside the tenant's. Nothing shows those statements, so they are forgotten then.
+func read(ctx context.Context, conn *pgx.Conn, query func() error) error {
+	err := query()
+	for tries := 0; postgres.IsNotUTF8(err) && tries < 3; tries++ { // such a role may be sending more
+		if _, err := conn.Exec(ctx, `select public.pg_stat_statements_reset(0, s.dbid, 0) from (select distinct dbid from public.pg_stat_statements(false)) s
+			where s.dbid not in (select oid from pg_database where encoding = pg_char_to_encoding('UTF8'))`); err != nil {
+			return fmt.Errorf("forget statements that are not UTF-8: %w", err)
+		}
+		err = query()
+	}
+	return err
+}
+
 // Statements returns the pg_stat_statements of a database, at most [MaxStatements]; none if it is not loaded. conn is
 // as for [CountsStatements].
 func Statements(ctx context.Context, conn *pgx.Conn, database string, order StatementOrder) ([]Statement, error) {
 	if counts, err := CountsStatements(ctx, conn); err != nil || !counts {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, fmt.Sprintf(`
+	query := fmt.Sprintf(`
 		select s.queryid, left(s.query, %[2]d), length(s.query) > %[2]d, s.calls::float8, s.total_exec_time,
 			r.rolname::text, s.max_exec_time, s.rows, s.shared_blks_hit, s.shared_blks_read, s.temp_blks_written
 		from public.pg_stat_statements s join pg_database d on d.oid = s.dbid join pg_roles r on r.oid = s.userid
 		where d.datname = $1 and s.queryid is not null and %[3]s
-		order by %[4]s desc, s.queryid limit %[1]d`, MaxStatements, longestText, normalised, order.column()), database)
-	if err != nil {
-		return nil, fmt.Errorf("read statements: %w", err)
-	}
-	statements, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Statement])
+		order by %[4]s desc, s.queryid limit %[1]d`, MaxStatements, longestText, normalised, order.column())
+	var statements []Statement
+	err := read(ctx, conn, func() (err error) {
+		rows, _ := conn.Query(ctx, query, database) // CollectRows returns the error
+		statements, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Statement])
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read statements: %w", err)
 	}
@@ -115,15 +133,16 @@ func StatementText(ctx context.Context, conn *pgx.Conn, database string, id int6
 	if counts, err := CountsStatements(ctx, conn); err != nil || !counts {
 		return "", err
 	}
-	err = conn.QueryRow(ctx, `select s.query
+	query := `select s.query
 		from public.pg_stat_statements s join pg_database d on d.oid = s.dbid join pg_roles r on r.oid = s.userid
-		where d.datname = $1 and s.queryid = $2 and octet_length(s.query) <= $3 and `+normalised+` limit 1`, database, id, MaxExplained).Scan(&text)
+		where d.datname = $1 and s.queryid = $2 and octet_length(s.query) <= $3 and ` + normalised + ` limit 1`
+	err = read(ctx, conn, func() error { return conn.QueryRow(ctx, query, database, id, MaxExplained).Scan(&text) })
 	return text, err
 }
 
 // ResetStatements forgets the statements of a database. It returns the number of those it forgot.
 func ResetStatements(ctx context.Context, conn *pgx.Conn, database string) (forgotten int, err error) {
-	err = conn.QueryRow(ctx, `select count(s.queryid)::int from public.pg_stat_statements s join pg_database d on d.oid = s.dbid where d.datname = $1`, database).Scan(&forgotten)
+	err = conn.QueryRow(ctx, `select count(s.queryid)::int from public.pg_stat_statements(false) s join pg_database d on d.oid = s.dbid where d.datname = $1`, database).Scan(&forgotten)
 	if err == nil {
 		_, err = conn.Exec(ctx, `select public.pg_stat_statements_reset(0, d.oid, 0) from pg_database d where d.datname = $1`, database)
 	}

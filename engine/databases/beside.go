@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -30,29 +31,36 @@ func (s *Service) PostgresDatabaseList(ctx context.Context, call *model.Call, id
 	return found, err
 }
 
-// InspectNamed is [Service.Inspect] in the database dbname. It wakes a database that sleeps.
+// InspectNamed is [Service.Inspect] in the database dbname. It wakes a database that sleeps. In one of another encoding, names that
+// cannot be shown as UTF-8 come in the bytes of their maker's; act runs again for that.
 func (s *Service) InspectNamed(ctx context.Context, db model.Database, dbname string, act func(context.Context, *pgx.Conn) error) error {
 	return s.awake(db, func() error {
 		if Beside(db, dbname) == "" {
 			return s.Inspect(ctx, db, db.Name, act)
 		}
-		err := s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
+		return s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
 			conn, err := s.Instances.ConnectTo(ctx, db.ID, dbname)
 			return conn, explainName(db, dbname, err)
-		}, act)
-		if postgres.IsNotUTF8(err) {
-			return &model.Error{Code: model.CodeConflict, Message: "dbname: a name in this database cannot be shown as UTF-8, because of its encoding; pg_class has it", Err: err}
-		}
-		return err
+		}, func(ctx context.Context, conn *pgx.Conn) error {
+			err := act(ctx, conn)
+			if !postgres.IsNotUTF8(err) {
+				return err
+			}
+			if _, err := conn.Exec(ctx, "SET client_encoding = SQL_ASCII"); err != nil { // no conversion
+				return err
+			}
+			return act(ctx, conn)
+		})
 	})
 }
 
-// AdmitDumper lets the role of exports connect to the database dbname beside the tenant's, whatever its owner has revoked. The
-// error wraps [postgres.ErrNoDatabase] or [postgres.ErrDatabaseClosed] if it cannot be exported. db is awake.
+// AdmitDumper lets the role of exports connect to the database dbname beside the tenant's, or to the tenant's if dbname is "",
+// whatever its owner has revoked. The error wraps [postgres.ErrNoDatabase] or [postgres.ErrDatabaseClosed] if it cannot be exported. db is awake.
 func (s *Service) AdmitDumper(ctx context.Context, db model.Database, dbname string) error {
-	if Beside(db, dbname) == "" { // the tenant's has taken its name
+	if dbname == db.Name { // the tenant's has taken its name
 		return explainName(db, dbname, postgres.ErrNoDatabase)
 	}
+	dbname = cmp.Or(dbname, db.Name)
 	return s.Inspect(ctx, db, Maintenance, func(ctx context.Context, conn *pgx.Conn) error {
 		return explainName(db, dbname, postgres.AdmitDumper(ctx, conn, dbname))
 	})
@@ -84,9 +92,11 @@ func explainName(db model.Database, dbname string, err error) error {
 	switch {
 	case errors.Is(err, postgres.ErrNoDatabase):
 		err = besideError(model.CodeNotFound, err, "dbname: %s has no database %q beside it; GET /databases/%s/databases lists those there are", db.Name, dbname, db.ID)
+	case errors.Is(err, postgres.ErrDatabaseClosed) && dbname == db.Name:
+		err = besideError(model.CodeConflict, err, "no session can begin in the database %q: its owner has set CONNECTION LIMIT 0, which a restart takes back", dbname)
 	case errors.Is(err, postgres.ErrDatabaseClosed):
 		err = besideError(model.CodeConflict, err, "dbname: no session can begin in the database %q: "+
-			"its owner has closed it (ALTER DATABASE … ALLOW_CONNECTIONS true opens it), or a DROP of it was interrupted", dbname)
+			"its owner has closed it (ALTER DATABASE … ALLOW_CONNECTIONS true CONNECTION LIMIT -1 opens it), or a DROP of it was interrupted", dbname)
 	case err != nil && pgconn.Timeout(err):
 		err = besideError(model.CodeConflict, err, "dbname: no session began in the database %q in time; try again, and see which sessions hold its catalogs under `locks`", dbname)
 	}

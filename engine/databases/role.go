@@ -72,9 +72,13 @@ func (s *Service) sealVerifier(db model.Database, role *model.DatabaseRole, pass
 
 // secretOf returns what a client is told of a role with a new password.
 func (s *Service) secretOf(db model.Database, role model.DatabaseRole, password model.Secret, ended int) RoleSecret {
+	database := db.Name
+	if role.Access == model.AccessCreate { // tools make tables in the database that their URL names
+		database = db.FirstDatabase(role.Name)
+	}
 	return RoleSecret{DatabaseRole: role, SessionsTerminated: ended, Connection: Connection{
 		CACertificate: s.CA.PEM(), ReadOnly: role.Access == model.AccessRead, Target: connstring.Target{
-			Host: s.core.Config.PublicHost, Port: db.Port, Database: db.Name, User: role.Name, Password: password,
+			Host: s.core.Config.PublicHost, Port: db.Port, Database: database, User: role.Name, Password: password,
 		},
 	}}
 }

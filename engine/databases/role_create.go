@@ -45,7 +45,7 @@ func (s *Service) RoleCreate(ctx context.Context, call *model.Call, id string, i
 	defer cancel()
 	next := db
 	next.Roles = db.WithRole(role)
-	if err := s.prepareRoles(ctx, db, next, in.Name); err != nil {
+	if err := s.prepareRoles(ctx, db, next, role, in.Name); err != nil {
 		return RoleSecret{}, err
 	}
 	call.Note("role", role.Name)
@@ -72,9 +72,9 @@ func (s *Service) checkRoleLimit(db model.Database, limit int) error {
 	return nil
 }
 
-// prepareRoles gives the database the privileges that roles of these accesses need. Unless name is "", no role that was
-// deleted under that name may be left.
-func (s *Service) prepareRoles(ctx context.Context, db, next model.Database, name string) error {
+// prepareRoles gives the database the privileges that roles of these accesses need, and the role that is new or has another
+// access a database of its own if it creates databases. Unless name is "", no role that was deleted under that name may be left.
+func (s *Service) prepareRoles(ctx context.Context, db, next model.Database, role model.DatabaseRole, name string) error {
 	before, err := s.tenant(db)
 	if err != nil {
 		return err
@@ -89,8 +89,16 @@ func (s *Service) prepareRoles(ctx context.Context, db, next model.Database, nam
 				return err
 			}
 		}
-		return postgres.PrepareAccess(ctx, conn, after)
+		err := postgres.PrepareAccess(ctx, conn, after)
+		if err == nil && role.Access == model.AccessCreate {
+			err = postgres.CreateBeside(ctx, conn, next.FirstDatabase(role.Name))
+		}
+		return err
 	})
+	if errors.Is(err, postgres.ErrTooManyDatabases) {
+		return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf("access: a role that creates databases gets one, and there are %d beside %s, which is the most; "+
+			"drop one first, as a role that has this access", postgres.MaxBeside, db.Name)}
+	}
 	return serverGone(core.ExplainDiskFull(locked("access", "the role could not be given its privileges on them", err)))
 }
 

@@ -57,7 +57,7 @@ func (s *Service) storeRole(ctx context.Context, call *model.Call, db model.Data
 	next.Roles = db.WithRole(role)
 	if role.Access != before.Access {
 		ends = role.Name
-		if err := s.prepareRoles(ctx, db, next, ""); err != nil {
+		if err := s.prepareRoles(ctx, db, next, role, ""); err != nil {
 			return before, err
 		}
 	}

@@ -23,6 +23,9 @@ const createGroup = "holdfast_create"
 // MaxBeside is how many databases roles may make beside the tenant's.
 const MaxBeside = 50
 
+// ErrTooManyDatabases means that there are [MaxBeside] databases beside the tenant's.
+var ErrTooManyDatabases = fmt.Errorf("there are %d databases beside the tenant's", MaxBeside)
+
 // The conditions on rows of pg_database: tenantMade holds for the tenant's and those beside it, and invalidated for one
 // whose DROP was interrupted: it has no data, and nothing but another DROP is possible.
 const (
@@ -46,8 +49,10 @@ const admitGroup = `DO $$ DECLARE f regprocedure; found bool := false; BEGIN
 	END $$`
 
 // limitCreation is the statement that lets the group create databases while it has members and there are less than
-// [MaxBeside]. Every member may change the group's password and settings, which nothing uses; this resets the password.
+// [MaxBeside]. It waits for a change of roles, such as one that makes the first member, before it counts. Every member may
+// change the group's password and settings, which nothing uses; this resets the password.
 var limitCreation = fmt.Sprintf(`DO $$ DECLARE may bool; BEGIN
+	LOCK TABLE pg_authid IN ROW EXCLUSIVE MODE;
 	SELECT EXISTS (SELECT FROM pg_auth_members WHERE roleid = r.oid) AND (SELECT count(*) FROM pg_database WHERE %s) <= %d
 		INTO may FROM pg_roles r WHERE rolname = '%s';
 	IF may IS NOT NULL THEN
@@ -59,6 +64,30 @@ var limitCreation = fmt.Sprintf(`DO $$ DECLARE may bool; BEGIN
 func LimitCreation(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, limitCreation); err != nil {
 		return fmt.Errorf("limit the number of databases: %w", err)
+	}
+	return nil
+}
+
+// CreateBeside makes a database for the group, unless there is one of that name. The error is [ErrTooManyDatabases] if there
+// are [MaxBeside]. conn is the superuser's, in the database postgres.
+func CreateBeside(ctx context.Context, conn *pgx.Conn, name string) error {
+	var found bool
+	var count int
+	err := conn.QueryRow(ctx, "select coalesce(bool_or(datname = $1), false), count(*) - 1 from pg_database where "+tenantMade, name).Scan(&found, &count)
+	if err == nil && found {
+		return nil
+	}
+	if err == nil && count >= MaxBeside {
+		return ErrTooManyDatabases
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, makeGroup(model.AccessCreate))
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+quoteName(name)+" OWNER "+createGroup)
+	}
+	if err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
 	}
 	return nil
 }

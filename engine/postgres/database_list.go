@@ -22,7 +22,7 @@ const maxName = 63
 var (
 	// ErrNoDatabase means that a server has no database of a name, or one that clients must not use.
 	ErrNoDatabase = errors.New("there is no such database")
-	// ErrDatabaseClosed means that the owner of a database lets no session begin in it.
+	// ErrDatabaseClosed means that the owner of a database lets no session begin in it, or none but the superuser's.
 	ErrDatabaseClosed = errors.New("the database is closed to all sessions")
 )
 
@@ -64,7 +64,7 @@ func AdmitDumper(ctx context.Context, conn *pgx.Conn, name string) error {
 		return ErrNoDatabase
 	}
 	var open, admitted bool
-	err := conn.QueryRow(ctx, `select datallowconn, has_database_privilege('`+dumper+`', oid, 'CONNECT')
+	err := conn.QueryRow(ctx, `select datallowconn and datconnlimit <> 0, has_database_privilege('`+dumper+`', oid, 'CONNECT')
 		from pg_database where datname = $1::text and not `+invalidated, name).Scan(&open, &admitted)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

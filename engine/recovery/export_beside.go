@@ -70,8 +70,8 @@ func dropExports(tx *meta.Tx, all []model.Export, selects func(model.Export) boo
 // prepareExport returns the name of the database that x is about, and which exports are outdated with x besides the older ones of
 // that database. An export of the tenant's database outdates those of databases that are no longer beside it.
 func (s *Service) prepareExport(ctx context.Context, x model.Export, db model.Database) (dbname string, outdated func(model.Export) bool, err error) {
-	if x.DBName != "" {
-		return x.DBName, func(model.Export) bool { return false }, s.databases.AdmitDumper(ctx, db, x.DBName)
+	if err := s.databases.AdmitDumper(ctx, db, x.DBName); err != nil || x.DBName != "" {
+		return x.DBName, func(model.Export) bool { return false }, err
 	}
 	all, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.Export, error) { return core.AllUnder(tx.Exports(), db.ID) })
 	if err != nil {

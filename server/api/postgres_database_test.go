@@ -53,7 +53,7 @@ func TestPostgresDatabases(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	if got, want := strings.Join(names, "|"), "shop|"+name+"|bytes|caf\uFFFD|closed"; got != want || list[0].Encoding != "UTF8" || list[2].Encoding != "SQL_ASCII" {
+	if got, want := strings.Join(names, "|"), "shop|"+name+"|bytes|caf\uFFFD|closed|tests"; got != want || list[0].Encoding != "UTF8" || list[2].Encoding != "SQL_ASCII" {
 		t.Errorf("%s, want %s; %+v", got, want, list)
 	}
 	of := func(what, dbname string) request {
@@ -67,8 +67,13 @@ func TestPostgresDatabases(t *testing.T) {
 	if len(sizes.Tables) != 1 || sizes.Tables[0].Name != "mine" || len(sizes.Indexes) != 1 {
 		t.Errorf("%+v", sizes)
 	}
-	if got := w.do(t, of("relations", "bytes")); got.status != 409 || !strings.Contains(got.msg, "UTF-8") {
-		t.Errorf("of a table whose name is not UTF-8: %d %s", got.status, got.msg)
+	for _, what := range []string{"rls", "relations"} {
+		if got := w.do(t, of(what, "bytes")); got.status != 200 || !strings.Contains(got.text, `caf\ufffd`) {
+			t.Errorf("%s with a name that is not UTF-8: %d %s", what, got.status, got.text)
+		}
+	}
+	if got := w.do(t, request{method: "GET", path: path + "/statements", key: w.org.full}); got.status != 200 {
+		t.Errorf("statements, which PostgreSQL keeps for all databases together: %d %s", got.status, got.text)
 	}
 	for _, what := range []string{"rls", "relations"} {
 		if got := w.do(t, of(what, "shop")); strings.Contains(got.text, "mine") || got.status != 200 {

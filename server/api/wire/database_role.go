@@ -30,7 +30,7 @@ type DatabaseRoleList struct {
 // DatabaseRoleSecret is a role with its new password.
 type DatabaseRoleSecret struct {
 	DatabaseRole
-	Connection         Connection `json:"connection" doc:"How a client logs in as the role. The password is shown only in this response."`
+	Connection         Connection `json:"connection" doc:"How a client logs in as the role. The password is shown only in this response. A role with access create is shown a database of its own, which is made with it."`
 	SessionsTerminated int        `json:"sessions_terminated" doc:"Open sessions of the role that this request ended."`
 }
 
