@@ -557,13 +557,18 @@ func TestRecoverOnly(t *testing.T) {
 	if protection.Offsite.Point == nil || protection.Offsite.LagSeconds == nil {
 		t.Errorf("the copy of the database: %+v", protection.Offsite)
 	}
+	old.createDatabase("late") // too late for the newest checkpoint, and for a backup
+	old.awaitCopied()
 	old.killAll()
 
 	fresh := old.elsewhere()
 	fresh.description = old.description
 	_, stderr, code := fresh.run("", "recover", c.url, "--passphrase-file", c.passphrase, "--yes", "--take-over", "--only", "nothing", "--listen", "127.0.0.1:0")
-	if code == 0 || !strings.Contains(stderr, `no database "nothing"`) {
+	if code == 0 || !strings.Contains(stderr, `only: the copy has no database "nothing", but late, shop, wiki`) {
 		t.Errorf("a database that is not there: %d %s", code, stderr)
+	}
+	if entries, err := os.ReadDir(fresh.dataDir); err == nil && len(entries) > 0 {
+		t.Errorf("a typing error took the copy over: %v", entries)
 	}
 	fresh.recoverFrom(c, "--only", "wiki")
 	fresh.awaitAvailable(wiki.ID)
@@ -585,10 +590,11 @@ func TestRecoverOnly(t *testing.T) {
 		var report struct {
 			Recovery struct {
 				EndedAt   *time.Time `json:"ended_at"`
-				Databases []struct{ Done bool }
+				Databases []wire.RecoveredDatabase
 			}
 		}
 		fresh.must("GET", "/account/offsite", nil, &report)
-		return report.Recovery.EndedAt != nil && len(report.Recovery.Databases) == 2 && report.Recovery.Databases[0].Done && report.Recovery.Databases[1].Done
+		return report.Recovery.EndedAt != nil && len(report.Recovery.Databases) == 3 &&
+			!slices.ContainsFunc(report.Recovery.Databases, func(d wire.RecoveredDatabase) bool { return !d.Done && d.Database != "late" })
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -13,8 +14,9 @@ import (
 	"holdfast/engine/offsite/stream"
 )
 
-// preview returns the databases of a checkpoint, from its metadata alone. It writes them into a temporary directory.
-func preview(ctx context.Context, r *stream.Repository, c *stream.Checkpoint) (all []model.Database, err error) {
+// preview returns the databases of a checkpoint, without deleted ones, from its metadata alone: as they are after the frames
+// of the log that follow it, nil for none. It writes them into a temporary directory.
+func preview(ctx context.Context, r *stream.Repository, c *stream.Checkpoint, log iter.Seq2[stream.Frame, error]) (all []model.Database, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-recover-")
 	if err != nil {
 		return nil, fmt.Errorf("look at the metadata of the copy: %w", err)
@@ -30,6 +32,11 @@ func preview(ctx context.Context, r *stream.Repository, c *stream.Checkpoint) (a
 		}
 		if err != nil {
 			return nil, fmt.Errorf("look at the metadata of the copy: %w", err)
+		}
+	}
+	if log != nil {
+		if err := m.replay(ctx, log); err != nil {
+			return nil, err
 		}
 	}
 	if err := m.finish(ctx); err != nil {
@@ -48,4 +55,20 @@ func preview(ctx context.Context, r *stream.Repository, c *stream.Checkpoint) (a
 		})
 	})
 	return all, errors.Join(err, db.Close())
+}
+
+// replay applies the frames of metadata in the log, up to damage.
+func (m *metadataRestorer) replay(ctx context.Context, log iter.Seq2[stream.Frame, error]) error {
+	for f, err := range log {
+		if stream.Damaged(err) {
+			return nil
+		}
+		if err == nil && kindOf(f) == KindMetadata {
+			err = m.frame(ctx, f)
+		}
+		if err != nil {
+			return fmt.Errorf("look at the newest metadata of the copy: %w", err)
+		}
+	}
+	return nil
 }
