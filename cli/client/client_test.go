@@ -315,6 +315,36 @@ func TestDownload(t *testing.T) {
 	}
 }
 
+// TestDownloadRefused checks that the appliance's reason is told, and that a proxy's page is not taken for one.
+func TestDownloadRefused(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]struct {
+		kind, retryAfter, text string
+		want                   string
+	}{
+		"appliance": {"text/plain; charset=utf-8", "30", "the bytes are\naway\n", "the bytes are away"},
+		"proxy":     {"text/html", "", "<h1>503</h1>", client.ErrUnavailable.Error()},
+		"empty":     {"text/plain", "30", "", "answers 503"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", answer.kind)
+			if answer.retryAfter != "" {
+				w.Header().Set("Retry-After", answer.retryAfter)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, answer.text)
+		}))
+		_, err := newClient(t, server.URL, "key", nil).OpenDownload(t.Context(), server.URL, "", 0)
+		if err == nil || !strings.Contains(err.Error(), answer.want) {
+			t.Errorf("%s: %v, want %q", name, err, answer.want)
+		}
+		if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.RetryAfter != 30*time.Second {
+			t.Errorf("%s: to be retried after %s", name, refusal.RetryAfter)
+		}
+		server.Close()
+	}
+}
+
 // TestAll checks that an iteration left early requests no more pages, and that
 // an error ends it.
 func TestAll(t *testing.T) {

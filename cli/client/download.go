@@ -1,12 +1,15 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"holdfast/server/api/wire"
 )
@@ -49,9 +52,26 @@ func checkDownload(answer *http.Response, offset int64) error {
 		return nil
 	case answer.StatusCode == http.StatusNotFound:
 		return &Error{Status: answer.StatusCode, Code: wire.CodeNotFound, Message: "the download link leads nowhere: it is gone, or the link has expired"}
+	case answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") != "" && isPlainText(answer):
+		return &Error{Status: answer.StatusCode, Code: wire.CodeInternal, Message: reason(answer), RetryAfter: pauseAsked(answer)}
 	case byGateway(answer):
 		return notAPI(answer)
 	default:
 		return &Error{Status: answer.StatusCode, Message: "the download failed: " + told(answer)}
 	}
+}
+
+// isPlainText reports whether a response is a text for people, such as the appliance's about an object that it cannot read now.
+func isPlainText(answer *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	return err == nil && kind == "text/plain"
+}
+
+// maxReason is the most bytes that are read of a response's text.
+const maxReason = 1 << 10
+
+// reason returns the text of a response, in one line.
+func reason(answer *http.Response) string {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxReason))
+	return cmp.Or(strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "")), " "), told(answer))
 }

@@ -56,10 +56,17 @@ func Refusal(answer *http.Response) error {
 	e := &Error{
 		Status: answer.StatusCode, Code: failure.Error.Code, Message: failure.Error.Message, RequestID: failure.Meta.RequestID,
 	}
-	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		e.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	e.RetryAfter = pauseAsked(answer)
 	return e
+}
+
+// pauseAsked returns when a response says to retry, 0 if it does not say.
+func pauseAsked(answer *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(max(seconds, 0)) * time.Second
 }
 
 // notAPI is the error for a response that is not from the API.
