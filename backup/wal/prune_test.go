@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,5 +108,37 @@ func TestPruneLeavesTheEnd(t *testing.T) {
 				t.Errorf("it ends at %v on timeline %d, %t; want %v", end, timeline, ok, b.Pos())
 			}
 		})
+	}
+}
+
+// TestResolveWhilePruning: a target is found while the segment before it, where the search begins, is pruned.
+func TestResolveWhilePruning(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	written := store(t, b)
+	since := b.Start + smallSegment
+	target := Target{Generation: 1, Since: since, LSN: since + smallSegment/2}
+	for range 100 {
+		dir := filepath.Join(t.TempDir(), "wal")
+		if err := written.Link(dir); err != nil {
+			t.Fatal(err)
+		}
+		a, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pruned := make(chan error, 1)
+		go func() {
+			_, err := a.Prune([]Keep{{1, since}})
+			pruned <- err
+		}()
+		for range 20 {
+			if _, err := a.Resolve(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(<-pruned, a.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"holdfast/backup/wal/xlog"
@@ -217,20 +218,30 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 			limit = min(limit, sp.to)
 		}
 	}
-	scan := xlog.NewScanner(xlog.ScannerConfig{
+	config := xlog.ScannerConfig{
 		SegmentSize: s.size, Timeline: s.spans[len(s.spans)-1].timeline, History: s.archive.historyOf(s.spans), System: b.info().System,
-	}, from)
-	return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
-		scan.Each(piece, func(r *xlog.Record) {
-			if r.End > start {
-				each(r)
+	}
+	read := func(from xlog.LSN) error {
+		scan := xlog.NewScanner(config, from)
+		return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
+			scan.Each(piece, func(r *xlog.Record) {
+				if r.End > start {
+					each(r)
+				}
+			})
+			if err := s.ctx.Err(); err != nil {
+				return err
 			}
+			return scan.Err()
 		})
-		if err := s.ctx.Err(); err != nil {
-			return err
+	}
+	err := read(from)
+	if errors.Is(err, ErrGap) && from < start {
+		if _, before := s.archive.pick(s.spans, n-1, start); before == nil {
+			return read(start) // the segment before was pruned meanwhile: nothing that begins there is asked for
 		}
-		return scan.Err()
-	})
+	}
+	return err
 }
 
 // pointOf returns the position of r; place adds the generation and timeline.
