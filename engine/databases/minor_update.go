@@ -30,6 +30,13 @@ func (m *minorUpdates) first(id, version string) bool {
 	return true
 }
 
+// forget is for a restart that did not begin: the next sweep tries it again.
+func (m *minorUpdates) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.tried, id)
+}
+
 // UpdateMinor restarts a database whose maintenance window is open if this machine
 // has a newer minor version of PostgreSQL than its server runs on. A database
 // without a window is restarted by people only.
@@ -44,11 +51,20 @@ func (s *Service) UpdateMinor(ctx context.Context, db model.Database) error {
 	if !ok || !binaries.Newer(bin.Version, db.Version) || !s.minors.first(db.ID, bin.Version) {
 		return nil
 	}
-	s.core.Log.Info("restarting for a newer minor version of PostgreSQL", "database", db.ID, "from", db.Version, "to", bin.Version)
 	call := s.core.System(model.ActionDatabaseRestart, db.Organization, DatabaseResource(db))
+	claimed, release, err := s.ClaimExclusively(call, db.ID, "a restart")
+	if err != nil {
+		s.minors.forget(db.ID)
+		if model.CodeOf(err) == model.CodeConflict { // a start, for example
+			return nil
+		}
+		return err
+	}
+	defer release()
+	s.core.Log.Info("restarting for a newer minor version of PostgreSQL", "database", db.ID, "from", db.Version, "to", bin.Version)
 	call.Note("from", db.Version)
 	call.Note("to", bin.Version)
-	_, err := s.Restart(ctx, call, db.ID)
+	_, err = s.restartClaimed(ctx, call, claimed)
 	return err
 }
 

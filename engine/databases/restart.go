@@ -20,6 +20,11 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 		return View{}, err
 	}
 	defer release()
+	return s.restartClaimed(ctx, call, db)
+}
+
+// restartClaimed is Restart of a database that the caller has claimed with its backups.
+func (s *Service) restartClaimed(ctx context.Context, call *model.Call, db model.Database) (View, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+s.Timeouts.Start)
 	defer cancel()
 	op, err := s.beginOperation(db, model.OperationRestart, model.DatabaseRestarting, "restarting")
@@ -27,11 +32,11 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 		return View{}, core.ExplainDiskFull(err)
 	}
 	if _, err := s.renewFor(db); err != nil { // the old certificate may still be valid
-		s.core.Log.Error("renew certificate at a restart", "database", id, "error", err)
+		s.core.Log.Error("renew certificate at a restart", "database", db.ID, "error", err)
 	}
 	defer s.Progress.Drop(op.ID)
 	bin, found := s.Majors.Newest(ctx, db.Major)
-	restartErr := s.Instances.Reconfigure(ctx, id, s.Timeouts.Stop, func(spec *postgres.Spec) { // it has stopped
+	restartErr := s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(spec *postgres.Spec) { // it has stopped
 		s.Progress.Set(op.ID, 1, 2)
 		if found { // perhaps a newer minor version, elsewhere
 			spec.Bin = bin
@@ -43,6 +48,9 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 	case restartErr == nil:
 		s.Progress.Set(op.ID, 9, 10)
 		s.setRolesOrRetryLater(ctx, db)
+		if found {
+			s.noteNewBinaries(db, bin.Version)
+		}
 	}
 	restartErr = s.doesNotStart(restartErr)
 	db, err = s.ConcludeOperation(call, op, restartErr)
@@ -50,6 +58,14 @@ func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (Vie
 		return View{}, restartErr
 	}
 	return s.View(db)
+}
+
+// noteNewBinaries records the version that a restart brought, so that its answer and the advice have it before the next
+// sample does.
+func (s *Service) noteNewBinaries(db model.Database, version string) {
+	if err := s.noteVersion(db, version); err != nil {
+		s.core.Log.Error("record the server's version", "database", db.ID, "error", err)
+	}
 }
 
 // doesNotStart returns the error for a client whose instance did not start, with
