@@ -59,8 +59,19 @@ func TestMinorAdvice(t *testing.T) {
 		}
 	}
 	open := model.MaintenanceWindow{Day: model.EveryDay, Minutes: 24 * 60}
+	release, err := a.Core.Claims.Take(db.ID, "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Databases.UpdateMinor(t.Context(), record(open)); err != nil || restarted() {
+		t.Errorf("while something else is done with it: restarted, %v", err)
+	}
+	release()
 	if err := a.Databases.UpdateMinor(t.Context(), record(open)); err != nil || !restarted() {
 		t.Errorf("in the window: not restarted, %v", err)
+	}
+	if now, err := a.Databases.Record(db.ID); err != nil || now.Version == older {
+		t.Errorf("the restarted server's version is %s, %v", now.Version, err)
 	}
 	began = answer[time.Time](t, c, "select pg_postmaster_start_time()")
 	if err := a.Databases.UpdateMinor(t.Context(), record(open)); err != nil || restarted() {
