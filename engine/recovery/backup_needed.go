@@ -1,20 +1,14 @@
 package recovery
 
 import (
-	"context"
-
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/model"
 )
 
 // BackUpIfOwed starts the backup that must follow a restore or a gap in the WAL,
 // if the appliance stopped before it was made: the newest backup then predates
-// that event. It also starts the first backup if that cannot wait.
+// that event.
 func (s *Service) BackUpIfOwed(db model.Database) {
-	if s.isFirstUrgent(db) {
-		s.core.Background(func(ctx context.Context) { s.backUpFirst(ctx, db) })
-		return
-	}
 	needed, err := s.needsBackup(db)
 	if err != nil {
 		s.core.Log.Error("check whether a backup is needed", "database", db.ID, "error", err)
@@ -43,26 +37,4 @@ func (s *Service) needsBackup(db model.Database) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// isFirstUrgent reports whether a database needs its first backup at once: without one, a copy off-site has nothing that the
-// database could be rebuilt from. A branch has its parent there.
-func (s *Service) isFirstUrgent(db model.Database) bool {
-	if s.core.Config.Offsite.URL == "" || s.core.Config.BackupInterval <= 0 || db.Sandbox || db.Parent != "" {
-		return false
-	}
-	backups, err := s.backupsOf(db.ID)
-	return err == nil && len(backups) == 0
-}
-
-// backUpFirst makes the first backup of a database after what is being done with it. If it fails, the schedule makes it.
-func (s *Service) backUpFirst(ctx context.Context, db model.Database) {
-	release, err := s.core.Claims.TakeAfter(ctx, db.ID, "the first backup")
-	if err != nil {
-		return
-	}
-	release()
-	if _, err := s.databases.Record(db.ID); err == nil {
-		s.backUpScheduled(ctx, db)
-	}
 }
