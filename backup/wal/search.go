@@ -2,7 +2,6 @@ package wal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"holdfast/backup/wal/xlog"
@@ -201,7 +200,7 @@ func (s *search) ended(n uint64) error {
 }
 
 // records calls each with every record that ends in segment number n. It starts one segment earlier, to include the
-// record that continues into it.
+// record that continues into it, unless Since is in n: what begins before Since is not asked for, and may be pruned at any time.
 func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	b, seg := s.pick(n)
 	if seg == nil {
@@ -209,7 +208,7 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	}
 	start := xlog.LSN(n * s.size)
 	from := start
-	if _, before := s.archive.pick(s.spans, n-1, start); before != nil && n > 0 {
+	if _, before := s.archive.pick(s.spans, n-1, start); before != nil && n > uint64(s.target.Since)/s.size {
 		from = start - xlog.LSN(s.size)
 	}
 	limit := min(seg.end, s.spans[len(s.spans)-1].to)
@@ -218,30 +217,20 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 			limit = min(limit, sp.to)
 		}
 	}
-	config := xlog.ScannerConfig{
+	scan := xlog.NewScanner(xlog.ScannerConfig{
 		SegmentSize: s.size, Timeline: s.spans[len(s.spans)-1].timeline, History: s.archive.historyOf(s.spans), System: b.info().System,
-	}
-	read := func(from xlog.LSN) error {
-		scan := xlog.NewScanner(config, from)
-		return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
-			scan.Each(piece, func(r *xlog.Record) {
-				if r.End > start {
-					each(r)
-				}
-			})
-			if err := s.ctx.Err(); err != nil {
-				return err
+	}, from)
+	return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
+		scan.Each(piece, func(r *xlog.Record) {
+			if r.End > start {
+				each(r)
 			}
-			return scan.Err()
 		})
-	}
-	err := read(from)
-	if errors.Is(err, ErrGap) && from < start {
-		if _, before := s.archive.pick(s.spans, n-1, start); before == nil {
-			return read(start) // the segment before was pruned meanwhile: nothing that begins there is asked for
+		if err := s.ctx.Err(); err != nil {
+			return err
 		}
-	}
-	return err
+		return scan.Err()
+	})
 }
 
 // pointOf returns the position of r; place adds the generation and timeline.
