@@ -17,7 +17,7 @@ import (
 	"holdfast/internal/objectstore"
 )
 
-// recoverySheet is what a person keeps in a safe: whoever has it and credentials for the store can bring the appliance back.
+// recoverySheet is what a person keeps in a safe. With it and credentials for the store, the appliance can be recovered.
 type recoverySheet struct {
 	location    string
 	passphrases []model.Secret // the present one first

@@ -142,8 +142,9 @@ func openEngine(t testing.TB, cfg core.Config) *appliance {
 func linkTemplates(t testing.TB, cfg core.Config) {
 	t.Helper()
 	pool, newDatabases := filepath.Join(cfg.DataDir, "warm"), 0
+	all := postgrestest.Known(t)
 	for _, found := range cfg.Search.Candidates(t.Context()) {
-		known := slices.IndexFunc(postgrestest.Known(t), func(bin binaries.Set) bool { return bin.Version == found.Version })
+		known := slices.IndexFunc(all, func(bin binaries.Set) bool { return bin.Version == found.Version })
 		switch {
 		case found.Err != nil || found.Major == newDatabases:
 			continue
@@ -153,7 +154,7 @@ func linkTemplates(t testing.TB, cfg core.Config) {
 			pool = filepath.Join(cfg.DataDir, "warm", "major-"+strconv.Itoa(found.Major))
 		}
 		if known >= 0 {
-			postgrestest.LinkTemplate(t, postgrestest.Known(t)[known], pool)
+			postgrestest.LinkTemplate(t, all[known], pool)
 		}
 	}
 }

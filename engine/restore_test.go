@@ -386,7 +386,7 @@ func (a *appliance) receiverSession(t *testing.T, id string) (pid int) {
 	return pid
 }
 
-// A restore that a client cancels is no error of the appliance: it is logged, but alarms nobody.
+// A restore that a client cancels is logged, but not as an error of the appliance.
 func TestCancelledRestoreIsNoError(t *testing.T) {
 	t.Parallel()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

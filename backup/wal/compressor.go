@@ -13,7 +13,7 @@ import (
 const compressRetry = 30 * time.Second
 
 // compressor compresses the full segments of a writer's generation in the background, in order. It begins with what a
-// crash or a copy left, also in the generations that nobody writes.
+// crash or a copy left, in generations without a writer, too.
 type compressor struct {
 	archive *Archive
 	branch  *branch

@@ -55,8 +55,8 @@ func (a *Archive) resolveDuplicates(b *branch) error {
 	return nil
 }
 
-// recoverPartial finds the end of a partial segment. One that is full is compressed once a generation has a writer: until
-// then it is equally durable, and whoever opens an archive to restore from it need not wait.
+// recoverPartial finds the end of a partial segment. One that is full is compressed once a generation has a writer:
+// it is as durable as a compressed one, and a restore does not wait for the compression.
 func (a *Archive) recoverPartial(b *branch, s *segment) error {
 	if s.compressed {
 		return nil

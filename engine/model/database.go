@@ -355,14 +355,17 @@ const ReplicationSuffix = "_replication"
 // ReplicationUser returns the name of the role that may stream the changes of owner's
 // database, within PostgreSQL's 63 bytes.
 func ReplicationUser(owner string) string {
-	return owner[:min(len(owner), 63-len(ReplicationSuffix))] + ReplicationSuffix
+	return withSuffix(owner, ReplicationSuffix)
 }
 
 // ReadOnlyUser returns the name of owner's read-only role, within PostgreSQL's 63
 // bytes.
 func ReadOnlyUser(owner string) string {
-	return owner[:min(len(owner), 63-len(ReadOnlySuffix))] + ReadOnlySuffix
+	return withSuffix(owner, ReadOnlySuffix)
 }
+
+// withSuffix returns a name and a suffix, of the name as much as PostgreSQL's 63 bytes allow.
+func withSuffix(name, suffix string) string { return name[:min(len(name), 63-len(suffix))] + suffix }
 
 // ValidateSetting checks the name of a PostgreSQL setting that the operator sets
 // for one database. The settings that define an instance are reserved for the

@@ -87,12 +87,10 @@ func (d Database) CopiedRoles(at time.Time) []DatabaseRole {
 // own name, or a longer one where that is taken by the tenant's database or one of PostgreSQL's.
 func (d Database) FirstDatabase(role string) string {
 	if role == d.Name || role == "template0" || role == "template1" {
-		return role[:min(len(role), 63-len(firstSuffix))] + firstSuffix
+		return withSuffix(role, "_tests")
 	}
 	return role
 }
-
-const firstSuffix = "_tests"
 
 // ValidateRoleName checks the name of a role of a database, as that of its owner is checked.
 func ValidateRoleName(field, name string) error { return ValidateDatabaseUser(field, name) }

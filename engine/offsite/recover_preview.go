@@ -1,18 +1,55 @@
 package offsite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 )
+
+// preview returns the databases that are about to be brought back, and refuses names of others. Those that are newer than the
+// checkpoint are only among them if a name asks for one.
+func (r *firstPhase) preview(ctx context.Context, h *stream.History, c *stream.Checkpoint) ([]model.Database, error) {
+	all, err := preview(ctx, r.connection.repository, c, nil)
+	if err == nil && r.refuseUnknown(all) != nil {
+		if all, err = preview(ctx, r.connection.repository, c, h.Frames(ctx, c, r.o.At)); err == nil {
+			err = r.refuseUnknown(all)
+		}
+	}
+	return all, err
+}
+
+// refuseUnknown refuses names of databases that there are not.
+func (r *firstPhase) refuseUnknown(all []model.Database) error {
+	var names []string
+	for _, d := range all {
+		if d.Trash == nil && !slices.Contains(names, d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, list := range []struct {
+		flag  string
+		names []string
+	}{{"only", r.o.Only}, {"first", r.o.First}} {
+		for _, name := range list.names {
+			if !slices.Contains(names, name) {
+				return model.Invalid(list.flag, "the copy has no database %q, but %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+			}
+		}
+	}
+	return nil
+}
 
 // preview returns the databases of a checkpoint, without deleted ones, from its metadata alone: as they are after the frames
 // of the log that follow it, nil for none. It writes them into a temporary directory.

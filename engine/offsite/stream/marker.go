@@ -160,8 +160,8 @@ func (e *EarlierKeyError) Error() string {
 func (e *EarlierKeyError) Unwrap() error { return sealed.ErrLocked }
 
 // LoadKeys returns all master keys that unwrap opens, as sealed.Unwrap does. It returns
-// sealed.ErrLocked when it opens none, and an EarlierKeyError when it opens a later one only: whoever lacks an
-// earlier key takes the claims sealed with it for a stranger's, and would begin a copy without what was there.
+// sealed.ErrLocked when it opens none, and an EarlierKeyError when it opens only a later one: without an
+// earlier key, the claims sealed with it look like a stranger's, and a new copy would begin without what was there.
 // Later keys may be a stranger's, and are left out. So are damaged ones when another
 // one opens; what they sealed then cannot be read.
 func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped []byte, number uint32) (sealed.Key, error)) (*sealed.Ring, error) {

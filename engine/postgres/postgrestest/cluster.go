@@ -38,7 +38,7 @@ type Cluster struct {
 func NewCluster(tb testing.TB, bin binaries.Set, segmentSize int, settings ...string) *Cluster {
 	tb.Helper()
 	dir := filepath.Join(tb.TempDir(), "data")
-	if err := copyTree(emptyCluster(tb, bin, segmentSize), dir); err != nil {
+	if err := copyTree(emptyCluster(tb, bin, segmentSize), dir, "-a"); err != nil {
 		tb.Fatalf("copy data directory: %v", err)
 	}
 	return StartCluster(tb, bin, dir, settings...)

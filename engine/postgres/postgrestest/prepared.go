@@ -3,7 +3,6 @@ package postgrestest
 import (
 	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -55,7 +54,7 @@ func copyPrepared(tb testing.TB, bin binaries.Set, dest string) {
 	if err != nil {
 		tb.Fatalf("prepare data directory: %v", err)
 	}
-	if err := copyTree(from, dest); err != nil {
+	if err := copyTree(from, dest, "-a"); err != nil {
 		tb.Fatalf("copy prepared data directory: %v", err)
 	}
 }
@@ -103,26 +102,14 @@ func LinkTemplate(tb testing.TB, bin binaries.Set, dir string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	if err := linkTree(templates[0], to); err != nil {
+	if err := copyTree(templates[0], to, "-al"); err != nil {
 		tb.Fatalf("link template of data directories: %v", err)
 	}
 }
 
-func linkTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, strings.TrimPrefix(path, from))
-		if entry.IsDir() {
-			return os.Mkdir(target, 0o700)
-		}
-		return os.Link(path, target)
-	})
-}
-
-func copyTree(from, to string) error {
-	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+// copyTree copies a directory tree with cp and a flag: "-a" copies, and "-al" makes hard links.
+func copyTree(from, to, flag string) error {
+	if out, err := exec.Command("cp", flag, from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
