@@ -49,7 +49,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/postgres/parameters":                   {"engine/model"},
 		"holdfast/engine/certificates":                          {"internal/durable"},
 		"holdfast/engine/move":                                  {},
-		"holdfast/engine/postgres/postgrestest":                 {"engine/certificates", "engine/model", "engine/postgres", "engine/postgres/binaries"},
+		"holdfast/engine/postgres/postgrestest":                 {"engine/certificates", "engine/model", "engine/postgres", "engine/postgres/binaries", "internal/testenv"},
 		"holdfast/engine/postgres/binaries/internal/packbundle": {"engine/postgres/binaries"},
 		"holdfast/backup":                                       {"internal/durable", "internal/parallel", "internal/pgcontrol"},
 		"holdfast/backup/repository":                            {"internal/durable", "internal/parallel"},

@@ -8,8 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,11 +18,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"holdfast/internal/testenv"
 	"holdfast/server/api/apitest"
 )
 
@@ -113,10 +111,10 @@ func newMachine(t testing.TB) *machine {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first := 20000 + 30*int(nextBlock.Add(1)%400) // below the ephemeral ports
+	first, last := testenv.Ports(t, 30)
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
-		ports: fmt.Sprintf("%d-%d", first, first+29), warm: "0", log: &lockedBuffer{},
+		ports: fmt.Sprintf("%d-%d", first, last), warm: "0", log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
 		m.stop()
@@ -135,29 +133,11 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// nextBlock counts machines and nextAddress counts addresses of freeAddress,
-// from random starts, so that each machine has its own ports.
-var nextBlock, nextAddress atomic.Int64
-
-func init() {
-	nextBlock.Store(rand.Int64N(400))
-	nextAddress.Store(rand.Int64N(768))
-}
-
-// freeAddress returns an unused address, below the ephemeral ports: otherwise,
-// while an appliance restarts, the system could give its port to another
-// connection.
+// freeAddress returns an address that nobody else gets until the test ends.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	for range 768 {
-		address := fmt.Sprintf("127.0.0.1:%d", 32000+nextAddress.Add(1)%768)
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("all ports from 32000 to 32767 are taken")
-	return ""
+	port, _ := testenv.Ports(t, 1)
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // applianceTime is how long an appliance may take to start or stop: it limits

@@ -178,7 +178,7 @@ func registerIdle(flags *pflag.FlagSet, idle *time.Duration) {
 // servePrivately serves until no sandbox was held for that long.
 func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io.Writer) error {
 	c.Listen, c.Config.Listen, c.PublicHost = "127.0.0.1:0", []string{"127.0.0.1"}, "127.0.0.1"
-	c.FirstPort = 10000 + rand.IntN(20000)
+	c.FirstPort = 20000 + rand.IntN(11000) // below the ephemeral ports
 	c.LastPort = c.FirstPort + 1000
 	c.LogFormat, c.LogLevel, c.Warm = "text", "warn", 1
 	c.private = true

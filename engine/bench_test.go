@@ -84,7 +84,7 @@ func BenchmarkApplianceAdopt(b *testing.B) {
 func fullAppliance(b *testing.B) (*appliance, []databases.Connection) {
 	b.Helper()
 	cfg := testConfig(b, newDataDir(b))
-	cfg.FirstPort, cfg.LastPort = ports(2 * *databaseCount)
+	cfg.FirstPort, cfg.LastPort = testenv.Ports(b, 2**databaseCount)
 	a := startEngineOn(b, cfg)
 	connections := make([]databases.Connection, *databaseCount)
 	for n := range connections {

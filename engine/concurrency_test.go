@@ -11,6 +11,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // callers is the number of concurrent callers.
@@ -181,7 +182,7 @@ func TestConcurrentCallersOnDatabasesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	dir := newDataDir(t)
 	cfg := testConfig(t, dir)
-	cfg.FirstPort, cfg.LastPort = ports(2 * callers)
+	cfg.FirstPort, cfg.LastPort = testenv.Ports(t, 2*callers)
 	fillPool(t, cfg, callers-2) // the last two build theirs
 	a := startEngineOn(t, cfg)
 	dbs := make([]databases.View, callers)

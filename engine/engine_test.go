@@ -4,14 +4,12 @@ import (
 	"context"
 	"flag"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // TestMain runs more parallel tests than there are processors: a test spends most of its time waiting for servers.
@@ -38,22 +37,6 @@ type appliance struct {
 	cfg          core.Config
 }
 
-// ports returns a range of count ports that no other engine of these tests has, below the system's ephemeral ports.
-func ports(count int) (first, last int) {
-	const lowest, highest = 20000, 32000
-	for {
-		end := nextPort.Add(int64(count)) // wraps around
-		first = lowest + int(end-int64(count))%(highest-lowest)
-		if first+count <= highest {
-			return first, first + count - 1
-		}
-	}
-}
-
-var nextPort atomic.Int64
-
-func init() { nextPort.Store(rand.Int64N(12000)) }
-
 // testConfig returns a configuration on dir with ports of its own. Only benchmarks build data directories in advance.
 func testConfig(t testing.TB, dir string) core.Config {
 	t.Helper()
@@ -61,7 +44,7 @@ func testConfig(t testing.TB, dir string) core.Config {
 	if testing.Verbose() {
 		level = slog.LevelDebug
 	}
-	first, last := ports(20)
+	first, last := testenv.Ports(t, 20)
 	bin := postgrestest.Binaries(t)
 	warm := 0
 	if _, is := t.(*testing.B); is {

@@ -773,7 +773,7 @@ func TestRecover(t *testing.T) {
 	t.Parallel()
 	cases := crashes()
 	cfg := testConfig(t, newDataDir(t))
-	cfg.FirstPort, cfg.LastPort = ports(3 * len(cases))
+	cfg.FirstPort, cfg.LastPort = testenv.Ports(t, 3*len(cases))
 	fillPool(t, cfg, len(cases))
 	a := startEngineOn(t, cfg)
 	left := make([]model.Database, len(cases))

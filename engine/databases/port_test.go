@@ -3,13 +3,14 @@ package databases
 import (
 	"testing"
 
-	"holdfast/engine/postgres"
+	"holdfast/internal/testenv"
 )
 
 // Creations at once get different ports, and a port that is not used after all is chosen again.
 func TestReservePort(t *testing.T) {
 	r := openRoom(t)
-	r.core.Config.FirstPort, r.core.Config.LastPort, r.core.Config.Listen = 20000, 32000, []string{"127.0.0.1"}
+	r.core.Config.FirstPort, r.core.Config.LastPort = testenv.Ports(t, 20)
+	r.core.Config.Listen = []string{"127.0.0.1"}
 	releases := map[int]func(){}
 	first := 0
 	for range 5 {
@@ -34,10 +35,7 @@ func TestReservePort(t *testing.T) {
 // If all free ports are reserved, a creation waits for one whose record is refused, and fails only if there is none.
 func TestReserveLastPort(t *testing.T) {
 	r := openRoom(t)
-	free, err := postgres.FreePort(20000, 32000, []string{"127.0.0.1"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free, _ := testenv.Ports(t, 1)
 	r.core.Config.FirstPort, r.core.Config.LastPort, r.core.Config.Listen = free, free, []string{"127.0.0.1"}
 	_, release, err := r.reservePort()
 	if err != nil {

@@ -57,10 +57,10 @@ func startMachine(t testing.TB) *machine {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first := 12_000 + rand.IntN(7_000)
+	first, last := testenv.Ports(t, 20)
 	m.cfg = core.Config{
 		DataDir: dir, Search: binaries.Search{Explicit: postgrestest.Binaries(t).Dir},
-		FirstPort: first, LastPort: first + 19, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
+		FirstPort: first, LastPort: last, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Rates: core.DefaultRates(),
 		MaxObjectBytes: 1 << 30, TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 10_000,
 		Advice: advice.Defaults(), Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -21,6 +20,7 @@ import (
 	"holdfast/engine/advice"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/apitest"
 	"holdfast/server/api/wire"
 )
@@ -62,10 +62,9 @@ type tenant struct {
 }
 
 func newConfig(tb testing.TB) core.Config {
-	// Packages are tested in parallel: ports are chosen at random, below those that the system gives to clients.
-	first := 10000 + rand.IntN(20000)
+	first, last := testenv.Ports(tb, 100)
 	return core.Config{
-		DataDir: tb.TempDir(), FirstPort: first, LastPort: first + 500, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
+		DataDir: tb.TempDir(), FirstPort: first, LastPort: last, Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1",
 		Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		Rates:     map[model.RateClass]core.Rate{}, MaxObjectBytes: 8 << 20,
 		TrashRetention: time.Hour, ReplacedRetention: time.Hour, AuditKeep: 1 << 20, Advice: advice.Defaults(), Version: "test",

@@ -3,7 +3,6 @@ package operator_test
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -44,9 +43,9 @@ func short() server.Timeouts {
 
 func startAppliance(t *testing.T) *appliance {
 	t.Helper()
-	first := 10000 + rand.IntN(20000)
+	first, last := testenv.Ports(t, 40)
 	e, err := engine.Open(core.Config{
-		DataDir: t.TempDir(), Search: binaries.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: first + 500,
+		DataDir: t.TempDir(), Search: binaries.Search{Explicit: postgrestest.Binaries(t).Dir}, FirstPort: first, LastPort: last,
 		Listen: []string{"127.0.0.1"}, PublicHost: "127.0.0.1", Allowlist: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Rates: map[model.RateClass]core.Rate{}, MaxObjectBytes: 1 << 20, TrashRetention: time.Hour, ReplacedRetention: time.Hour,
 		AuditKeep: 1000, Advice: advice.Defaults(), Version: "test",

@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/binaries"
+	"holdfast/internal/testenv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -117,10 +118,7 @@ func prepareOf(tb testing.TB, bin binaries.Set) *Database {
 	if err := ca.Issue(certificates.InDataDirectory(dir), []string{"localhost", "127.0.0.1", "::1"}, 24*time.Hour); err != nil {
 		tb.Fatal(err)
 	}
-	port, err := freePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	port, _ := testenv.Ports(tb, 1)
 	tenant := postgres.Tenant{
 		Database: "app", Owner: "app", OwnerPassword: model.NewSecret(rand.Text()),
 		ReadOnly: "app_readonly", ReadOnlyPassword: model.NewSecret(rand.Text()),
@@ -181,16 +179,6 @@ func closed(tb testing.TB, conn *pgx.Conn, err error) *pgx.Conn {
 		_ = conn.Close(ctx)
 	})
 	return conn
-}
-
-// freePort picks a port below the system's range of client ports. Packages are
-// tested in parallel, so it starts at a random port: two of them seldom want the
-// same one.
-func freePort() (int, error) {
-	var b [2]byte
-	_, _ = rand.Read(b[:])
-	lo := 10000 + (int(b[0])<<8|int(b[1]))%20000
-	return postgres.FreePort(lo, lo+500, []string{"127.0.0.1"}, nil)
 }
 
 // SocketDir returns the private directory of the instance's socket.
