@@ -557,7 +557,13 @@ func TestRecoverOnly(t *testing.T) {
 	if protection.Offsite.Point == nil || protection.Offsite.LagSeconds == nil {
 		t.Errorf("the copy of the database: %+v", protection.Offsite)
 	}
-	old.createDatabase("late") // too late for the newest checkpoint, and for a backup
+	late := old.createDatabase("late") // the newest checkpoint need not have it
+	query(t, old.connectionURL(late.ID), "create table t as select 8 n")
+	testenv.Within(t, 30*time.Second, "the first backup, which does not wait", func() bool {
+		var backups []wire.Backup
+		old.must("GET", "/databases/"+late.ID+"/backups", nil, &backups)
+		return len(backups) == 1 && backups[0].Status == "completed"
+	})
 	old.awaitCopied()
 	old.killAll()
 
@@ -595,6 +601,9 @@ func TestRecoverOnly(t *testing.T) {
 		}
 		fresh.must("GET", "/account/offsite", nil, &report)
 		return report.Recovery.EndedAt != nil && len(report.Recovery.Databases) == 3 &&
-			!slices.ContainsFunc(report.Recovery.Databases, func(d wire.RecoveredDatabase) bool { return !d.Done && d.Database != "late" })
+			!slices.ContainsFunc(report.Recovery.Databases, func(d wire.RecoveredDatabase) bool { return !d.Done })
 	})
+	if got := query(t, fresh.connectionURL(late.ID), "select n from t"); got != "8" {
+		t.Errorf("the new database has %s", got)
+	}
 }

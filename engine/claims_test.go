@@ -24,7 +24,7 @@ func TestScheduledBackupGivesWayWheneverItBegins(t *testing.T) {
 		for ctx.Err() == nil {
 			var backup context.Context
 			var ended func()
-			release, err := e.Core.Claims.TakeAnd(databases.BackupClaim("db_1"), recovery.BackupClaim, func() {
+			release, err := e.Core.Claims.TakeAnd(databases.BackupClaim("db_1"), recovery.BackupClaim, false, func() {
 				backup, ended = e.Recovery.CancelableBackup("db_1", model.BackupScheduled)
 			})
 			if err != nil {

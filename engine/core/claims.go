@@ -33,15 +33,15 @@ const endingWait = 10 * time.Second
 // for the cleanup of an operation that is done, because a client that was told of
 // its end may continue at once, and for what was claimed with TakeBriefly.
 func (c *Claims) Take(id, what string) (release func(), err error) {
-	return c.TakeAnd(id, what, func() {})
+	return c.TakeAnd(id, what, false, func() {})
 }
 
-// TakeAnd is Take, but calls taken before the claim is visible to others.
-func (c *Claims) TakeAnd(id, what string, taken func()) (release func(), err error) {
+// TakeAnd is Take, but calls taken before the claim is visible to others. If it is brief, others wait for it.
+func (c *Claims) TakeAnd(id, what string, brief bool, taken func()) (release func(), err error) {
 	timeout := time.NewTimer(endingWait)
 	defer timeout.Stop()
 	for {
-		mine, other := c.put(id, claim{what: what}, taken)
+		mine, other := c.put(id, claim{what: what, ending: brief}, taken)
 		if other == nil {
 			return sync.OnceFunc(func() { c.remove(id, mine) }), nil
 		}

@@ -83,6 +83,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	if err := s.backups.ReceiveWAL(db); err != nil {
 		s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 	}
+	s.backups.BackUpIfOwed(db)
 	s.core.Background(func(ctx context.Context) { s.sampleNew(ctx, db) })
 	view, err := s.View(db)
 	if err != nil {

@@ -23,7 +23,8 @@ type Backups interface {
 	// received.
 	WALStatus(database string) (status wal.Status, receives bool)
 	// BackUpIfOwed starts, in the background, the backup that a restore or a gap in
-	// the WAL called for before the appliance stopped, if there is one.
+	// the WAL called for before the appliance stopped, if there is one, and the first
+	// one of a database if that cannot wait for the schedule.
 	BackUpIfOwed(db model.Database)
 	// Rebuild builds the data directory of a database whose record says Rebuild from
 	// its newest backup, and starts the instance.

@@ -34,7 +34,8 @@ func (s *Service) BackupCreate(call *model.Call, database string) (model.Backup,
 func (s *Service) BeginBackup(call *model.Call, db model.Database, t model.BackupType) (b model.Backup, done <-chan struct{}, err error) {
 	var ctx context.Context
 	var ended func()
-	release, err := s.core.Claims.TakeAnd(databases.BackupClaim(db.ID), BackupClaim, func() { ctx, ended = s.CancelableBackup(db.ID, t) })
+	brief := t == model.BackupScheduled && s.lacksBackup(db.ID) // there is little in the database yet
+	release, err := s.core.Claims.TakeAnd(databases.BackupClaim(db.ID), BackupClaim, brief, func() { ctx, ended = s.CancelableBackup(db.ID, t) })
 	if err != nil {
 		return model.Backup{}, nil, err
 	}

@@ -97,6 +97,7 @@ func (s *Service) runRestoreNew(ctx context.Context, call *model.Call, db model.
 		if err := s.ReceiveWAL(db); err != nil {
 			s.core.Log.Error("receive WAL", "database", db.ID, "error", err)
 		}
+		s.BackUpIfOwed(db)
 		return
 	}
 	s.abandonNew(building, ctx, db, op, err)
