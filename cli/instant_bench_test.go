@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -23,15 +22,13 @@ import (
 // BenchmarkInstant compares the ways to an empty database, each until its first query is answered, in milliseconds:
 // a database of a running appliance, a command under `run` with its private appliance running, a database for a test by
 // sandbox.New, initdb and a start by hand, CREATE DATABASE from a template in a running server, and pgtestdb, which does
-// that. It ends with bursts of creations and with what each costs in memory.
+// that. It ends with the requests to create alone, with bursts of them, with what each costs in memory, and with commands
+// under `run` that start their private appliance.
 func BenchmarkInstant(b *testing.B) {
 	m := newMachine(b)
 	m.warm = "1"
-	var first int
-	if _, err := fmt.Sscanf(m.ports, "%d-", &first); err != nil {
-		b.Fatal(err)
-	}
-	m.ports = fmt.Sprintf("%d-%d", first, first+99) // for the bursts; nothing else runs
+	first, last := testenv.Ports(b, 100) // for the bursts
+	m.ports = fmt.Sprintf("%d-%d", first, last)
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
 	cache, err := os.MkdirTemp("", "hf-")
@@ -63,11 +60,12 @@ func BenchmarkInstant(b *testing.B) {
 	}
 	c.Report(b, "time")
 	for _, name := range names {
-		values := c.Values(name)
-		b.Logf("%-30s %6.0f ms, %.0f to %.0f", name, rounds.Median(values), slices.Min(values), slices.Max(values))
+		i.report(name, c.Values(name))
 	}
+	i.requests()
 	i.bursts()
 	i.memory(cache)
+	i.cold(cache)
 	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +26,7 @@ func BenchmarkInstantBranch(b *testing.B) {
 	}
 	m := newMachine(b)
 	m.dataDir = filepath.Join(mountXFS(b, 24<<30), "data")
+	b.Cleanup(m.stop) // before the file system is unmounted
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0", "--backup-interval", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
 	i := &instant{b: b, m: m}
@@ -39,8 +39,7 @@ func BenchmarkInstantBranch(b *testing.B) {
 			}
 		}
 		name := fmt.Sprintf("branch-of-%d-GB", gigabytes)
-		b.ReportMetric(rounds.Median(took), name+"-ms")
-		b.Logf("%-30s %6.0f ms, %.0f to %.0f", name, rounds.Median(took), slices.Min(took), slices.Max(took))
+		i.report(name, took)
 		i.m.must("DELETE", "/databases/"+parent, nil, nil)
 	}
 }

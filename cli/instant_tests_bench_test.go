@@ -15,6 +15,7 @@ import (
 
 	"holdfast/cli/client/sandbox"
 	"holdfast/internal/rounds"
+	"holdfast/internal/testenv"
 )
 
 // instantSchema is what templates have, for pgtestdb and for sandbox.New.
@@ -118,6 +119,33 @@ func (i *instant) bursts() {
 			i.m.must("DELETE", "/databases/"+id, nil, nil)
 		}
 	}
+}
+
+// requests measures the requests of 60 creations alone, one a second.
+func (i *instant) requests() {
+	project := i.m.project()
+	took := make([]float64, 60)
+	for n := range took {
+		time.Sleep(time.Second)
+		var made struct{ ID string }
+		began := time.Now()
+		i.m.must("POST", "/databases", map[string]any{"name": fmt.Sprintf("r%d", n), "project": project}, &made)
+		took[n] = since(began)
+		i.m.must("DELETE", "/databases/"+made.ID, nil, nil)
+	}
+	slices.Sort(took)
+	i.b.Logf("%-30s %6.0f ms in the middle (p50), all but one within %.0f ms (p98), the slowest %.0f ms", "create: the request", rounds.Median(took), took[58], took[59])
+}
+
+// cold measures from the start of `run` to that of its command when no private appliance runs.
+func (i *instant) cold(cache string) {
+	i.b.Setenv("HOLDFAST_PRIVATE_IDLE", "1s")
+	var took []float64
+	for range rounds.Least + 1 {
+		testenv.Eventually(i.b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
+		took = append(took, i.run())
+	}
+	i.report("run-cold", took[1:])
 }
 
 // memory prints what the private appliance takes with its warm server and the tests' server.
