@@ -243,6 +243,11 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.shot("database-log")
 	exec(`do $$ begin raise log 'followed to the %', 'end'; end $$`)
 	b.see("followed to the end") // without a click
+	log := b.location()
+	b.open(log + "?level=log")
+	b.see("followed to the end")
+	b.open(log + "?level=loud")
+	b.see("must be one of LOG, WARNING, ERROR")
 
 	b.press("Replication")
 	b.see("Logical replication is off")
