@@ -393,6 +393,17 @@ func TestNamesAreConfirmedAsTheyAreTyped(t *testing.T) {
 	}
 }
 
+// TestExtensionsAreNotDroppedUnseen drops an extension only if its name is typed. The database does not run.
+func TestExtensionsAreNotDroppedUnseen(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for typed, want := range map[string]int{"": http.StatusUnprocessableEntity, "pg_cron!": http.StatusUnprocessableEntity, "pg_cron": http.StatusConflict} {
+		if got := c.post(t, "/databases/db_00/extensions/delete", url.Values{"name": {"pg_cron"}, "confirm": {typed}}); got.status != want {
+			t.Errorf("typed %q: %d, want %d", typed, got.status, want)
+		}
+	}
+}
+
 // TestLogLevels shows a log by levels in any case, and refuses those that do not exist.
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
