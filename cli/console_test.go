@@ -243,6 +243,20 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.shot("database-log")
 	exec(`do $$ begin raise log 'followed to the %', 'end'; end $$`)
 	b.see("followed to the end") // without a click
+	log := b.location()
+	b.open(log + "?level=log")
+	b.see("followed to the end")
+	b.open(log + "?level=loud")
+	b.see("must be one of LOG, WARNING, ERROR")
+
+	exec("create extension hstore; create table kept (n int); alter extension hstore add table kept")
+	b.press("Extensions")
+	b.press("Drop… hstore")
+	b.see("The rows of its tables go with it: public.kept.")
+	b.shot("database-extension-drop")
+	b.fill("#confirm-0", "hstore")
+	b.press("Drop")
+	b.see("The extension is dropped")
 
 	b.press("Replication")
 	b.see("Logical replication is off")

@@ -129,8 +129,8 @@ func serverOnly(t *testing.T, bin binaries.Set) string {
 	return dir
 }
 
-// Major versions between the oldest that can be copied and the oldest that runs here are followed and cut over; 13 is not
-// to be had.
+// Major versions between the oldest that can be copied and the oldest that runs here are followed and cut over. 13
+// is left out, between two that are tried.
 func TestImportFollowsOlderMajors(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

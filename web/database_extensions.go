@@ -38,6 +38,9 @@ func (req *request) extensionSet() (answer, error) {
 }
 
 func (req *request) extensionDelete() (answer, error) {
-	err := req.engine.Databases.ExtensionDelete(req.r.Context(), req.call, req.id(), req.form("name"))
+	err := req.confirm(req.form("name"))
+	if err == nil {
+		err = req.engine.Databases.ExtensionDelete(req.r.Context(), req.call, req.id(), req.form("name"))
+	}
 	return done(req.databasePath("extensions"), "extension_dropped"), err
 }

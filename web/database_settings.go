@@ -25,7 +25,7 @@ const shownLogLines = 400
 
 func (req *request) databaseLog(db databaseData, _ error) (answer, error) {
 	query := req.r.URL.Query()
-	level, search := query.Get("level"), query.Get("search")
+	level, search := strings.ToUpper(query.Get("level")), query.Get("search")
 	filter := databases.LogFilter{Level: level, Search: search, Limit: shownLogLines}
 	part, err := req.engine.Databases.ServerLog(req.call, db.ID, filter)
 	a := answer{page: "database_log.html", data: logData{db, part.Lines, level, search}, live: err == nil}

@@ -393,6 +393,30 @@ func TestNamesAreConfirmedAsTheyAreTyped(t *testing.T) {
 	}
 }
 
+// TestExtensionsAreNotDroppedUnseen drops an extension only if its name is typed. The database does not run.
+func TestExtensionsAreNotDroppedUnseen(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for typed, want := range map[string]int{"": http.StatusUnprocessableEntity, "pg_cron!": http.StatusUnprocessableEntity, "pg_cron": http.StatusConflict} {
+		if got := c.post(t, "/databases/db_00/extensions/delete", url.Values{"name": {"pg_cron"}, "confirm": {typed}}); got.status != want {
+			t.Errorf("typed %q: %d, want %d", typed, got.status, want)
+		}
+	}
+}
+
+// TestLogLevels shows a log by levels in any case, and refuses those that do not exist.
+func TestLogLevels(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	if page := c.get(t, "/databases/db_00/log?level=error"); !strings.Contains(page, "<option selected>ERROR") {
+		t.Error("the level in lower case is not that of the form")
+	}
+	got := c.send(t, http.MethodGet, "/databases/db_00/log?level=loud", "", nil)
+	if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.page, "must be one of LOG, WARNING, ERROR") {
+		t.Errorf("%d: %s", got.status, got.page)
+	}
+}
+
 // TestHiddenTicksAreNotMeant checks that a key gets only the options that were
 // visible when it was created.
 func TestHiddenTicksAreNotMeant(t *testing.T) {

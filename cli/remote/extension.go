@@ -2,6 +2,7 @@ package remote
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,8 +61,29 @@ func newExtensionCreate(s *session) *cobra.Command {
 }
 
 func newExtensionDrop(s *session) *cobra.Command {
-	return s.aboutDatabase("drop DATABASE EXTENSION", "Drop an extension that nothing in the database needs", cobra.ExactArgs(2),
+	return s.aboutDatabase("drop DATABASE EXTENSION", "Drop an extension that no object of the database needs, with its data", cobra.ExactArgs(2),
 		func(t *task, db wire.Database, args []string) error {
+			if err := t.confirmDrop(db, args[0]); err != nil {
+				return err
+			}
 			return shows(t, func(w io.Writer, x wire.DeletedExtension) { details(w, "dropped", x.Name) })(t.api.DeleteExtension(t.ctx, db.ID, args[0]))
 		})
+}
+
+// confirmDrop asks before an extension is dropped, and names the tables that go with it.
+func (t *task) confirmDrop(db wire.Database, name string) error {
+	if t.yes {
+		return nil
+	}
+	found, err := t.api.ListExtensions(t.ctx, db.ID)
+	if err != nil {
+		return err
+	}
+	with := "all that belongs to it"
+	for _, x := range found.Extensions {
+		if x.Name == name && len(x.Tables) > 0 {
+			with = "the rows of its tables (" + strings.Join(x.Tables, ", ") + ")"
+		}
+	}
+	return t.confirm("drop the extension %s of %s with %s", name, db.Name, with)
 }

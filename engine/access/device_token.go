@@ -57,7 +57,7 @@ func (s *Service) pollDevice(tx *meta.Tx, call *model.Call, code model.Secret) (
 	now := s.core.Clock()
 	d, err := tx.Devices().Find(meta.ByHash, hashDeviceCode(code))
 	if errors.Is(err, meta.ErrNotFound) || err == nil && (!now.Before(d.ExpiresAt) || d.Status == model.DeviceDelivered) {
-		return d, model.Errorf(model.CodeExpiredToken, "this device code is unknown, used or has expired; begin again with POST /v1/device/authorize")
+		return d, model.Errorf(model.CodeExpiredToken, "this device code is unknown, used or has expired; begin another device login")
 	}
 	if err != nil {
 		return d, err

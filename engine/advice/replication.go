@@ -17,11 +17,19 @@ func replicationSlots(_ Facts, db Database) (found []model.Recommendation) {
 				fmt.Sprintf("The server has removed WAL that the client of the slot %s had not read. The client must copy everything again.", slot.Name)))
 		case slot.Safe != nil && *slot.Safe < slot.Retained:
 			found = append(found, slotAdvice(db, slot, "replication_slot_behind", model.SeverityWarning, "A replication slot retains much WAL",
-				fmt.Sprintf("The slot %s retains %d MB of WAL (a client reads it: %t), more than half of what it may. After %d MB more it is lost, and its client must copy everything again.",
-					slot.Name, slot.Retained>>20, slot.Active, max(*slot.Safe, 0)>>20)))
+				fmt.Sprintf("The slot %s retains %d MB of WAL, more than half of what it may. %s After %d MB more it is lost, and its client must copy everything again.",
+					slot.Name, slot.Retained>>20, reading(slot), max(*slot.Safe, 0)>>20)))
 		}
 	}
 	return found
+}
+
+// reading says whether a client reads a slot.
+func reading(slot postgres.Slot) string {
+	if slot.Active {
+		return "A client reads it, but not fast enough."
+	}
+	return "No client reads it."
 }
 
 func slotAdvice(db Database, slot postgres.Slot, code string, severity model.Severity, title, message string) model.Recommendation {

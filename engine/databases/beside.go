@@ -91,7 +91,7 @@ func (s *Service) awake(db model.Database, act func() error) error {
 func explainName(db model.Database, dbname string, err error) error {
 	switch {
 	case errors.Is(err, postgres.ErrNoDatabase):
-		err = besideError(model.CodeNotFound, err, "dbname: %s has no database %q beside it; GET /databases/%s/databases lists those there are", db.Name, dbname, db.ID)
+		err = besideError(model.CodeNotFound, err, "dbname: %s has no database %q beside it; the list of its databases names those there are", db.Name, dbname)
 	case errors.Is(err, postgres.ErrDatabaseClosed) && dbname == db.Name:
 		err = besideError(model.CodeConflict, err, "no session can begin in the database %q: its owner has set CONNECTION LIMIT 0, which a restart takes back", dbname)
 	case errors.Is(err, postgres.ErrDatabaseClosed):

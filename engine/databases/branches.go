@@ -63,7 +63,7 @@ func (s *Service) CheckExpiry(field string, at *time.Time) error {
 		return nil
 	}
 	if now := s.core.Clock(); at.Before(now.Add(MinExpiry-time.Second)) || at.After(now.Add(MaxExpiry)) {
-		return model.Invalid(field, "must be from a minute to ten years from now, or null for never")
+		return model.Invalid(field, "must be from a minute to ten years from now, or never")
 	}
 	return nil
 }

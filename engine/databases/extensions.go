@@ -113,8 +113,8 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 	before := db
 	if x.NeedsRestart {
 		if !in.Restart {
-			return x, model.Errorf(model.CodeConflict, "the server must load the library of %s at its start: "+
-				"send \"restart\": true, and the database is restarted, which ends its sessions", in.Name)
+			return x, model.Errorf(model.CodeConflict, "restart: the server must load the library of %s at its start; "+
+				"allow a restart of the database, which ends its sessions", in.Name)
 		}
 		releaseBackups, err := s.ClaimBackups(id, "a restart") // the restart that undoes this one also disturbs a backup
 		if err != nil {

@@ -81,7 +81,7 @@ func (s *Service) ReplicationSlotDrop(ctx context.Context, call *model.Call, id,
 	case errors.Is(err, postgres.ErrNoSlot):
 		return model.Errorf(model.CodeNotFound, "the database has no replication slot %q", slot)
 	case errors.Is(err, postgres.ErrSlotActive):
-		return model.Errorf(model.CodeConflict, "a client reads the replication slot %q: stop it first, or send force=true to end its session", slot)
+		return model.Errorf(model.CodeConflict, "a client reads the replication slot %q: stop it first, or drop the slot by force, which ends its session", slot)
 	case err != nil:
 		return err
 	}

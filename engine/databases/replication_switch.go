@@ -182,7 +182,7 @@ func slotsLeft(slots []postgres.Slot) error {
 		names[i] = slot.Name
 	}
 	return model.Errorf(model.CodeConflict, "logical_replication: there are replication slots (%s), whose clients would have to copy everything again: "+
-		"drop them first, or send \"drop_slots\": true as well", strings.Join(names, ", "))
+		"drop them first, or set drop_slots as well", strings.Join(names, ", "))
 }
 
 // slots returns the replication slots of a running database.

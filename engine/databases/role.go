@@ -36,7 +36,7 @@ func roleOf(db model.Database, name string) (model.DatabaseRole, error) {
 	case found:
 		return role, nil
 	case name == db.Owner || name == db.ReadOnly:
-		return role, model.Errorf(model.CodeNotFound, "%s is the database's own role, which …/connection and …/rotate-password are about, and not one of its further roles", name)
+		return role, model.Errorf(model.CodeNotFound, "%s is the database's own role and not one of its further roles: its connection and its password are those of the database", name)
 	default:
 		return role, model.Errorf(model.CodeNotFound, "the database has no role %q", name)
 	}
@@ -140,7 +140,7 @@ func locked(field, remedy string, err error) error {
 		return err
 	}
 	return &model.Error{Code: model.CodeConflict, Err: err, Message: field + ": transactions that have changed the database's tables are still open, and " + remedy +
-		"; nothing was changed. See …/locks and …/sessions, and try again when they have ended"}
+		"; nothing was changed. See its locks and sessions, and try again when they have ended"}
 }
 
 // creators returns the roles as which clients may log in to the databases that they create beside this one.

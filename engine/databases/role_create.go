@@ -67,7 +67,7 @@ func refuseRole(db model.Database, name string) error {
 
 func (s *Service) checkRoleLimit(db model.Database, limit int) error {
 	if most := s.maxSessions(db); limit < 0 || most > 0 && limit > most {
-		return model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has, or null for as many as the owner may have", most)
+		return model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has, or the default: as many as the owner may have", most)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ const logTail = 512 << 10
 
 // LogFilter selects lines of a server's log. An empty field selects all.
 type LogFilter struct {
-	Level        string    // such as ERROR
+	Level        string    // one of LogLevels, in any case
 	Search       string    // in any case
 	Since, Until time.Time // from Since on, before Until
 	Limit        int       // how many lines; 0 means all that are read
@@ -26,6 +27,15 @@ type LogFilter struct {
 // LogLevels returns the levels of entries of a server's log.
 func LogLevels() []string {
 	return []string{"LOG", "WARNING", "ERROR", "FATAL", "PANIC", "STATEMENT", "DETAIL", "HINT", "CONTEXT"}
+}
+
+// normalized checks the level and writes it as the log does.
+func (f LogFilter) normalized() (LogFilter, error) {
+	f.Level = strings.ToUpper(f.Level)
+	if f.Level != "" && !slices.Contains(LogLevels(), f.Level) {
+		return f, model.Invalid("level", "must be one of %s", strings.Join(LogLevels(), ", "))
+	}
+	return f, nil
 }
 
 // LogLine is a line of a server's log.
@@ -55,6 +65,9 @@ type LogPart struct {
 // contain data from the tenants' statements.
 func (s *Service) ServerLog(call *model.Call, id string, filter LogFilter) (LogPart, error) {
 	db, err := s.Database(call, id)
+	if err == nil {
+		filter, err = filter.normalized()
+	}
 	if err != nil {
 		return LogPart{}, err
 	}

@@ -56,7 +56,7 @@ func validSleep(after time.Duration) error {
 	if after == 0 || after >= MinSleepAfter && after <= MaxSleepAfter {
 		return nil
 	}
-	return model.Invalid("sleep_after_seconds", "must be from %d to %d seconds, or null for a server that always runs",
+	return model.Invalid("sleep_after_seconds", "must be from %d to %d seconds, or the default: a server that always runs",
 		int(MinSleepAfter.Seconds()), int(MaxSleepAfter.Seconds()))
 }
 
@@ -66,7 +66,7 @@ func wakesNobody(db model.Database, extension string) error {
 	if db.SleepAfter == 0 || extension != "pg_cron" {
 		return nil
 	}
-	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after_seconds to null first")
+	return model.Errorf(model.CodeConflict, "the jobs of pg_cron do not run while a database sleeps: set sleep_after_seconds back to its default first")
 }
 
 // reachesProxied refuses that a database sleeps while its allow-list has entries but not
@@ -78,7 +78,7 @@ func reachesProxied(after time.Duration, allow []netip.Prefix) error {
 		return nil
 	}
 	return model.Errorf(model.CodeConflict, "while a database sleeps when it is unused, its allow-list must include %s: "+
-		"add that, or set sleep_after_seconds to null", postgres.ProxiedHost)
+		"add that, or set sleep_after_seconds back to its default", postgres.ProxiedHost)
 }
 
 // IsAsleep reports whether a database sleeps.

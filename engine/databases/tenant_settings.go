@@ -124,13 +124,13 @@ func (s *Service) claimForRestart(call *model.Call, id, what string) (model.Data
 // normalized checks the names and values of a change; "" resets a setting.
 func (s *Service) normalized(settings map[string]*string) (map[string]string, error) {
 	if len(settings) == 0 {
-		return nil, model.Invalid("settings", "name at least one setting, as in {\"work_mem\": \"16MB\"}")
+		return nil, model.Invalid("settings", "must have at least one setting, such as work_mem")
 	}
 	change, memory := map[string]string{}, machineMemory(s.core.Config.DataDir)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		p, known := parameters.Find(name)
 		if !known {
-			return nil, model.Invalid("settings", "%q is not one of the settings that can be changed: GET /databases/{id}/settings lists them", name)
+			return nil, model.Invalid("settings", "%q is not one of the settings that can be changed: the list of the database's settings has them", name)
 		}
 		value := settings[name]
 		if value == nil {

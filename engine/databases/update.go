@@ -78,14 +78,14 @@ func (s *Service) Update(ctx context.Context, call *model.Call, id string, chang
 
 func (s *Service) validate(c Change) error {
 	if c.DropSlots && (c.LogicalReplication == nil || *c.LogicalReplication) {
-		return model.Invalid("drop_slots", "goes with \"logical_replication\": false only")
+		return model.Invalid("drop_slots", "goes with switching logical_replication off only")
 	}
 	if on := c.LogicalReplication; on != nil && c != (Change{LogicalReplication: on, DropSlots: c.DropSlots}) {
-		return model.Invalid("logical_replication", "restarts the database and cannot be changed together with other properties: send it by itself")
+		return model.Invalid("logical_replication", "restarts the database and cannot be changed together with other properties: change it by itself")
 	}
 	if c.SleepAfter != nil {
 		if c.Name != nil || c.ConnectionLimit != nil {
-			return model.Invalid("sleep_after_seconds", "cannot be changed together with the name or the connection limit: send two requests")
+			return model.Invalid("sleep_after_seconds", "cannot be changed together with the name or the connection limit: change one after the other")
 		}
 		if err := validSleep(*c.SleepAfter); err != nil {
 			return err
@@ -106,12 +106,12 @@ func (s *Service) validate(c Change) error {
 			return model.Errorf(model.CodeForbidden, "backup_every_seconds: the operator has turned scheduled backups off (--backup-interval 0)")
 		}
 		if *every < MinBackupEvery || *every > MaxBackupEvery {
-			return model.Invalid("backup_every_seconds", "must be from %d to %d, or null for the appliance's interval",
+			return model.Invalid("backup_every_seconds", "must be from %d to %d, or the default: the appliance's interval",
 				int(MinBackupEvery.Seconds()), int(MaxBackupEvery.Seconds()))
 		}
 	}
 	if keep := c.BackupRetention; keep != nil && *keep != 0 && (*keep < day || *keep > MaxBackupRetention) {
-		return model.Invalid("backup_retention_days", "must be from 1 to %d, or null for the appliance's retention", MaxBackupRetention/day)
+		return model.Invalid("backup_retention_days", "must be from 1 to %d, or the default: the appliance's retention", MaxBackupRetention/day)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 	set(call, "sleep_after", &next.SleepAfter, c.SleepAfter)
 	set(call, "maintenance_window", &next.MaintenanceWindow, c.MaintenanceWindow)
 	if most := s.maxSessions(db); c.ConnectionLimit != nil && (next.ConnectionLimit < 0 || most > 0 && next.ConnectionLimit > most) {
-		return db, model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has for the database's owner, or null for all of them", most)
+		return db, model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has for the database's owner, or the default: all of them", most)
 	}
 	if s.keptShorter(db, next) {
 		if err := core.Permit(call, model.OperationFor(model.ActionDatabaseUpdate).Sometimes()); err != nil {

@@ -42,7 +42,7 @@ func (s *Service) following(record model.Import) (*importRun, error) {
 	run, running := found.(*importRun)
 	switch {
 	case record.Follow == nil:
-		return nil, model.Errorf(model.CodeConflict, "the import only copies, and needs no cutover; a database follows its source when the import is started with \"mode\": \"follow\"")
+		return nil, model.Errorf(model.CodeConflict, "the import only copies, and needs no cutover; a database follows its source when the import is started with the mode follow")
 	case record.Status.Final():
 		return nil, model.Errorf(model.CodeConflict, "the import is %s already", record.Status)
 	case record.Status == model.ImportCuttingOver:

@@ -20,7 +20,7 @@ const longestPublication = 63
 func (in NewImport) checkFollow() error {
 	switch {
 	case !in.Follow && in.Publication != "":
-		return model.Invalid(importer.PublicationField, "goes with \"mode\": \"follow\" only")
+		return model.Invalid(importer.PublicationField, "goes with the mode follow only")
 	case in.Follow && in.Publication == "":
 		return model.Invalid(importer.PublicationField, "must name the publication of the source that the new database follows; make one there with CREATE PUBLICATION name FOR ALL TABLES;")
 	case len(in.Publication) > longestPublication || strings.ContainsRune(in.Publication, 0):

@@ -28,7 +28,7 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 		}
 		if b.ObjectCount > 0 && !force {
 			return model.Errorf(model.CodeConflict,
-				"the bucket holds %d objects; delete them first, or send ?force=true to delete them with it", b.ObjectCount)
+				"the bucket holds %d objects; delete them first, or delete it with them by force", b.ObjectCount)
 		}
 		if err := s.refuseLockedVersion(tx, call, id); err != nil {
 			return err

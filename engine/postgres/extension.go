@@ -22,6 +22,8 @@ type Extension struct {
 	Schema    string   // where it is installed
 	Owner     string   // the role that owns it
 	Loaded    bool     // the server has loaded the library that it needs
+	// Tables are those that belong to it and go with it, [maxExtensionTables] at most, qualified and quoted as in SQL.
+	Tables []string
 }
 
 // Missing reports whether the database has an extension whose files the machine
@@ -69,13 +71,19 @@ func (x Extension) Update() string {
 	return x.Available
 }
 
+// maxExtensionTables is how many tables of an extension are listed: the owner of one can add tables to it.
+const maxExtensionTables = 100
+
 // extensionsQuery lists what the server can create and what the database has. The
 // functions read the control files on the machine.
-const extensionsQuery = `select coalesce(a.name, e.extname)::text, coalesce(a.default_version, ''), coalesce(array_remove(v.requires::text[], 'plpgsql'), '{}'),
-	coalesce(e.extversion, ''), coalesce(n.nspname::text, ''), coalesce(pg_get_userbyid(e.extowner)::text, '')
+var extensionsQuery = fmt.Sprintf(`select coalesce(a.name, e.extname)::text, coalesce(a.default_version, ''), coalesce(array_remove(v.requires::text[], 'plpgsql'), '{}'),
+	coalesce(e.extversion, ''), coalesce(n.nspname::text, ''), coalesce(pg_get_userbyid(e.extowner)::text, ''), array(
+		select quote_ident(s.nspname) || '.' || quote_ident(c.relname) from pg_depend d join pg_class c on c.oid = d.objid join pg_namespace s on s.oid = c.relnamespace
+		where d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid and d.deptype = 'e' and d.classid = 'pg_class'::regclass and c.relkind in ('r', 'p')
+		order by 1 limit %d)
 	from pg_available_extensions() a left join pg_available_extension_versions() v on v.name = a.name and v.version = a.default_version
 	full join pg_extension e on e.extname = a.name left join pg_namespace n on n.oid = e.extnamespace
-	where coalesce(a.name, e.extname) <> 'plpgsql' order by 1`
+	where coalesce(a.name, e.extname) <> 'plpgsql' order by 1`, maxExtensionTables)
 
 // Extensions lists the extensions that the machine or the database has, by name.
 // conn is the superuser's, in the tenant's database.
@@ -87,7 +95,7 @@ func Extensions(ctx context.Context, conn *pgx.Conn) ([]Extension, error) {
 	rows, _ := conn.Query(ctx, extensionsQuery)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Extension, err error) {
 		var name string
-		err = row.Scan(&name, &x.Available, &x.Requires, &x.Installed, &x.Schema, &x.Owner)
+		err = row.Scan(&name, &x.Available, &x.Requires, &x.Installed, &x.Schema, &x.Owner, &x.Tables)
 		x.Extension = extensions.Find(name)
 		x.Loaded = x.Preload == "" || hasLibrary(loaded, x.Preload)
 		return x, err

@@ -132,6 +132,11 @@ func TestCron(t *testing.T) {
 	if err := makeExtension(t, d, "pg_cron"); err != nil {
 		t.Fatal(err)
 	}
+	for _, x := range known(t, d) {
+		if got := strings.Join(x.Tables, " "); x.Name == "pg_cron" && got != "cron.job cron.job_run_details" {
+			t.Errorf("the tables of pg_cron: %s", got)
+		}
+	}
 	owner := d.Owner(t)
 	allowed(t, owner, "create table ran (who text, super bool)")
 	refused(t, owner, "42501", []string{

@@ -80,10 +80,10 @@ func (s *Service) noExport(db model.Database, beside string) error {
 		return model.Errorf(model.CodeNotFound, "no export has been made: the operator has turned exports off (--no-exports)")
 	}
 	if beside != "" {
-		return model.Errorf(model.CodeNotFound, "dbname: no export of a database %q beside %s has been made: POST …/export makes one, and GET /databases/%s/databases lists them",
-			beside, db.Name, db.ID)
+		return model.Errorf(model.CodeNotFound, "dbname: no export of a database %q beside %s has been made; one is made when it is asked for, of those that the list of its databases names",
+			beside, db.Name)
 	}
-	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, and POST …/export makes one now")
+	return model.Errorf(model.CodeNotFound, "no export has been made yet: one follows each completed backup, or is made when it is asked for")
 }
 
 func (s *Service) exportView(x model.Export) ExportView {

@@ -13,7 +13,7 @@ func NewExtension(x databases.ExtensionView) wire.Extension {
 	view := wire.Extension{
 		Name: x.Name, Class: wire.ExtensionClass(x.Class), Schema: x.Schema, Requires: append([]string{}, x.Requires...),
 		AvailableVersion: orAbsent(x.Available), InstalledVersion: orAbsent(x.Installed), UpdateVersion: orAbsent(x.Update()),
-		Owner: orAbsent(x.Owner), NeedsRestart: x.NeedsRestart, Dumps: orAbsent(x.Dump), Notes: x.Notes, Unavailable: orAbsent(x.Reason),
+		Owner: orAbsent(x.Owner), NeedsRestart: x.NeedsRestart, Dumps: orAbsent(x.Dump), Notes: x.Notes, Unavailable: orAbsent(x.Reason), Tables: append([]string{}, x.Tables...),
 	}
 	if view.Schema == "" {
 		view.Schema = x.InSchema()

@@ -15,6 +15,7 @@ type Extension struct {
 	Schema           string         `json:"schema" doc:"Where it is, or would be."`
 	Owner            *string        `json:"owner" doc:"The role that owns it; null when the database does not have it."`
 	Requires         []string       `json:"requires" doc:"Extensions that are created with it."`
+	Tables           []string       `json:"tables" doc:"Tables of the database that belong to it, 100 at most: they are dropped with it, and so are their rows."`
 	NeedsRestart     bool           `json:"needs_restart" doc:"Whether creating it restarts the database, because the server must load its library."`
 	Dumps            *string        `json:"dumps" doc:"What dumps and exports contain of it, beside the statement that creates it; null when there is nothing to say."`
 	Notes            string         `json:"notes"`
