@@ -138,10 +138,19 @@ func refuseUsed(dir string, s *planStore) error {
 	if s != nil {
 		return model.Errorf(model.CodeConflict, "the recovery into %s is complete: `holdfast serve` starts the appliance", dir)
 	}
-	if len(entries) > 0 {
+	if len(entries) > 0 && !hasOnlyBegun(dir, entries) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be recovered into an empty one", dir)
 	}
 	return nil
+}
+
+// hasOnlyBegun reports whether a directory has nothing but what a recovery leaves that ended before its plan was written.
+func hasOnlyBegun(dir string, entries []os.DirEntry) bool {
+	if len(entries) != 1 || entries[0].Name() != Directory {
+		return false
+	}
+	left, err := os.ReadDir(filepath.Join(dir, Directory))
+	return err == nil && (len(left) == 0 || len(left) == 1 && left[0].Name() == recoveryFile+durable.NewSuffix)
 }
 
 // isFilled reports whether the first phase makes a file or directory of that name in the data directory.
