@@ -21,7 +21,7 @@ func (c *config) registerOffsite(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
 	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
 	flags.BoolVar(&c.NoOffsiteVerification, "no-offsite-verification", false, "do not read a sample of the copy back every day, and do not restore a database from it on trial every week, which stores may charge for")
-	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock; 0 locks nothing")
+	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock, at least 24h; 0 locks nothing")
 	flags.StringVar(&c.ObjectsLocalSize, "objects-local-size", "0", "how much of this disk large objects may take, in bytes or as a share such as 30%; those not read for longest are then in the store of --offsite only. 0 keeps all here")
 	flags.Int64Var(&c.LocalObjects.Above, "objects-offsite-above", 1<<20, "size of the smallest object that may leave this disk, in bytes")
 	flags.DurationVar(&c.LocalObjects.Unused, "objects-offsite-after", 0, "after how long without being read an object leaves this disk although there is room; 0 is never")
@@ -51,6 +51,8 @@ func (c *config) validateOffsite() error {
 		return fmt.Errorf("offsite-bandwidth: must be at least %d bytes a second, or 0 for no bound", minBandwidth)
 	case o.Retention < 0:
 		return errors.New("offsite-retention: must not be negative")
+	case o.Retention > 0 && o.Retention < minOffsiteRetention:
+		return fmt.Errorf("offsite-retention: must be at least %s, because locks are extended twice a day, or 0, which locks nothing", minOffsiteRetention)
 	}
 	return nil
 }
@@ -75,6 +77,9 @@ func (c *config) validateLocalObjects() error {
 	}
 	return nil
 }
+
+// minOffsiteRetention is the shortest lock that does not end between two extensions.
+const minOffsiteRetention = 24 * time.Hour
 
 // minBandwidth is the least with which a transfer does not seem to stand still.
 const minBandwidth = 16 << 10

@@ -124,6 +124,7 @@ func TestConfigRefuses(t *testing.T) {
 		"local share":        {args: []string{"--objects-local-size", "300%"}, says: "share of the disk"},
 		"local without copy": {args: []string{"--objects-local-size", "30%"}, says: "--offsite names"},
 		"after without size": {args: []string{"--objects-offsite-after", "1h"}, says: "--objects-local-size"},
+		"short lock":         {args: []string{"--offsite", "s3://b/p", "--offsite-passphrase-file", "x", "--offsite-retention", "23h"}, says: "at least 24h"},
 		"negative above":     {args: []string{"--objects-offsite-above", "-1"}, says: "must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -256,3 +256,30 @@ func TestUpgradeWithoutSpace(t *testing.T) {
 		t.Errorf("there are %d data directories", n)
 	}
 }
+
+// TestRecoverDiskFull recovers onto a full disk: the error says so, and the command goes on once there is space.
+func TestRecoverDiskFull(t *testing.T) {
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	query(t, old.connectionURL(shop.ID), "create table t as select 7 n")
+	old.backup(shop.ID)
+	old.awaitCopied()
+	old.stop()
+	fresh := old.elsewhere()
+	fresh.description = old.description
+	fill, empty := fresh.smallDisk("900")
+	fill()
+	_, says, code := fresh.run("", "recover", c.url, "--passphrase-file", c.passphrase, "--yes", "--take-over", "--listen", "127.0.0.1:0")
+	if code == 0 || !strings.Contains(says, "is full: make space, and begin the command again") {
+		t.Errorf("onto a full disk: exit code %d, %s", code, says)
+	}
+	empty()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select n from t"); got != "7" {
+		t.Errorf("the database has %s", got)
+	}
+}

@@ -24,8 +24,8 @@ func newOffsitePrune() *cobra.Command {
 		return prune(ctx, cmd, at, retention, c.json, dryRun, yes)
 	})
 	cmd.Long = fmt.Sprintf(`Remove from the store what no recovery to a moment within the retention needs. It needs credentials that may delete, which
-the appliance does not: run it elsewhere, or with other credentials. Objects whose lock has not ended remain, so the retention must be
-at least as long as the --offsite-retention of the appliance. What is younger than
+the appliance does not: run it elsewhere, or with other credentials. Points whose lock has not ended remain, and what recoveries from them
+on need: the appliance extends locks, so they end between once and twice its --offsite-retention after a point was made. What is younger than
 %.0f days is never removed.`, offsite.PruneGrace.Hours()/24)
 	cmd.Example = "  holdfast offsite prune s3://backups/home --passphrase-file /root/offsite.passphrase --retention 720h --yes"
 	cmd.Flags().DurationVar(&retention, "retention", 30*24*time.Hour, "how far back a recovery must reach")
@@ -43,7 +43,8 @@ func prune(ctx context.Context, cmd *cobra.Command, at offsite.Location, retenti
 	planned := p.Plan()
 	if dryRun || planned.Objects == 0 {
 		return printResult(cmd.OutOrStdout(), inJSON, planned, func(w io.Writer, p offsite.Pruned) {
-			fmt.Fprintf(w, "%d objects (%s) could be removed, %d points among them\n", p.Objects, amount(p.Bytes), p.Points)
+			fmt.Fprintf(w, "%d objects (%s) could be removed, %d points among them", p.Objects, amount(p.Bytes), p.Points)
+			showLocked(w, p)
 		})
 	}
 	if err := remote.Confirm(cmd, yes, fmt.Sprintf("remove %d objects (%s) from %s, %d points among them, for good", planned.Objects, amount(planned.Bytes), at.URL, planned.Points)); err != nil {
@@ -55,9 +56,17 @@ func prune(ctx context.Context, cmd *cobra.Command, at offsite.Location, retenti
 	}
 	return printResult(cmd.OutOrStdout(), inJSON, done, func(w io.Writer, p offsite.Pruned) {
 		fmt.Fprintf(w, "removed %d objects, %d points among them", p.Objects, p.Points)
-		if p.Locked > 0 {
-			fmt.Fprintf(w, "; %d are locked and remain", p.Locked)
-		}
-		fmt.Fprintln(w)
+		showLocked(w, p)
 	})
+}
+
+// showLocked ends a line with what remains because it is locked.
+func showLocked(w io.Writer, p offsite.Pruned) {
+	if p.Locked > 0 {
+		fmt.Fprintf(w, "; %d others are locked and remain", p.Locked)
+	}
+	if p.LockedSince != nil {
+		fmt.Fprintf(w, "; points from %s on are locked and remain, with what they need", p.LockedSince.Local().Format(time.DateTime+" MST"))
+	}
+	fmt.Fprintln(w)
 }

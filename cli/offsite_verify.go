@@ -57,6 +57,18 @@ func showVerified(w io.Writer, v offsite.Verified) {
 	}
 	fmt.Fprintf(w, "points        %d\nfiles         %d, of which %d were read (%s)\n", v.Points, v.Files, v.Read, amount(v.Bytes))
 	for _, d := range v.Damage {
-		fmt.Fprintf(w, "damaged       %s: %s\n", d.Object, d.Reason)
+		what := d.Object
+		if d.Content != "" {
+			what += ", " + d.String()
+		}
+		fmt.Fprintf(w, "damaged       %s: %s\n", what, d.Reason)
+	}
+	if len(v.Damage) > 0 && v.Point != nil {
+		fmt.Fprint(w, recoverable)
 	}
 }
+
+// recoverable says what a damaged copy is good for.
+const recoverable = `recoverable   everything else: ` + "`holdfast recover`" + ` passes over what is damaged and reports it, and --at chooses an earlier moment
+remedy        where the appliance still runs, make a new copy: ` + "`holdfast offsite init`" + ` another prefix, and start with that as --offsite
+`

@@ -3,7 +3,9 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -337,6 +339,14 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	t.Logf("%d rows, %d objects; the API answers after %s, the database after %s; lost: %s of rows, %s of objects", len(l.rows), len(l.objects),
 		answered.Round(time.Millisecond), available.Round(time.Millisecond), rows.Round(time.Millisecond), objects.Round(time.Millisecond))
 	query(t, fresh.connectionURL(shop.ID), "create table since as select 7 n")
+	testenv.Eventually(t, "the backup that a recovery owes", func() bool {
+		var all []wire.Backup
+		fresh.must("GET", "/databases/"+shop.ID+"/backups", nil, &all)
+		return slices.ContainsFunc(all, func(b wire.Backup) bool { return b.StartedAt.After(began) })
+	})
+	if log := fresh.log.String(); strings.Contains(log, "a backup waits") {
+		t.Errorf("the backup of a recovered database waits:\n%s", log)
+	}
 	fresh.backup(fresh.createDatabase("later").ID)
 
 	returned.start(c.serveFlags()...)
@@ -489,6 +499,78 @@ func TestRecoverInterrupted(t *testing.T) {
 	}
 	if got := query(t, fresh.connectionURL(shop.ID), "select n from later"); got != "7" {
 		t.Errorf("what followed the backup: %s", got)
+	}
+}
+
+// upload stores an object.
+func (m *machine) upload(bucket, key, content string) {
+	m.t.Helper()
+	request, err := http.NewRequestWithContext(m.t.Context(), "POST", fmt.Sprintf("%s/buckets/%s/objects?key=%s", m.api, bucket, key), strings.NewReader(content))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+m.key)
+	request.Header.Set("Content-Type", "application/octet-stream")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		m.t.Fatalf("upload %s: %d", key, answer.StatusCode)
+	}
+}
+
+// TestRecoverLacking removes the body of an object from the copy: everything else comes back, and the report says what
+// does not.
+func TestRecoverLacking(t *testing.T) {
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop, bucket := old.createDatabase("shop"), old.createBucket("files")
+	query(t, old.connectionURL(shop.ID), "create table t as select 7 n")
+	old.backup(shop.ID)
+	const size = 7 << 20 // more than anything else in the copy
+	random := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{7}).Read(random)
+	old.upload(bucket, "large", string(random))
+	old.upload(bucket, "small", "7")
+	old.awaitCopied()
+	old.stop()
+	removed := 0
+	if err := filepath.WalkDir(strings.TrimPrefix(c.url, "file://"), func(path string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || info.IsDir() || info.Size() < size {
+			return errors.Join(err, statErr)
+		}
+		removed++
+		return os.Remove(path)
+	}); err != nil || removed != 1 {
+		t.Fatalf("%d files were removed, %v", removed, err)
+	}
+	fresh := old.elsewhere()
+	fresh.description = old.description
+	out, _, code := fresh.run("", "offsite", "verify", c.url, "--passphrase-file", c.passphrase)
+	if code != 1 || !strings.Contains(out, "newest point") || !strings.Contains(out, ", large objects:") || !strings.Contains(out, "recoverable   everything else") {
+		t.Errorf("verify: %d\n%s", code, out)
+	}
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select n from t"); got != "7" {
+		t.Errorf("the database has %s", got)
+	}
+	testenv.Eventually(t, "the report", func() bool {
+		var report wire.Offsite
+		fresh.must("GET", "/account/offsite", nil, &report)
+		return report.Recovery.EndedAt != nil && report.Recovery.ObjectsDamaged == 1
+	})
+	var object struct {
+		URL string `json:"download_url"`
+	}
+	fresh.must("GET", "/buckets/"+bucket+"/objects/small", nil, &object)
+	if status, got := download(t, object.URL); status != http.StatusOK || got != "7" {
+		t.Errorf("the small object: %d %q", status, got)
 	}
 }
 

@@ -231,6 +231,12 @@ func TestOffsiteTrialRestore(t *testing.T) {
 	if st := a.Offsite.Status(); st.Restored == nil || st.Restored.Database != db.ID {
 		t.Errorf("the status says %+v", st.Restored)
 	}
+	if st, err := a.Offsite.StatusFor(db.Organization); err != nil || st.Restored == nil || st.Restored.Name != "shop" {
+		t.Errorf("its organization sees %+v, %v", st.Restored, err)
+	}
+	if st, err := a.Offsite.StatusFor("org_other"); err != nil || st.Restored == nil || st.Restored.Name+st.Restored.Database != "" {
+		t.Errorf("another organization sees %+v, %v", st.Restored, err)
+	}
 	if left, err := os.ReadDir(filepath.Join(a.cfg.DataDir, "verification")); err != nil || len(left) > 0 {
 		t.Errorf("left of the trial: %v, %v", left, err)
 	}

@@ -9,14 +9,15 @@ import (
 // offsiteData is what offsite.html shows.
 type offsiteData struct {
 	offsite.Status
-	Damaged int    // objects, when the copy was last read back
-	Away    string // what a recovery has yet to bring back, "" once it is complete
+	Damaged  int    // objects, when the copy was last read back
+	Affected string // what they are, "" where that is unknown
+	Away     string // what a recovery has yet to bring back, "" once it is complete
 }
 
 func newOffsiteData(s offsite.Status) offsiteData {
 	data := offsiteData{Status: s}
 	if s.Verified != nil {
-		data.Damaged = len(s.Verified.Damage)
+		data.Damaged, data.Affected = len(s.Verified.Damage), strings.Join(s.Verified.Kinds(), ", ")
 	}
 	if s.Recovery != nil && s.Recovery.EndedAt == nil {
 		data.Away = describeAway(*s.Recovery)

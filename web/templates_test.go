@@ -2,7 +2,12 @@ package web
 
 import (
 	"html/template"
+	"strings"
 	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/offsite"
 )
 
 // mustPage returns the template of a page.
@@ -35,5 +40,33 @@ func TestTemplatesParse(t *testing.T) {
 	}
 	if page, err := all.page("other.html"); err == nil {
 		t.Errorf("a page that does not exist is %v", page)
+	}
+}
+
+// The page of the copy off-site says what is damaged, what that means and what to do, and names no database that it may not.
+func TestOffsiteDamage(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	damage := []offsite.Damage{{Object: "file 7 of epoch 00000001", Content: "backups", Database: "db_secret"}}
+	for _, c := range []struct {
+		point *time.Time
+		says  string
+	}{{&now, "brings back everything else"}, {nil, "Nothing can be recovered from it"}} {
+		status := offsite.Status{
+			State: model.OffsiteCopying, Verified: &offsite.Verified{At: now, Point: c.point, Damage: damage},
+			Restored: &offsite.Restored{At: now, Error: "a chunk of db_secret is missing"},
+		}
+		var page strings.Builder
+		if err := mustPage(t, "offsite.html").ExecuteTemplate(&page, "content", map[string]any{"Data": newOffsiteData(status)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"1 object could not be read, of backups.", c.says, "A database could not be restored"} {
+			if !strings.Contains(page.String(), want) {
+				t.Errorf("it does not say %q:\n%s", want, page.String())
+			}
+		}
+		if strings.Contains(page.String(), "db_secret") {
+			t.Error("it names the database")
+		}
 	}
 }

@@ -61,7 +61,15 @@ func offsiteFields(o wire.Offsite) []string {
 	}
 	return append(fields,
 		"recovers to", formatTime(o.Point), "behind", behind(o.LagSeconds), "waiting", size(o.BacklogBytes),
-		"last verified", formatTime(o.VerifiedAt), "last restored on trial", formatTime(o.RestoredAt), "damaged", damagedCount(o.DamagedObjects), "only off-site", awayObjects(o.Objects), "objects here", localObjects(o.Objects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+		"last verified", formatTime(o.VerifiedAt), "last restored on trial", restored(o), "damaged", damagedCount(o.DamagedObjects), "only off-site", awayObjects(o.Objects), "objects here", localObjects(o.Objects), "problem", text(o.Problem), "taken over by", text(o.TakenOverBy))
+}
+
+// restored says when a database was restored on trial, or that the newest trial failed.
+func restored(o wire.Offsite) string {
+	if o.RestoreFailed {
+		return "failed: the appliance's log says why"
+	}
+	return formatTime(o.RestoredAt)
 }
 
 // awayObjects says what is in the copy only.

@@ -17,6 +17,8 @@ type Offsite struct {
 	Machine  string // that has taken over, "" for none
 	Verified *time.Time
 	Damaged  int // objects, when it was verified
+	// Unusable means that nothing could be recovered then.
+	Unusable bool
 	// Unrestorable is the database that could not be restored from it, "" for none.
 	Unrestorable string
 	// Unreadable is what cannot be read on this machine and copied: ids of databases, and "" for objects.
@@ -65,11 +67,16 @@ func offsiteDamaged(f Facts) []model.Recommendation {
 	if f.Offsite.Damaged == 0 {
 		return nil
 	}
+	rest := "A recovery passes over what is damaged and brings back everything else."
+	if f.Offsite.Unusable {
+		rest = "Nothing can be recovered from it."
+	}
 	return []model.Recommendation{{
 		Code: "offsite_damaged", Severity: model.SeverityCritical, Category: model.CategoryBackup,
 		Title: "The copy off-site is damaged",
-		Message: fmt.Sprintf("%s could not be read back. Have the operator run `holdfast offsite verify`, which names what is damaged, and prepare another prefix for a new copy.",
-			model.Count(int64(f.Offsite.Damaged), "object")),
+		Message: fmt.Sprintf("%s could not be read back. %s Have the operator run `holdfast offsite verify`, which names what is damaged, "+
+			"prepare another prefix with `holdfast offsite init`, and start with that as --offsite for a new copy.",
+			model.Count(int64(f.Offsite.Damaged), "object"), rest),
 		Evidence: map[string]any{"damaged_objects": f.Offsite.Damaged, "verified_at": f.Offsite.Verified},
 		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
 	}}

@@ -143,6 +143,23 @@ func underWay(what string) error {
 // unaffected.
 const Unrecovered = "what a crash interrupted, and could not be recovered when the appliance started,"
 
+// Await waits for as long as ctx lasts until id is not claimed for the operation what.
+func (c *Claims) Await(ctx context.Context, id, what string) {
+	for {
+		c.mu.Lock()
+		held := c.held[id]
+		c.mu.Unlock()
+		if held == nil || held.what != what {
+			return
+		}
+		select {
+		case <-held.released:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // UnderWay lists the claims as "id: what".
 func (c *Claims) UnderWay() []string {
 	c.mu.Lock()

@@ -70,6 +70,12 @@ func (s *Service) StartDatabases(ctx context.Context, starts []claimedStart) {
 	all.Wait()
 }
 
+// AwaitStart waits for as long as ctx lasts until a database is not being started with the appliance, which makes it
+// unavailable, running or not.
+func (s *Service) AwaitStart(ctx context.Context, id string) {
+	s.core.Claims.Await(ctx, id, startClaim)
+}
+
 func (s *Service) startAtBoot(ctx context.Context, id string) {
 	db, err := s.Record(id)
 	if err != nil {

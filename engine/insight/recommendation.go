@@ -335,9 +335,12 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 		Now: s.core.Clock(), Limits: s.core.Config.Advice, Verifies: s.core.Config.VerifyBackups, Plan: model.Plan{Name: usage.Plan, Limits: usage.Limits}, Used: usage.Used,
 		DiskFree: usage.Host.DiskFree, DiskTotal: usage.Host.DiskTotal,
 	}
-	facts.Offsite = s.aboutOffsite()
+	var err error
+	if facts.Offsite, err = s.aboutOffsite(organization); err != nil {
+		return facts, err
+	}
 	facts.ClockAhead, facts.ClockGrace = s.core.ClockAhead()
-	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, because damaged objects may have been replaced
+	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error { // flushed, because damaged objects may have been replaced
 		keys, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(organization))
 		if err != nil {
 			return err
@@ -359,14 +362,14 @@ func (s *Service) facts(organization string, databases []model.Database, usage U
 	return facts, err
 }
 
-func (s *Service) aboutOffsite() advice.Offsite {
-	st := s.offsite.Status()
+func (s *Service) aboutOffsite(organization string) (advice.Offsite, error) {
+	st, err := s.offsite.StatusFor(organization)
 	about := advice.Offsite{
 		State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem, Unreadable: st.Unreadable, Foreign: len(st.Foreign),
 		Tier: advice.Tier{AwayObjects: st.AwayObjects, AwayBytes: st.AwayBytes, LocalBytes: st.LocalBytes, LocalLimit: st.LocalLimit},
 	}
 	if st.Verified != nil {
-		about.Verified, about.Damaged = &st.Verified.At, len(st.Verified.Damage)
+		about.Verified, about.Damaged, about.Unusable = &st.Verified.At, len(st.Verified.Damage), st.Verified.Point == nil
 	}
 	if st.Restored != nil && st.Restored.Error != "" {
 		about.Unrestorable = st.Restored.Name
@@ -374,7 +377,7 @@ func (s *Service) aboutOffsite() advice.Offsite {
 	if st.Fenced != nil {
 		about.Machine, about.Since = st.Fenced.Machine, st.Fenced.At
 	}
-	return about
+	return about, err
 }
 
 func (s *Service) aboutDatabase(tx *meta.Tx, db model.Database) (advice.Database, error) {

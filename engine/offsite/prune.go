@@ -20,6 +20,9 @@ type Pruned struct {
 	Bytes   int64 `json:"bytes"`
 	// Locked is how many objects remain because their retention has not ended.
 	Locked int `json:"locked"`
+	// LockedSince is the time of the oldest point that is older than the retention and remains only because it is locked,
+	// with what recoveries from its moment on need; nil if there is none.
+	LockedSince *time.Time `json:"locked_since"`
 }
 
 // Pruner is a plan to remove what no recovery within the retention needs.
@@ -47,17 +50,21 @@ func PlanPrune(ctx context.Context, at Location, now time.Time, retention time.D
 
 // Plan returns what Run removes.
 func (p *Pruner) Plan() Pruned {
-	return Pruned{Points: len(p.plan.Points), Objects: len(p.plan.Points) + len(p.plan.Objects), Bytes: p.plan.Bytes}
+	planned := Pruned{Points: len(p.plan.Points), Objects: len(p.plan.Points) + len(p.plan.Objects), Bytes: p.plan.Bytes}
+	if since := p.plan.LockedSince; !since.IsZero() {
+		planned.LockedSince = &since
+	}
+	return planned
 }
 
-// Run removes it. Of what is locked, files remain; a locked point ends it. It needs credentials that may delete. It can be repeated, with a new plan.
+// Run removes it. Files that are locked remain. It needs credentials that may delete. It can be repeated, with a new plan.
 func (p *Pruner) Run(ctx context.Context) (done Pruned, err error) {
 	done = p.Plan()
 	done.Locked, err = p.connection.repository.Prune(ctx, p.plan)
 	if errors.Is(err, objectstore.ErrLocked) { // a point: what it refers to must remain, too
 		err = &model.Error{
 			Code: model.CodeConflict, Err: err,
-			Message: "a point to be removed is locked, so it and what a recovery to it needs remain: give --retention at least as long as the --offsite-retention of the appliance",
+			Message: "a point to be removed was locked meanwhile, so it and what a recovery to it needs remain: prune again",
 		}
 	}
 	done.Objects -= done.Locked

@@ -72,7 +72,15 @@ type Progress struct {
 // with small objects, and the WAL that the log has. Databases and large objects follow while
 // the appliance serves. It can be repeated after every error and after a crash. Once it has
 // returned without one, it returns the report at once when it is called again for the same copy.
-func Recover(ctx context.Context, o RecoverOptions) (report RecoveryReport, err error) {
+func Recover(ctx context.Context, o RecoverOptions) (RecoveryReport, error) {
+	report, err := recoverInto(ctx, o)
+	if err != nil && core.IsDiskFull(err) && !isAboutStore(err) {
+		err = &model.Error{Code: model.CodeConflict, Message: fmt.Sprintf("the disk of %s is full: make space, and begin the command again", o.DataDir), Err: err}
+	}
+	return report, err
+}
+
+func recoverInto(ctx context.Context, o RecoverOptions) (report RecoveryReport, err error) {
 	lock, err := durable.LockDir(o.DataDir)
 	if errors.Is(err, durable.ErrLocked) {
 		return report, model.Errorf(model.CodeConflict, "another recovery into %s is running", o.DataDir)
@@ -130,10 +138,19 @@ func refuseUsed(dir string, s *planStore) error {
 	if s != nil {
 		return model.Errorf(model.CodeConflict, "the recovery into %s is complete: `holdfast serve` starts the appliance", dir)
 	}
-	if len(entries) > 0 {
+	if len(entries) > 0 && !hasOnlyBegun(dir, entries) {
 		return model.Errorf(model.CodeConflict, "the data directory %s is not empty: an appliance can only be recovered into an empty one", dir)
 	}
 	return nil
+}
+
+// hasOnlyBegun reports whether a directory has nothing but what a recovery leaves that ended before its plan was written.
+func hasOnlyBegun(dir string, entries []os.DirEntry) bool {
+	if len(entries) != 1 || entries[0].Name() != Directory {
+		return false
+	}
+	left, err := os.ReadDir(filepath.Join(dir, Directory))
+	return err == nil && (len(left) == 0 || len(left) == 1 && left[0].Name() == recoveryFile+durable.NewSuffix)
 }
 
 // isFilled reports whether the first phase makes a file or directory of that name in the data directory.
@@ -227,9 +244,15 @@ func (r *firstPhase) begin(ctx context.Context) error {
 // newNonce returns a nonce for a claim.
 func newNonce() string { return strings.ToLower(rand.Text())[:16] }
 
+// mayLack reports whether a recovery goes on without the file of an entry: then a large object or a database is damaged,
+// and everything else comes back.
+func mayLack(e stream.Entry) bool {
+	return e.Kind == KindBlob || e.Kind == KindRepository || e.Kind == KindWAL
+}
+
 // find returns the checkpoint to begin with.
 func (r *firstPhase) find(ctx context.Context, h *stream.History) (*stream.Checkpoint, error) {
-	c, err := h.Find(ctx, r.o.At)
+	c, err := h.FindLacking(ctx, r.o.At, mayLack)
 	if errors.Is(err, stream.ErrNoPoint) && !r.o.At.IsZero() {
 		return nil, model.Errorf(model.CodeValidation, "there is no usable point at or before %s in %s: `holdfast recover %s --list` shows what there is", r.o.At.Format(time.RFC3339), r.o.URL, r.o.URL)
 	}
@@ -274,9 +297,17 @@ func (r *firstPhase) claim(ctx context.Context) error {
 	r.report = r.store.get().Report
 	r.report.Point, r.report.Until, r.report.Warnings = r.checkpoint.Time, r.checkpoint.Time, []string{}
 	for _, p := range r.history.Ignored {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("%s is damaged and was passed over: %v", p.Key, p.Err))
+		r.report.Warnings = append(r.report.Warnings, r.passedOver(p))
 	}
 	return r.store.change(func(p *recoveryPlan) { p.Step = stepFiles })
+}
+
+// passedOver says what is wrong with an object of the copy. The checkpoint that is used can be among them, see FindLacking.
+func (r *firstPhase) passedOver(p stream.Problem) string {
+	if p.IsOf(r.checkpoint.Point) {
+		return fmt.Sprintf("%s lacks something, and is used because no other point is whole: %v", p.Key, p.Err)
+	}
+	return fmt.Sprintf("%s is damaged and was passed over: %v", p.Key, p.Err)
 }
 
 // clear removes what an interrupted run has left: the directory was empty before it.

@@ -57,7 +57,7 @@ func List(ctx context.Context, at Location) (found Contents, err error) {
 	a, err := h.Activity(ctx)
 	found.Latest = a.Time
 	for _, p := range h.Ignored {
-		found.Damage = append(found.Damage, Damage{p.Key, p.Err.Error()})
+		found.Damage = append(found.Damage, Damage{Object: p.Key, Reason: p.Err.Error()})
 	}
 	return found, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"holdfast/engine/model"
+	"holdfast/internal/durable"
 )
 
 // TestRecoverFromAnotherCopy: a recovery goes on from its own copy only.
@@ -109,5 +110,29 @@ func TestOrderOfDatabases(t *testing.T) {
 	s := &secondPhase{store: plan}
 	if got := s.order(); !slices.Equal(got, []string{"4", "3", "2", "1"}) {
 		t.Errorf("the order is %v", got)
+	}
+}
+
+// TestRecoverBegun: a recovery that ended before its plan was written can be begun again, and a used directory is refused.
+func TestRecoverBegun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	inside := filepath.Join(dir, Directory)
+	if err := os.Mkdir(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := refuseUsed(dir, nil); err != nil {
+		t.Errorf("with an empty directory: %v", err)
+	}
+	for _, step := range []struct {
+		name    string
+		refused bool
+	}{{recoveryFile + durable.NewSuffix, false}, {stateFile, true}} {
+		if err := os.WriteFile(filepath.Join(inside, step.name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := refuseUsed(dir, nil); (err != nil) != step.refused {
+			t.Errorf("with %s: %v", step.name, err)
+		}
 	}
 }

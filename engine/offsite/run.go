@@ -135,7 +135,8 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	}
 	covered := h.Tip().Cut.Last
 	return w, known, s.setState(func(state *State) {
-		state.Repository, state.TakeOver = c.marker.Repository, false
+		*state = state.enter(c.marker.Repository)
+		state.TakeOver = false
 		if covered.After(state.Covered) {
 			state.Covered = covered
 		}

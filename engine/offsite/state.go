@@ -90,6 +90,14 @@ func (s State) Write(dir string) error {
 	return nil
 }
 
+// enter returns the state for a repository: what is known of another one does not hold for it.
+func (s State) enter(repository string) State {
+	if s.Repository != repository {
+		s.Repository, s.Covered, s.Verified, s.Restored = repository, time.Time{}, nil, nil
+	}
+	return s
+}
+
 // withToken returns the state with a token for the next claim, which must be stored before it is
 // used. One whose claim has not succeeded is used again: however many claims fail, the token of the
 // last that succeeded is kept.

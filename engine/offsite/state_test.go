@@ -3,7 +3,20 @@ package offsite
 import (
 	"slices"
 	"testing"
+	"time"
 )
+
+// TestStateOfAnotherStore: what was known of one copy is not said of the next.
+func TestStateOfAnotherStore(t *testing.T) {
+	t.Parallel()
+	s := State{Repository: "one", Covered: time.Now(), Verified: &Verified{}, Restored: &Restored{}, Claimed: "token"}
+	if same := s.enter("one"); same.Covered.IsZero() || same.Verified == nil || same.Restored == nil {
+		t.Errorf("of the same copy: %+v", same)
+	}
+	if other := s.enter("two"); other.Repository != "two" || !other.Covered.IsZero() || other.Verified != nil || other.Restored != nil || other.Claimed != "token" {
+		t.Errorf("of another copy: %+v", other)
+	}
+}
 
 // TestTokenOfTheLastClaim: claims that fail do not make a machine forget which one is its own.
 func TestTokenOfTheLastClaim(t *testing.T) {

@@ -98,6 +98,9 @@ func (s *Service) StatusFor(organization string) (Status, error) {
 	for i, stream := range st.Streams {
 		st.Streams[i].Name = names[stream.Database]
 	}
+	if st.Restored != nil && names[st.Restored.Database] == "" {
+		st.Restored = &Restored{At: st.Restored.At, Error: st.Restored.Error}
+	}
 	if st.Recovery != nil {
 		st.Recovery.Databases = slices.DeleteFunc(st.Recovery.Databases, func(d RecoveredDatabase) bool { return d.Organization != organization })
 	}
@@ -177,8 +180,8 @@ func (s *Service) describe(st *Status) {
 
 // explain says in plain words why copying fails. The error itself may name the store.
 func explain(err error) string {
-	if _, other := errors.AsType[*otherCopyError](err); other {
-		return err.Error() + "; start with the store of that copy and without --objects-local-size, which brings them back, and name another one then"
+	if other, ok := errors.AsType[*otherCopyError](err); ok {
+		return other.Error() + "; start with the store of that copy and without --objects-local-size, which brings them back, and name another one then"
 	}
 	for _, known := range []struct {
 		kind error

@@ -27,6 +27,8 @@ type VerifyOptions struct {
 	Share float64
 	// Since leaves out what only recoveries to a moment before it need.
 	Since time.Time
+	// Again is what was damaged before: of that, files are read in any case.
+	Again []Damage
 	// Progress is told of the bytes of files that were read; nil is told nothing.
 	Progress func(done, total int64)
 }
@@ -46,7 +48,46 @@ type Verified struct {
 // Damage is an object that is missing or is not what was written.
 type Damage struct {
 	Object string `json:"object"`
-	Reason string `json:"reason"`
+	// Content says what a file is, for people; "" where that is unknown. Database is the id of the database whose file it is, "" for
+	// none.
+	Content  string `json:"content,omitempty"`
+	Database string `json:"database,omitempty"`
+	Reason   string `json:"reason"`
+}
+
+// String says what is damaged, for the operator.
+func (d Damage) String() string {
+	what := cmp.Or(d.Content, d.Object)
+	if d.Database != "" {
+		what += " of the database " + d.Database
+	}
+	return what
+}
+
+// Kinds returns what the damaged files are, each once and without the names of databases.
+func (v Verified) Kinds() []string {
+	return v.distinct(func(d Damage) string { return d.Content })
+}
+
+// Affected is Kinds with the databases, for the operator.
+func (v Verified) Affected() []string {
+	return v.distinct(func(d Damage) string {
+		if d.Content == "" {
+			return ""
+		}
+		return d.String()
+	})
+}
+
+// distinct returns the texts of the damages, sorted, each once.
+func (v Verified) distinct(text func(Damage) string) (all []string) {
+	for _, d := range v.Damage {
+		if t := text(d); t != "" {
+			all = append(all, t)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Err returns an error if something is damaged or nothing can be recovered.
@@ -55,7 +96,7 @@ func (v Verified) Err() error {
 	case v.Point == nil:
 		return errors.New("no point can be recovered")
 	case len(v.Damage) > 0:
-		return errors.New("the copy is damaged; the objects are named above")
+		return errors.New("the copy is damaged; what it is and what can be done is above")
 	}
 	return nil
 }
@@ -75,7 +116,7 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 	h, err := c.repository.History(ctx)
 	if err == nil {
 		var newest *stream.Checkpoint
-		if newest, err = h.Find(ctx, time.Time{}); err == nil {
+		if newest, err = h.FindLacking(ctx, time.Time{}, mayLack); err == nil {
 			v.Point = &newest.Time
 		}
 		v.addDamage(h.Ignored)
@@ -95,7 +136,10 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 	}
 	v.Points, v.Files = len(needed.Points), len(needed.Files)
 	v.addDamage(needed.Damage)
-	err = c.readFiles(ctx, &v, sample(needed.Files, o.Share), o.Progress)
+	damaged, err := c.readFiles(ctx, &v, o.choose(needed.Files), o.Progress)
+	if err == nil {
+		err = c.addContents(ctx, &v, needed.Points, damaged)
+	}
 	slices.SortFunc(v.Damage, func(a, b Damage) int { return cmp.Compare(a.Object, b.Object) })
 	v.Damage = slices.Compact(v.Damage)
 	return v, err
@@ -103,8 +147,64 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 
 func (v *Verified) addDamage(problems []stream.Problem) {
 	for _, p := range problems {
-		v.Damage = append(v.Damage, Damage{p.Key, p.Err.Error()})
+		v.Damage = append(v.Damage, Damage{Object: p.Key, Reason: p.Err.Error()})
 	}
+}
+
+// addContents says what damaged files are, as the newest of some points that has them knows it.
+func (c *connection) addContents(ctx context.Context, v *Verified, points []stream.Point, damaged map[stream.Reference]bool) error {
+	for _, p := range points {
+		if len(damaged) == 0 {
+			return nil
+		}
+		checkpoint, err := c.repository.Checkpoint(ctx, p)
+		if err != nil {
+			return err
+		}
+		for e, err := range c.repository.Catalog(ctx, checkpoint) {
+			if err != nil {
+				return err
+			}
+			if !damaged[e.Ref] {
+				continue
+			}
+			delete(damaged, e.Ref)
+			i := slices.IndexFunc(v.Damage, func(d Damage) bool { return d.Object == fileName(e.Ref) })
+			v.Damage[i].Content, v.Damage[i].Database = contentOf(e), e.Owner
+		}
+	}
+	return nil
+}
+
+// contentOf says what an entry of a checkpoint is.
+func contentOf(e stream.Entry) string {
+	switch e.Kind {
+	case KindBlob:
+		return "large objects"
+	case KindSegment:
+		return "small objects and names of all"
+	case KindRepository:
+		return "backups"
+	case KindWAL:
+		return "WAL"
+	case KindMetadata:
+		return "the metadata"
+	}
+	return "the secrets of the appliance"
+}
+
+// fileName is what people see of a file's place.
+func fileName(f stream.Reference) string { return fmt.Sprintf("file %d of epoch %s", f.ID, f.Epoch) }
+
+// choose returns the files to read.
+func (o VerifyOptions) choose(files []stream.Reference) []stream.Reference {
+	chosen := slices.Clip(sample(files, o.Share))
+	for _, f := range files[len(chosen):] {
+		if slices.ContainsFunc(o.Again, func(d Damage) bool { return d.Object == fileName(f) }) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
 
 // sample returns a random part of the files: at least one, if there are any.
@@ -116,14 +216,15 @@ func sample(files []stream.Reference, share float64) []stream.Reference {
 	return files[:min(len(files), max(1, int(share*float64(len(files)))))]
 }
 
-// readFiles reads files and notes which are damaged. An unreachable store ends it.
-func (c *connection) readFiles(ctx context.Context, v *Verified, files []stream.Reference, progress func(done, total int64)) error {
+// readFiles reads files, and notes and returns which are damaged. An unreachable store ends it.
+func (c *connection) readFiles(ctx context.Context, v *Verified, files []stream.Reference, progress func(done, total int64)) (map[stream.Reference]bool, error) {
+	damaged := map[stream.Reference]bool{}
 	var total int64
 	for _, f := range files {
 		total += f.Size
 	}
 	var mu sync.Mutex
-	return parallel.Do(ctx, verifiers, slices.Values(files), func(ctx context.Context, queue <-chan stream.Reference) error {
+	err := parallel.Do(ctx, verifiers, slices.Values(files), func(ctx context.Context, queue <-chan stream.Reference) error {
 		for f := range queue {
 			err := c.readFile(ctx, f)
 			if err != nil && !stream.Damaged(err) {
@@ -133,7 +234,8 @@ func (c *connection) readFiles(ctx context.Context, v *Verified, files []stream.
 			v.Read++
 			v.Bytes += f.Size
 			if err != nil {
-				v.Damage = append(v.Damage, Damage{fmt.Sprintf("file %d of epoch %s", f.ID, f.Epoch), err.Error()})
+				damaged[f] = true
+				v.Damage = append(v.Damage, Damage{Object: fileName(f), Reason: err.Error()})
 			}
 			if progress != nil {
 				progress(v.Bytes, total)
@@ -142,6 +244,7 @@ func (c *connection) readFiles(ctx context.Context, v *Verified, files []stream.
 		}
 		return nil
 	})
+	return damaged, err
 }
 
 func (c *connection) readFile(ctx context.Context, f stream.Reference) error {

@@ -118,7 +118,7 @@ func (s *Service) bringBack(ctx context.Context, c *connection, database, dir st
 	if err != nil {
 		return time.Time{}, err
 	}
-	point, err := h.Find(ctx, time.Time{})
+	point, err := h.FindLacking(ctx, time.Time{}, mayLack)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -3,8 +3,10 @@ package offsite
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,8 +109,19 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := verify(1)
-	if v.Err() == nil || v.Point == nil || len(v.Damage) != 1 || !strings.Contains(v.Damage[0].Object, "00000001") {
+	if v.Err() == nil || v.Point == nil || len(v.Damage) != 1 || !strings.Contains(v.Damage[0].Object, "00000001") || !slices.Equal(v.Affected(), []string{"large objects"}) {
 		t.Errorf("of a damaged file: %+v", v)
+	}
+	if says := damageMessage(v); !strings.Contains(says, "1 object cannot be read: large objects. Everything else") {
+		t.Errorf("the operator is told: %s", says)
+	}
+
+	// A sample reads it again, whatever else it reads.
+	for range 20 {
+		again, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 0.01, Again: v.Damage})
+		if err != nil || len(again.Damage) != 1 || again.Read > 2 {
+			t.Fatalf("of a sample after damage: %+v, %v", again, err)
+		}
 	}
 
 	// Nothing of the log is left: nothing can be recovered.
@@ -120,6 +133,55 @@ func TestVerify(t *testing.T) {
 	if v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1}); err == nil && v.Err() == nil {
 		t.Errorf("without points: %+v, %v", v, err)
 	}
+}
+
+// TestVerifyLacking: a copy whose every point lacks a body can still be recovered, and what it lacks is named once.
+func TestVerifyLacking(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	for _, content := range []string{"first ", "second "} {
+		at.open(t).copyOnce(t, content)
+	}
+	for _, e := range []string{"00000001", "00000002"} {
+		removeBody(t, at, dir, e)
+	}
+	v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1})
+	if err != nil || v.Point == nil || v.Err() == nil || !slices.Equal(v.Affected(), []string{"large objects"}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	points := slices.DeleteFunc(v.Damage, func(d Damage) bool { return !strings.Contains(d.Object, "/point/") })
+	if len(points) != 1 || !strings.Contains(points[0].Object, "00000002") {
+		t.Errorf("points that are named: %+v", points)
+	}
+}
+
+// removeBody removes a file of a body of an epoch.
+func removeBody(t *testing.T, at Location, dir, epoch string) {
+	t.Helper()
+	c := at.open(t)
+	h, err := c.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, err := range h.Points(t.Context()) {
+		if err != nil || p.Epoch.String() != epoch {
+			continue
+		}
+		checkpoint, err := c.repository.Checkpoint(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range c.repository.Catalog(t.Context(), checkpoint) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(dir, "e", epoch, "file", fmt.Sprintf("%016x/%06x", e.Ref.ID, 0))); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("epoch %s has no point", epoch)
 }
 
 func TestListAndSilence(t *testing.T) {

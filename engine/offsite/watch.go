@@ -3,6 +3,7 @@ package offsite
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/engine/model"
@@ -19,6 +20,8 @@ const (
 	verifyShare    = 0.02
 	// lockInterval is between two extensions of locks.
 	lockInterval = 12 * time.Hour
+	// maxAffected bounds what a message lists.
+	maxAffected = 5
 )
 
 // watch tells the operator when the copy falls behind.
@@ -52,7 +55,11 @@ func (s *Service) verifyDaily(ctx context.Context, c *connection) {
 		if last != nil && now.Sub(last.At) < verifyInterval {
 			continue
 		}
-		v, err := c.verify(ctx, now, VerifyOptions{Share: verifyShare, Since: now.Add(-verifyInterval)})
+		o := VerifyOptions{Share: verifyShare, Since: now.Add(-verifyInterval)}
+		if last != nil && len(last.Damage) > 0 { // a sample without what was damaged would look like a good copy
+			o.Since, o.Again = time.Time{}, last.Damage
+		}
+		v, err := c.verify(ctx, now, o)
 		if err == nil {
 			err = s.verified(v)
 		}
@@ -67,10 +74,22 @@ func (s *Service) verified(v Verified) error {
 	if err := v.Err(); err != nil {
 		s.core.Log.Error("the off-site copy is damaged", "objects", v.Damage, "error", err)
 		s.core.Emit(model.Event{
-			Type: model.EventOffsiteDamaged, Message: fmt.Sprintf("The copy off-site is damaged: %d objects cannot be read. `holdfast offsite verify` names them.", len(v.Damage)),
+			Type: model.EventOffsiteDamaged, Message: damageMessage(v),
 		})
 	}
 	return s.setState(func(state *State) { state.Verified = &v })
+}
+
+func damageMessage(v Verified) string {
+	message := "The copy off-site is damaged: " + model.Count(int64(len(v.Damage)), "object") + " cannot be read"
+	if affected := v.Affected(); len(affected) > 0 {
+		message += ": " + strings.Join(affected[:min(len(affected), maxAffected)], ", ")
+	}
+	if v.Point == nil {
+		return message + ". Nothing can be recovered from it. Prepare another prefix with `holdfast offsite init`, and start with that as --offsite."
+	}
+	return message + ". Everything else can be recovered. `holdfast offsite verify` names all damage; for a new copy, prepare another prefix with `holdfast offsite init`, " +
+		"and start with that as --offsite."
 }
 
 // extendLocks keeps what recoveries need locked, where the bucket has Object Lock.

@@ -136,6 +136,7 @@ func (s *Service) backUpSoon(database string) {
 // tried after each attempt.
 func (s *Service) backUpNow(database string, tried func()) {
 	defer tried()
+	s.databases.AwaitStart(s.core.Lifetime, database) // a start may owe the backup
 	for {
 		db, err := s.databases.Record(database)
 		if err != nil || db.Trash != nil || s.core.Lifetime.Err() != nil {

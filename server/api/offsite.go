@@ -37,8 +37,10 @@ func newOffsite(s offsite.Status) wire.Offsite {
 	if s.Verified != nil {
 		view.VerifiedAt, view.DamagedObjects = utcOrAbsent(&s.Verified.At), len(s.Verified.Damage)
 	}
-	if s.Restored != nil && s.Restored.Error == "" {
-		view.RestoredAt = utcOrAbsent(&s.Restored.At)
+	if s.Restored != nil {
+		if view.RestoreFailed = s.Restored.Error != ""; !view.RestoreFailed {
+			view.RestoredAt = utcOrAbsent(&s.Restored.At)
+		}
 	}
 	if s.Fenced != nil {
 		view.TakenOverBy = orAbsent(s.Fenced.Machine)

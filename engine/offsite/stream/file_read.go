@@ -218,14 +218,14 @@ func (r *Repository) Confirm(ctx context.Context, ref Reference, readBack bool) 
 }
 
 // checkFiles returns an error that wraps ErrCorrupt when a file of a checkpoint's
-// entries is missing or has another size. It lists; it does not read.
-func (r *Repository) checkFiles(ctx context.Context, c *Checkpoint) error {
+// entries is missing or has another size, but for those that it may lack. It lists; it does not read.
+func (r *Repository) checkFiles(ctx context.Context, c *Checkpoint, mayLack func(Entry) bool) error {
 	wanted := map[Epoch][]Reference{}
 	for e, err := range r.Catalog(ctx, c) {
 		if err != nil {
 			return err
 		}
-		if !e.Ref.IsZero() {
+		if !e.Ref.IsZero() && !mayLack(e) {
 			wanted[e.Ref.Epoch] = append(wanted[e.Ref.Epoch], e.Ref)
 		}
 	}

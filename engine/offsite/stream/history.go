@@ -3,6 +3,7 @@ package stream
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -29,6 +30,9 @@ type Problem struct {
 // IsClaim reports whether the object has the key of a claim.
 func (p Problem) IsClaim() bool { return strings.HasPrefix(p.Key, epochsPrefix) }
 
+// IsOf reports whether the object is the checkpoint of a point.
+func (p Problem) IsOf(point Point) bool { return p.Key == point.key() }
+
 // span is the part of an epoch that counts.
 type span struct {
 	claim  Claim
@@ -40,6 +44,9 @@ type span struct {
 }
 
 func (s *span) from() uint64 { return s.claim.Cut.Log + 1 }
+
+// has reports whether a point of the epoch counts.
+func (s *span) has(p Point) bool { return s.newest || s.last != (Point{}) && p.key() <= s.last.key() }
 
 // History reads the newest claim. It returns ErrNoPoint when nobody has claimed an
 // epoch yet. Objects below "epoch/" that are not claims are passed over; one that may be a claim,
@@ -160,7 +167,7 @@ func (h *History) list(ctx context.Context, s *span) ([]Point, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list the points of epoch %s: %w", e, err)
 		}
-		if p, ok := parsePoint(e, info.Key); ok && (s.newest || p.key() <= s.last.key()) {
+		if p, ok := parsePoint(e, info.Key); ok && s.has(p) {
 			s.points = append(s.points, p)
 		}
 	}
@@ -295,6 +302,30 @@ func (h *History) anchor(ctx context.Context, points []Point) (Cut, error) {
 // its files are there; of the files it looks at sizes only. It returns ErrNoPoint when there
 // is none. What makes newer ones unusable is added to Ignored.
 func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
+	return h.find(ctx, at, func(Entry) bool { return false })
+}
+
+// FindLacking is Find, but where no checkpoint is usable, it returns the newest one that is usable without the
+// files of some entries, those for which mayLack holds. Ignored then ends with what that one lacks.
+func (h *History) FindLacking(ctx context.Context, at time.Time, mayLack func(Entry) bool) (*Checkpoint, error) {
+	c, err := h.Find(ctx, at)
+	if !errors.Is(err, ErrNoPoint) {
+		return c, err
+	}
+	ignored := h.Ignored
+	lacking, again := h.find(ctx, at, mayLack)
+	h.Ignored = ignored
+	if errors.Is(again, ErrNoPoint) {
+		return nil, err
+	}
+	if again == nil {
+		its := func(p Problem) bool { return p.IsOf(lacking.Point) }
+		h.Ignored = ignored[:slices.IndexFunc(ignored, its)+1]
+	}
+	return lacking, again
+}
+
+func (h *History) find(ctx context.Context, at time.Time, mayLack func(Entry) bool) (*Checkpoint, error) {
 	for p, err := range h.Points(ctx) {
 		if Damaged(err) { // a claim: what is before it cannot be found
 			h.Ignored = append(h.Ignored, Problem{h.spans[len(h.spans)-1].claim.Parent.key(), err})
@@ -306,7 +337,7 @@ func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 		if !at.IsZero() && p.Time.After(at) {
 			continue
 		}
-		c, err := h.verify(ctx, p)
+		c, err := h.verify(ctx, p, mayLack)
 		if err == nil {
 			return c, nil
 		}
@@ -321,8 +352,8 @@ func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 	return nil, ErrNoPoint
 }
 
-// verify reads a checkpoint and checks what it needs.
-func (h *History) verify(ctx context.Context, p Point) (*Checkpoint, error) {
+// verify reads a checkpoint and checks what it needs, but for the files of entries for which mayLack holds.
+func (h *History) verify(ctx context.Context, p Point, mayLack func(Entry) bool) (*Checkpoint, error) {
 	c, err := h.repo.Checkpoint(ctx, p)
 	if err != nil {
 		return nil, err
@@ -339,5 +370,5 @@ func (h *History) verify(ctx context.Context, p Point) (*Checkpoint, error) {
 	if seen < c.Through {
 		return nil, corrupt("the log ends at %d, before %d, which checkpoint %s needs", seen, c.Through, p.key())
 	}
-	return c, h.repo.checkFiles(ctx, c)
+	return c, h.repo.checkFiles(ctx, c, mayLack)
 }

@@ -97,14 +97,13 @@ func parseLogKey(e Epoch, key string) (uint64, bool) {
 	return n, ok && err == nil && e.logKey(n) == key
 }
 
-// isPointKey reports whether a key is that of a checkpoint.
-func isPointKey(key string) bool {
+// pointOf returns the point that a key is that of, false if it is another's.
+func pointOf(key string) (Point, bool) {
 	rest, _ := strings.CutPrefix(key, dataPrefix)
 	name, _, _ := strings.Cut(rest, "/")
 	e, ok := parseEpoch(name)
 	if !ok {
-		return false
+		return Point{}, false
 	}
-	_, ok = parsePoint(e, key)
-	return ok
+	return parsePoint(e, key)
 }

@@ -140,6 +140,12 @@ func (l *live) addFrames(ctx context.Context, h *History, from *Checkpoint, end 
 	return nil
 }
 
+// counts reports whether a point is part of the history: one that a machine stored after another had taken over is not.
+func (l *live) counts(p Point) bool {
+	s := l.spans[p.Epoch]
+	return s != nil && s.has(p)
+}
+
 // needs reports whether an object is needed. What it cannot name is.
 func (l *live) needs(key string) bool {
 	if strings.HasPrefix(key, bidsPrefix) {

@@ -15,14 +15,55 @@ const Grace = 7 * 24 * time.Hour
 
 // PrunePlan is what can be deleted.
 type PrunePlan struct {
-	Points  []string // keys
-	Objects []string // all other keys
+	Points  []string // keys, oldest first within an epoch
+	Objects []string // all other keys, and those of points that no recovery can use
 	Bytes   int64
+	// LockedSince is the time of the oldest point that remains only because it is locked, with all later ones. It is zero
+	// where none is.
+	LockedSince time.Time
 }
 
 // PlanPrune finds the objects that no recovery to a moment from since on needs, and
 // that are older than that and than Grace. Times of objects are the store's.
+//
+// A point whose lock has not ended remains, and with it everything that recoveries from its moment on need: ExtendLocks
+// locks points for longer than a retention.
 func (r *Repository) PlanPrune(ctx context.Context, now, since time.Time) (*PrunePlan, error) {
+	plan, err := r.planPrune(ctx, now, since)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := r.oldestLocked(ctx, plan.Points)
+	if err != nil || locked.IsZero() {
+		return plan, err
+	}
+	if plan, err = r.planPrune(ctx, now, locked); err != nil {
+		return nil, err
+	}
+	plan.LockedSince = locked
+	return plan, nil
+}
+
+// oldestLocked returns the time of the oldest of some points that is locked, zero for none.
+func (r *Repository) oldestLocked(ctx context.Context, points []string) (oldest time.Time, err error) {
+	for _, key := range points {
+		info, err := r.store.Stat(ctx, key)
+		if errors.Is(err, objectstore.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return oldest, fmt.Errorf("find what is locked: %w", err)
+		}
+		if info.RetainUntil.After(time.Now()) { // whatever the moment of the plan
+			p, _ := pointOf(key)
+			return p.Time, nil
+		}
+	}
+	return oldest, nil
+}
+
+// planPrune is PlanPrune without regard to locks.
+func (r *Repository) planPrune(ctx context.Context, now, since time.Time) (*PrunePlan, error) {
 	l, err := r.findLive(ctx, since)
 	if err != nil {
 		return nil, fmt.Errorf("find what is needed: %w", err)
@@ -36,14 +77,14 @@ func (r *Repository) PlanPrune(ctx context.Context, now, since time.Time) (*Prun
 		if l.needs(info.Key) || !info.Modified.Before(before) {
 			continue
 		}
-		plan.add(info)
+		plan.add(info, l)
 	}
 	return plan, nil
 }
 
-func (p *PrunePlan) add(info objectstore.Info) {
+func (p *PrunePlan) add(info objectstore.Info, l *live) {
 	p.Bytes += info.Size
-	if isPointKey(info.Key) {
+	if point, ok := pointOf(info.Key); ok && l.counts(point) {
 		p.Points = append(p.Points, info.Key)
 		return
 	}
@@ -52,7 +93,7 @@ func (p *PrunePlan) add(info objectstore.Info) {
 
 // Prune deletes what a plan names: points first, so that none is left whose files are
 // gone. It needs credentials that may delete. Locked objects remain; the
-// number of them is returned. After an error, plan again.
+// number of them is returned. After an error, which is also the answer to a point that was locked after the plan was made, plan again.
 func (r *Repository) Prune(ctx context.Context, p *PrunePlan) (locked int, err error) {
 	for _, key := range p.Points {
 		if err := r.store.Delete(ctx, key); err != nil {

@@ -106,7 +106,10 @@ func TestLocks(t *testing.T) {
 					t.Errorf("file %d is locked for %s, %v", i, got, err)
 				}
 			}
-			plan, err := r.PlanPrune(t.Context(), later, time.Now())
+			if plan, err := r.PlanPrune(t.Context(), later, time.Now()); err != nil || len(plan.Points) > 0 || plan.LockedSince.IsZero() {
+				t.Errorf("a locked point is to be pruned: %+v, %v", plan, err)
+			}
+			plan, err := r.planPrune(t.Context(), later, time.Now())
 			if err != nil || len(plan.Objects) == 0 || len(plan.Points) != 1 {
 				t.Fatalf("%+v, %v", plan, err)
 			}

@@ -13,6 +13,7 @@ type Offsite struct {
 	VerifiedAt     *time.Time          `json:"verified_at" doc:"When the copy was last read back."`
 	DamagedObjects int                 `json:"damaged_objects" doc:"How many could not be read then."`
 	RestoredAt     *time.Time          `json:"restored_at" doc:"When a database was last restored on trial from the copy alone, and that succeeded."`
+	RestoreFailed  bool                `json:"restore_failed" doc:"Whether the newest trial restore failed. The appliance's log says why."`
 	Problem        *string             `json:"problem" doc:"Why nothing is copied at the moment."`
 	Objects        OffsiteObjects      `json:"objects"`
 	TakenOverBy    *string             `json:"taken_over_by" doc:"The machine that took over; this one is read-only since."`
