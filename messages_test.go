@@ -13,8 +13,8 @@ import (
 var apiOnly = regexp.MustCompile(`…/|\b(GET|POST|PUT|PATCH|DELETE) (/|…)|\b(or|to) null\b|\bsend (\?|"|[a-z_]+=)|\b[a-z_]+=(true|false)\b|"[a-z_]+": |\{"[a-z_]+"`)
 
 // TestMessagesAreForEveryReader: the command line, the console and the API show the engine's errors and recommendations,
-// so these name fields and say values in
-// words. A client that knows a remedy of its own adds it, as the command line does.
+// so these name fields and say values in words. A client that knows a remedy of its own adds it, as the command line
+// does.
 func TestMessagesAreForEveryReader(t *testing.T) {
 	for _, s := range sources(t) {
 		if !strings.HasPrefix(s.path, "holdfast/engine") {

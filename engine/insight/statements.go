@@ -86,7 +86,7 @@ type Explained struct{ Statement, ID string }
 func (in Explained) validate() (id int64, err error) {
 	switch {
 	case (in.Statement == "") == (in.ID == ""):
-		return 0, model.Invalid("statement", "is the text of a statement, or statement_id its id: one of the two")
+		return 0, model.Invalid("statement", "give either statement or statement_id")
 	case in.ID != "":
 		if id, err = strconv.ParseInt(in.ID, 10, 64); err != nil {
 			return 0, model.Invalid("statement_id", "must be the id of a statement, from the list of statements")
