@@ -82,7 +82,7 @@ func jsonCommands() []jsonCommand {
 
 		{name: "extension list", args: "shop", api: "/databases/$ID/extensions"},
 		{name: "extension create", args: "shop bloom"},
-		{name: "extension drop", args: "shop bloom"},
+		{name: "extension drop", args: "shop bloom --yes"},
 
 		{name: "backup create", args: "shop --wait", keep: "BACKUP"},
 		{name: "backup list", args: "shop", api: "/databases/$ID/backups"},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,7 @@ func TestWebhookSurvivesTheMachine(t *testing.T) {
 	b := old.backup(db.ID)
 	var pending []wire.Delivery
 	old.must("GET", "/webhooks/"+hook.ID+"/deliveries?status=pending", nil, &pending)
+	pending = slices.DeleteFunc(pending, func(d wire.Delivery) bool { return d.Event.Data.Resource.ID != b.ID }) // but the first backup's
 	if len(pending) != 1 {
 		t.Fatalf("%+v", pending)
 	}
