@@ -298,6 +298,32 @@ func TestBranchRefused(t *testing.T) {
 	a.awaitIdle(t)
 }
 
+// TestBranchAfterRestore: where a branch is restored from a backup, one of a database that was just restored waits for the
+// backup that follows, which does not give way to it.
+func TestBranchAfterRestore(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), neverCloning)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select 7 as n")
+	a.restore(t, db.ID, a.backUp(t, db.ID).ID)
+	var made recovery.Branch
+	testenv.Catch(t, time.Minute, "a branch of the restored data", func() (ok bool) {
+		var err error
+		made, err = a.Recovery.BranchCreate(t.Context(), a.call(model.ActionBranchCreate), db.ID, recovery.NewBranch{Name: "try"})
+		if err != nil && (model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "try again when it is")) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	a.awaitOperation(t, made.Started, model.OperationCompleted)
+	for _, b := range a.backups(t, db.ID) {
+		if b.Cut {
+			t.Errorf("a backup gave way: %s", b.Error)
+		}
+	}
+	a.awaitIdle(t)
+}
+
 // TestBranchEnds: a database with branches stays; an expired branch goes to the trash, unless it was extended or the
 // clock has leapt.
 func TestBranchEnds(t *testing.T) {

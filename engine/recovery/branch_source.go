@@ -119,6 +119,13 @@ func (s *Service) sourceRestored(ctx context.Context, src *branchSource) error {
 	if err := s.mustRun(src.parent); err != nil {
 		return err
 	}
+	// Before the claim, which a backup under way gives way to.
+	if owed, err := s.needsBackup(src.parent); err != nil {
+		return err
+	} else if owed {
+		return model.Errorf(model.CodeConflict, "no backup leads to the present data of %s, because it was restored or WAL was lost after the last one, and a branch is restored from one, "+
+			"because %s: the next one is made at once; try again when it is complete", src.parent.Name, whyRestored)
+	}
 	if err := s.claimParent(src); err != nil {
 		return err
 	}
