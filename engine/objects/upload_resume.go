@@ -98,11 +98,16 @@ func (s *Service) ClaimUpload(call *model.Call, bucket, id, what string) (u mode
 	if release, err = s.core.Claims.Take("upload/"+id, what); err != nil {
 		return u, nil, &model.Error{Code: model.CodeConflict, Message: model.PublicMessage(err), Err: ErrUploadBusy}
 	}
-	if u, err = s.upload(call, bucket, id); err != nil { // its current state, now that it is claimed
-		release()
+	return s.claimedUpload(call, bucket, id, release)
+}
+
+// claimedUpload returns the current state of an upload that is claimed, or releases the claim.
+func (s *Service) claimedUpload(call *model.Call, bucket, id string, claim func()) (u model.Upload, release func(), err error) {
+	if u, err = s.upload(call, bucket, id); err != nil {
+		claim()
 		return u, nil, err
 	}
-	return u, release, nil
+	return u, claim, nil
 }
 
 // UploadGet returns a resumable upload. Its client takes an upload with all its bytes for a success, so UploadGet first
@@ -319,7 +324,11 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 func (s *Service) uploadHasExpired(u model.Upload) bool { return !s.core.Clock().Before(u.ExpiresAt) }
 
 func (s *Service) sweepUpload(ctx context.Context, call *model.Call, u model.Upload) error {
-	u, release, err := s.ClaimUpload(call, u.Bucket, u.ID, "a clean-up")
+	claim, err := s.core.Claims.TakeBriefly("upload/"+u.ID, "a clean-up")
+	if err != nil {
+		return err
+	}
+	u, release, err := s.claimedUpload(call, u.Bucket, u.ID, claim)
 	if err != nil {
 		return err
 	}

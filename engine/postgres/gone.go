@@ -40,7 +40,7 @@ func IsGone(err error) bool {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return strings.HasPrefix(refusal.Code, sqlstateShutdown)
 	}
-	if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached || pgconn.SafeToRetry(err) {
+	if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached || pgconn.SafeToRetry(err) && !pgconn.Timeout(err) {
 		return true
 	}
 	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
