@@ -143,13 +143,13 @@ func underWay(what string) error {
 // unaffected.
 const Unrecovered = "what a crash interrupted, and could not be recovered when the appliance started,"
 
-// Await waits for as long as ctx lasts until id is not claimed for the operation what.
+// Await waits for as long as ctx lasts until id is not claimed for the operation what, or for any if what is "".
 func (c *Claims) Await(ctx context.Context, id, what string) {
 	for {
 		c.mu.Lock()
 		held := c.held[id]
 		c.mu.Unlock()
-		if held == nil || held.what != what {
+		if held == nil || what != "" && held.what != what {
 			return
 		}
 		select {

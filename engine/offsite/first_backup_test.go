@@ -14,8 +14,8 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// A new database has a backup at once, because the copy has nothing else to rebuild it from. A backup that is asked for
-// meanwhile waits for that, and a request that the first one gives way to does not put it off.
+// A new database has a backup at once, because the copy has nothing else to rebuild it from. A backup that is requested
+// in the meantime waits for it, and a request that the first one gives way to does not put it off.
 func TestFirstBackupAtOnce(t *testing.T) {
 	t.Parallel()
 	m := startMachine(t)
@@ -39,7 +39,7 @@ func TestFirstBackupAtOnce(t *testing.T) {
 	m.awaitScheduled(restarted.ID)
 }
 
-// awaitScheduled waits for a completed backup that nobody asked for, not as long as the schedule would.
+// awaitScheduled waits for a completed scheduled backup, for less than the minute after which the schedule makes one.
 func (m *machine) awaitScheduled(database string) {
 	m.t.Helper()
 	testenv.Within(m.t, 40*time.Second, "the first backup", func() bool {

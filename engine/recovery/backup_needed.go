@@ -65,12 +65,8 @@ func (s *Service) lacksBackup(database string) bool {
 // to a request. After that it is up to the schedule.
 func (s *Service) backUpFirst(ctx context.Context, db model.Database) {
 	for range 2 {
-		release, err := s.core.Claims.TakeAfter(ctx, db.ID, "the first backup")
-		if err != nil {
-			return
-		}
-		release()
-		if _, err := s.databases.Record(db.ID); err != nil || !s.lacksBackup(db.ID) {
+		s.core.Claims.Await(ctx, db.ID, "")
+		if _, err := s.databases.Record(db.ID); err != nil || ctx.Err() != nil || !s.lacksBackup(db.ID) {
 			return
 		}
 		s.backUpScheduled(ctx, db)
