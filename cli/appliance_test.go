@@ -111,10 +111,9 @@ func newMachine(t testing.TB) *machine {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first, last := testenv.Ports(t, 30)
 	m := &machine{
 		t: t, program: program, dataDir: filepath.Join(dir, "data"), listen: freeAddress(t),
-		ports: fmt.Sprintf("%d-%d", first, last), warm: "0", log: &lockedBuffer{},
+		ports: portRange(t, 30), warm: "0", log: &lockedBuffer{},
 	}
 	t.Cleanup(func() {
 		m.stop()
@@ -133,7 +132,14 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// freeAddress returns an address that nobody else gets until the test ends.
+// portRange returns a range of ports for --postgres-ports that is the test's own until it ends.
+func portRange(t testing.TB, count int) string {
+	t.Helper()
+	first, last := testenv.Ports(t, count)
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// freeAddress returns an address that is the test's own until it ends.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	port, _ := testenv.Ports(t, 1)

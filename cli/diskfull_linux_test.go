@@ -269,7 +269,6 @@ func TestRecoverDiskFull(t *testing.T) {
 	old.awaitCopied()
 	old.stop()
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	fill, empty := fresh.smallDisk("900")
 	fill()
 	_, says, code := fresh.run("", "recover", c.url, "--passphrase-file", c.passphrase, "--yes", "--take-over", "--listen", "127.0.0.1:0")

@@ -27,8 +27,7 @@ import (
 func BenchmarkInstant(b *testing.B) {
 	m := newMachine(b)
 	m.warm = "1"
-	first, last := testenv.Ports(b, 100) // for the bursts
-	m.ports = fmt.Sprintf("%d-%d", first, last)
+	m.ports = portRange(b, 100) // for the bursts
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
 	cache, err := os.MkdirTemp("", "hf-")
@@ -83,14 +82,19 @@ func since(began time.Time) float64 { return float64(time.Since(began).Microseco
 
 // query runs the first query over a new connection.
 func (i *instant) query(url string) {
-	conn, err := pgx.Connect(i.b.Context(), url)
+	if err := firstQuery(i.b.Context(), url); err != nil {
+		i.b.Fatal(err)
+	}
+}
+
+func firstQuery(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
-		i.b.Fatal(err)
+		return err
 	}
-	defer conn.Close(context.WithoutCancel(i.b.Context()))
-	if _, err := conn.Exec(i.b.Context(), "select 1"); err != nil {
-		i.b.Fatal(err)
-	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "select 1")
+	return err
 }
 
 // create measures a creation, a second after the last one. The database is deleted afterwards.

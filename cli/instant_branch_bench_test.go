@@ -25,8 +25,7 @@ func BenchmarkInstantBranch(b *testing.B) {
 		b.Skip("only root can mount the file system that this needs")
 	}
 	m := newMachine(b)
-	m.dataDir = filepath.Join(mountXFS(b, 24<<30), "data")
-	b.Cleanup(m.stop) // before the file system is unmounted
+	m.moveToXFS(b, 24<<30)
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0", "--backup-interval", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
 	i := &instant{b: b, m: m}
@@ -42,6 +41,13 @@ func BenchmarkInstantBranch(b *testing.B) {
 		i.report(name, took)
 		i.m.must("DELETE", "/databases/"+parent, nil, nil)
 	}
+}
+
+// moveToXFS gives a machine a data directory on an XFS of size bytes.
+func (m *machine) moveToXFS(b *testing.B, size int64) {
+	b.Helper()
+	m.dataDir = filepath.Join(mountXFS(b, size), "data")
+	b.Cleanup(m.stop) // before the file system is unmounted
 }
 
 // mountXFS makes and mounts an XFS of size bytes.

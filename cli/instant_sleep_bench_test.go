@@ -1,16 +1,12 @@
 package cli_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"holdfast/internal/rounds"
 	"holdfast/internal/testenv"
@@ -29,10 +25,8 @@ func BenchmarkInstantSleep(b *testing.B) {
 		b.Fatalf("-sleepers must be %d or more", least)
 	}
 	m := newMachine(b)
-	m.dataDir = filepath.Join(mountXFS(b, 60<<30), "data")
-	b.Cleanup(m.stop) // before the file system is unmounted
-	first, last := testenv.Ports(b, *sleepers+20)
-	m.ports = fmt.Sprintf("%d-%d", first, last)
+	m.moveToXFS(b, 60<<30)
+	m.ports = portRange(b, *sleepers+20)
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0", "--backup-interval", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
 	i := &instant{b: b, m: m}
@@ -86,13 +80,7 @@ func (i *instant) crowd(url string) float64 {
 	for n := range took {
 		all.Go(func() {
 			began := time.Now()
-			conn, err := pgx.Connect(i.b.Context(), url)
-			if err != nil {
-				i.b.Error(err)
-				return
-			}
-			defer conn.Close(context.WithoutCancel(i.b.Context()))
-			if _, err := conn.Exec(i.b.Context(), "select 1"); err != nil {
+			if err := firstQuery(i.b.Context(), url); err != nil {
 				i.b.Error(err)
 			}
 			took[n] = since(began)

@@ -113,7 +113,7 @@ func (m *machine) mustRun(args ...string) string {
 func (m *machine) elsewhere() *machine {
 	m.t.Helper()
 	other := newMachine(m.t)
-	other.key = m.key
+	other.key, other.description = m.key, m.description
 	return other
 }
 

@@ -60,7 +60,6 @@ func TestRotation(t *testing.T) {
 	m.killAll()
 
 	fresh := m.elsewhere()
-	fresh.description = m.description
 	for flags, says := range map[string]string{
 		"--identity " + age.identity:           "master key 1",
 		"--passphrase-file " + both.passphrase: "of the last rotation, too",

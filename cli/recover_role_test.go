@@ -32,7 +32,6 @@ func TestRecoverRoles(t *testing.T) {
 	m.killAll()
 
 	fresh := m.elsewhere()
-	fresh.description = m.description
 	fresh.recoverFrom(c)
 	fresh.awaitAvailable(shop.ID)
 	as := func(old string) string {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -326,7 +327,7 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	}
 
 	fresh := old.elsewhere()
-	fresh.description, fresh.env, returned.env, returned.description = old.description, env, env, old.description
+	fresh.env, returned.env = env, env
 	began := time.Now()
 	fresh.recoverFrom(c)
 	answered := time.Since(began)
@@ -451,7 +452,6 @@ func TestRecoverMoment(t *testing.T) {
 	old.stop()
 
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	fresh.recoverFrom(c, "--at", moment.UTC().Format(time.RFC3339Nano))
 	fresh.awaitAvailable(shop.ID)
 	l.holdsUntil(t, fresh, shop.ID, bucket, moment.Add(-time.Second), moment)
@@ -482,7 +482,6 @@ func TestRecoverInterrupted(t *testing.T) {
 	old.stop()
 
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	for range 12 {
 		announced := fresh.launchRecover(c)
 		select {
@@ -502,25 +501,6 @@ func TestRecoverInterrupted(t *testing.T) {
 	}
 }
 
-// upload stores an object.
-func (m *machine) upload(bucket, key, content string) {
-	m.t.Helper()
-	request, err := http.NewRequestWithContext(m.t.Context(), "POST", fmt.Sprintf("%s/buckets/%s/objects?key=%s", m.api, bucket, key), strings.NewReader(content))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+m.key)
-	request.Header.Set("Content-Type", "application/octet-stream")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		m.t.Fatalf("upload %s: %d", key, answer.StatusCode)
-	}
-}
-
 // TestRecoverLacking removes the body of an object from the copy: everything else comes back, and the report says what
 // does not.
 func TestRecoverLacking(t *testing.T) {
@@ -534,8 +514,8 @@ func TestRecoverLacking(t *testing.T) {
 	const size = 7 << 20 // more than anything else in the copy
 	random := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(random)
-	old.upload(bucket, "large", string(random))
-	old.upload(bucket, "small", "7")
+	old.must("POST", "/buckets/"+bucket+"/objects?key=large", bytes.NewReader(random), nil)
+	old.must("POST", "/buckets/"+bucket+"/objects?key=small", strings.NewReader("7"), nil)
 	old.awaitCopied()
 	old.stop()
 	removed := 0
@@ -550,7 +530,6 @@ func TestRecoverLacking(t *testing.T) {
 		t.Fatalf("%d files were removed, %v", removed, err)
 	}
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	out, _, code := fresh.run("", "offsite", "verify", c.url, "--passphrase-file", c.passphrase)
 	if code != 1 || !strings.Contains(out, "newest point") || !strings.Contains(out, ", large objects:") || !strings.Contains(out, "recoverable   everything else") {
 		t.Errorf("verify: %d\n%s", code, out)
@@ -659,7 +638,6 @@ func TestRecoverOnly(t *testing.T) {
 	old.killAll()
 
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	_, stderr, code := fresh.run("", "recover", c.url, "--passphrase-file", c.passphrase, "--yes", "--take-over", "--only", "nothing", "--listen", "127.0.0.1:0")
 	if code == 0 || !strings.Contains(stderr, `only: the copy has no database "nothing", but late, shop, wiki`) {
 		t.Errorf("a database that is not there: %d %s", code, stderr)

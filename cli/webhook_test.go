@@ -93,7 +93,6 @@ func TestWebhookSurvivesTheMachine(t *testing.T) {
 
 	received := receiveWebhooks(t, address, hook.Secret)
 	fresh := old.elsewhere()
-	fresh.description = old.description
 	fresh.recoverFrom(c, "--webhook-allow-private")
 	want := map[string]bool{"backup.completed": true, "recovery.completed": true}
 	for len(want) > 0 {
