@@ -25,8 +25,8 @@ const (
 
 // A Suite gives out databases in the server of a sandbox, one for each test, as copies of
 // templates. The test suite names a template by a key, such as a hash of its migrations,
-// and fills it once. None of it is recorded: it ends with the sandbox. A Suite is safe for
-// concurrent use.
+// and fills it once. The next copy is made while a test runs. None of it is recorded: it
+// ends with the sandbox. A Suite is safe for concurrent use.
 type Suite struct {
 	databases *Service
 	db        model.Database
@@ -44,6 +44,8 @@ type Suite struct {
 type template struct {
 	key, database string
 	ready         bool
+	spare         string        // a copy that no test has yet, "" if there is none
+	copying       bool          // while a spare is made
 	ended         chan struct{} // closed when the attempt to fill it has ended
 }
 
@@ -148,15 +150,18 @@ func (s *Suite) drop(ctx context.Context, name string) {
 	err := s.do(context.WithoutCancel(ctx), func(ctx context.Context, conn *pgx.Conn) error {
 		return postgres.DropDatabase(ctx, conn, name)
 	})
-	if err != nil && s.isOpen() {
-		s.databases.core.Log.Warn("drop a test's database", "database", s.db.ID, "name", name, "error", err)
+	if err != nil {
+		s.warn("drop a test's database", name, err)
 	}
 }
 
-func (s *Suite) isOpen() bool {
+// warn logs a failure, unless the suite has been closed, which ends what runs.
+func (s *Suite) warn(message, name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.closed
+	if !s.closed {
+		s.databases.core.Log.Warn(message, "database", s.db.ID, "name", name, "error", err)
+	}
 }
 
 // ValidateTemplateKey checks what a test suite calls a template.

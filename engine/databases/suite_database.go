@@ -12,60 +12,93 @@ import (
 // TestDatabase creates a database for one test: a copy of the template with that key, or
 // an empty one if the key is "". The caller calls remove when the test has ended.
 func (s *Suite) TestDatabase(ctx context.Context, key string) (_ Connection, remove func(), err error) {
-	from, err := s.templateFor(ctx, key)
+	t, err := s.templateFor(ctx, key)
 	if err != nil {
 		return Connection{}, nil, err
 	}
 	if err := s.admit(); err != nil {
 		return Connection{}, nil, err
 	}
-	defer func() {
-		if err != nil {
-			s.discharge()
-		}
-	}()
-	var name string
+	name := s.takeSpare(t)
+	if name == "" {
+		name, err = s.copy(ctx, t)
+	}
+	if err != nil {
+		s.discharge()
+		return Connection{}, nil, s.explain(err)
+	}
+	s.makeSpare(t)
+	made, err := s.connection(name)
+	return made, func() { s.drop(ctx, name); s.discharge() }, err
+}
+
+// copy returns a new copy of a template.
+func (s *Suite) copy(ctx context.Context, t *template) (name string, err error) {
 	err = s.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		name, err = s.withNewName("test", func(name string) error {
-			return postgres.CopyDatabase(ctx, conn, name, from, s.db.Owner)
+			return postgres.CopyDatabase(ctx, conn, name, t.database, s.db.Owner)
 		})
 		return err
 	})
-	if err != nil {
-		if name != "" {
-			s.drop(ctx, name)
-		}
-		return Connection{}, nil, s.explain(err)
+	if err != nil && name != "" {
+		s.drop(ctx, name)
 	}
-	made, err := s.connection(name)
-	return made, func() { s.drop(ctx, name); s.discharge() }, err
+	return name, err
+}
+
+// takeSpare returns the copy that was made ahead, "" if there is none.
+func (s *Suite) takeSpare(t *template) (name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, t.spare = t.spare, ""
+	return name
+}
+
+// makeSpare makes a copy for the next test while this one runs, unless there is one or it is being made.
+func (s *Suite) makeSpare(t *template) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || t.spare != "" || t.copying {
+		return
+	}
+	t.copying = true
+	s.databases.core.Background(func(ctx context.Context) {
+		name, err := s.copy(ctx, t)
+		if err != nil {
+			name = ""
+			s.warn("copy a template ahead", t.database, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.spare, t.copying = name, false
+	})
 }
 
 // emptyTemplate is the key of the template for databases that begin empty. No client can
 // name it.
 const emptyTemplate = ""
 
-// templateFor returns the database to copy.
-func (s *Suite) templateFor(ctx context.Context, key string) (string, error) {
+// templateFor returns the template to copy.
+func (s *Suite) templateFor(ctx context.Context, key string) (*template, error) {
 	if key != emptyTemplate {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		t, known := s.templates[key]
 		if !known || !t.ready {
-			return "", model.Errorf(model.CodeNotFound, "template: %q is not ready; post it to the templates first, and fill it if you are told to", key)
+			return nil, model.Errorf(model.CodeNotFound, "template: %q is not ready; post it to the templates first, and fill it if you are told to", key)
 		}
-		return t.database, nil
+		return t, nil
 	}
 	filling, err := s.Template(ctx, emptyTemplate)
 	if err == nil && filling != nil {
 		err = filling.Finish(ctx)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.templates[emptyTemplate].database, nil
+	return s.templates[emptyTemplate], nil
 }
 
 // admit counts one more database, unless there are too many.

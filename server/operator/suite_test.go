@@ -81,7 +81,18 @@ func TestDatabaseForEachTest(t *testing.T) {
 	if n := filled.Load(); n != 1 {
 		t.Errorf("the template was filled %d times", n)
 	}
-	testenv.Eventually(t, "the end of the tests' databases", func() bool { return len(databasesIn(t, lease.Environment.DatabaseURL, "test_")) == 0 })
+	var spare []string
+	testenv.Eventually(t, "the end of the tests' databases, and one for the next test", func() bool {
+		spare = databasesIn(t, lease.Environment.DatabaseURL, "test_")
+		return len(spare) == 1
+	})
+	next := client.New(t, template)
+	if next.Name != spare[0] {
+		t.Errorf("a test got %s, not %s, which was made for it", next.Name, spare[0])
+	}
+	if err := execute(t.Context(), next.URL, "do $$ begin assert (select count(*) from orders) = 1; end $$"); err != nil {
+		t.Error(err)
+	}
 	empty := client.New(t)
 	if err := execute(t.Context(), empty.URL, "create table orders (n int)"); err != nil {
 		t.Error(err)
