@@ -61,9 +61,9 @@ func BenchmarkInstant(b *testing.B) {
 	for _, name := range names {
 		i.report(name, c.Values(name))
 	}
+	i.memory(cache)
 	i.requests()
 	i.bursts()
-	i.memory(cache)
 	i.cold(cache)
 	testenv.Eventually(b, "the end of the private appliance", func() bool { return len(processesNaming(cache)) == 0 })
 }

@@ -24,9 +24,15 @@ func MeasureHost(dir string) (Host, error) {
 		return Host{}, err
 	}
 	host := Host{DiskTotal: total, DiskFree: free}
+	host.MemoryTotal, host.MemoryAvailable = measureMemory()
+	return host, nil
+}
+
+// measureMemory returns nil for what /proc/meminfo does not say.
+func measureMemory() (total, available *int64) {
 	memory, err := os.Open("/proc/meminfo")
 	if err != nil {
-		return host, nil
+		return nil, nil
 	}
 	defer memory.Close()
 	lines := bufio.NewScanner(memory)
@@ -34,12 +40,23 @@ func MeasureHost(dir string) (Host, error) {
 		name, rest, _ := strings.Cut(lines.Text(), ":")
 		switch name {
 		case "MemTotal":
-			host.MemoryTotal = kibibytes(rest)
+			total = kibibytes(rest)
 		case "MemAvailable":
-			host.MemoryAvailable = kibibytes(rest)
+			available = kibibytes(rest)
 		}
 	}
-	return host, nil
+	return total, available
+}
+
+// DefaultWarm returns how many warm servers this machine has room for: one, and one more for each 8 GiB of memory, at
+// most four.
+func DefaultWarm() int {
+	const most = 4
+	total, _ := measureMemory()
+	if total == nil {
+		return 1
+	}
+	return int(min(1+*total>>33, most))
 }
 
 // MeasureDisk returns the size of the file system of dir, and the space available to

@@ -188,10 +188,7 @@ func (s *Service) WarmPoolReady() bool {
 // preparedAhead is how many prepared directories are kept for what the warm
 // servers do not cover: bursts, imports, and making the next warm server.
 func (s *Service) preparedAhead() int {
-	if s.core.Config.Warm == 0 {
-		return 0
-	}
-	return 2
+	return 2 * s.core.Config.Warm
 }
 
 // warmRecord returns what the specification of a warm server is made from: a record
