@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -338,6 +340,161 @@ func TestDatabaseRoleOutsideTheAllowlist(t *testing.T) {
 	}
 	mustBeEnded(t, session)
 	refused(t, c)
+}
+
+// The database that was made for a role goes with it if nobody has used it. Any other database beside the tenant's stays.
+func TestDatabaseOfDeletedRole(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, owner := a.createDatabase(t, "shop")
+	other := a.role(t, db.ID, "other", model.AccessCreate)
+	create := func(t *testing.T, name string) databases.Connection {
+		t.Helper()
+		made, err := a.Databases.RoleCreate(t.Context(), a.call(model.ActionDatabaseRoleCreate), db.ID, databases.NewRole{Name: name, Access: model.AccessCreate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Connection
+	}
+	for name, test := range map[string]struct {
+		role, database string
+		use            func(*testing.T, databases.Connection)
+		dropped        bool
+	}{
+		"empty": {"tests", "tests", func(t *testing.T, c databases.Connection) {
+			run(t, c, "create table t (n int)")
+			run(t, c, "drop table t")
+		}, true},
+		"another name": {"shop", "shop_tests", func(*testing.T, databases.Connection) {}, true},
+		"its session":  {"tests", "tests", func(t *testing.T, c databases.Connection) { connect(t, c) }, true},
+		"closed": {"tests", "tests", func(t *testing.T, c databases.Connection) {
+			run(t, other, "alter database tests allow_connections false")
+		}, true},
+		"a table":        {"tests", "tests", func(t *testing.T, c databases.Connection) { run(t, c, "create table t (n int)") }, false},
+		"a large object": {"tests", "tests", func(t *testing.T, c databases.Connection) { run(t, c, "select lo_create(0)") }, false},
+		"a function": {"tests", "tests", func(t *testing.T, c databases.Connection) {
+			run(t, c, "create function f() returns int language sql as 'select 1'")
+		}, false},
+		"an extension": {"tests", "tests", func(t *testing.T, c databases.Connection) { run(t, c, "create extension hstore") }, false},
+		"a table, and closed by an appliance that died": {"tests", "tests", func(t *testing.T, c databases.Connection) {
+			run(t, c, "create table t (n int)")
+			run(t, other, "alter database tests allow_connections false")
+		}, false},
+		"a grant":    {"tests", "tests", func(t *testing.T, c databases.Connection) { run(t, c, "grant usage on schema public to tests") }, true},
+		"a template": {"tests", "tests", func(t *testing.T, c databases.Connection) { run(t, other, "alter database tests is_template true") }, false},
+		"another's session": {"tests", "tests", func(t *testing.T, _ databases.Connection) {
+			connect(t, beside(other, "tests"))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.use(t, create(t, test.role))
+			done, err := a.Databases.RoleDelete(t.Context(), a.call(model.ActionDatabaseRoleDelete), db.ID, test.role)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.dropped != (done.Dropped == test.database) || test.dropped == (done.Kept == test.database) {
+				t.Errorf("%+v", done)
+			}
+			if left := slices.Contains(besides(t, owner), test.database); left == test.dropped {
+				t.Errorf("it is left: %v", left)
+			}
+			if !test.dropped {
+				run(t, beside(other, "tests"), "select 1") // it is open
+				dropForced(t, other, "tests")
+			}
+		})
+	}
+	t.Run("another role's too", func(t *testing.T) {
+		create(t, "shop")
+		c := create(t, "shop_tests") // its database has the name that shop's has
+		a.deleteRole(t, db.ID, "shop")
+		run(t, c, "select 1")
+		a.deleteRole(t, db.ID, "shop_tests")
+		if left := besides(t, owner); slices.Contains(left, "shop_tests") {
+			t.Errorf("left: %v", left)
+		}
+	})
+	t.Run("a lock", func(t *testing.T) {
+		create(t, "tests")
+		conn := connect(t, other)
+		if _, err := conn.Exec(t.Context(), "begin; comment on database tests is 'mine'"); err != nil {
+			t.Fatal(err)
+		}
+		a.deleteRole(t, db.ID, "tests")
+		if _, err := conn.Exec(t.Context(), "commit"); err != nil {
+			t.Errorf("the transaction: %v", err)
+		}
+		run(t, beside(other, "tests"), "select 1")
+		dropForced(t, other, "tests")
+	})
+	t.Run("logins in the middle", func(t *testing.T) {
+		create(t, "tests")
+		config, err := pgx.ParseConfig(beside(other, "tests").URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.RuntimeParams["options"] = "-c post_auth_delay=3" // seconds between the check whether it is open and the session
+		var made sync.Map
+		var logins sync.WaitGroup
+		begin := func(n int) {
+			conn, err := pgx.ConnectConfig(t.Context(), config)
+			if err != nil {
+				return // it is closed, or gone
+			}
+			if _, err := conn.Exec(t.Context(), fmt.Sprintf("create table t%d (n int)", n)); err == nil {
+				made.Store(n, nil)
+			}
+			_ = conn.Close(context.WithoutCancel(t.Context()))
+		}
+		deleted := make(chan struct{})
+		logins.Go(func() {
+			ticker := time.NewTicker(100 * time.Millisecond)
+			defer ticker.Stop()
+			for n := 0; ; n++ {
+				select {
+				case <-ticker.C:
+					logins.Go(func() { begin(n) })
+				case <-deleted:
+					return
+				}
+			}
+		})
+		a.deleteRole(t, db.ID, "tests")
+		close(deleted)
+		logins.Wait()
+		made.Range(func(n, _ any) bool {
+			run(t, beside(other, "tests"), fmt.Sprintf("table t%d", n))
+			return true
+		})
+		if slices.Contains(besides(t, owner), "tests") {
+			dropForced(t, other, "tests")
+		}
+	})
+	t.Run("another access", func(t *testing.T) {
+		create(t, "tests")
+		if _, err := a.Databases.RoleUpdate(t.Context(), a.call(model.ActionDatabaseRoleUpdate), db.ID, "tests", databases.RoleChange{Access: new(model.AccessRead)}); err != nil {
+			t.Fatal(err)
+		}
+		if left := besides(t, owner); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		run(t, other, "create database tests")
+		a.deleteRole(t, db.ID, "tests")
+		if left := besides(t, owner); !slices.Equal(left, []string{"tests"}) {
+			t.Errorf("a database of the name of a role that reads: %v", left)
+		}
+	})
+}
+
+// dropForced drops a database of c's group, whatever uses it.
+func dropForced(t testing.TB, c databases.Connection, name string) {
+	t.Helper()
+	conn := connect(t, c)
+	for _, sql := range []string{"alter database " + name + " is_template false", "set role none", "drop database " + name + " with (force)"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // An appliance that dies between the record and the server completes the change, ends the sessions and audits it.

@@ -153,6 +153,12 @@ func newRoleDelete(s *session) *cobra.Command {
 		}
 		return shows(t, func(w io.Writer, r wire.DeletedDatabaseRole) {
 			fmt.Fprintf(w, "deleted %s; %d sessions were ended\n", r.Name, r.SessionsTerminated)
+			switch {
+			case r.DatabaseDropped != nil:
+				fmt.Fprintf(w, "the database %s that was made for it was empty, and is dropped\n", *r.DatabaseDropped)
+			case r.DatabaseKept != nil:
+				fmt.Fprintf(w, "the database %s that was made for it is in use, and stays: any role with access create can use and drop it\n", *r.DatabaseKept)
+			}
 		})(t.api.DeleteDatabaseRole(t.ctx, db.ID, role))
 	})
 }

@@ -104,7 +104,8 @@ func (t Tenant) takeOwned(ctx context.Context, conn *pgx.Conn, r ClientRole, dea
 	return nil
 }
 
-// takeOver ends the sessions of a role and gives what it has to the owner.
+// takeOver ends the sessions of a role and gives what it has to the owner. The database that was made for it goes if it is
+// empty.
 func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entirely bool, deadline time.Time) error {
 	if _, err := TerminateRole(ctx, conn, role); err != nil {
 		return err
@@ -123,6 +124,9 @@ func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entir
 				return runBriefly(ctx, there, t.takingOver(role, database, entirely), deadline)
 			})
 		}
+	}
+	if err == nil { // last: a role that stays because of a lock keeps its database
+		err = t.dropFirstDatabase(ctx, conn, role, deadline)
 	}
 	return err
 }

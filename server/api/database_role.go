@@ -77,8 +77,8 @@ func (h *handlers) roleUpdate(ctx context.Context, call *model.Call, in *updateR
 }
 
 func (h *handlers) roleDelete(ctx context.Context, call *model.Call, in *RoleInput) (wire.DeletedDatabaseRole, error) {
-	ended, err := h.engine.Databases.RoleDelete(ctx, call, in.ID, in.Name)
-	return wire.DeletedDatabaseRole{Name: in.Name, Deleted: true, SessionsTerminated: ended}, err
+	done, err := h.engine.Databases.RoleDelete(ctx, call, in.ID, in.Name)
+	return wire.DeletedDatabaseRole{Name: in.Name, Deleted: true, SessionsTerminated: done.SessionsTerminated, DatabaseDropped: orAbsent(done.Dropped), DatabaseKept: orAbsent(done.Kept)}, err
 }
 
 type rotateRoleInput struct {

@@ -52,4 +52,7 @@ type DeletedDatabaseRole struct {
 	Name               string `json:"name"`
 	Deleted            bool   `json:"deleted"`
 	SessionsTerminated int    `json:"sessions_terminated" doc:"Open sessions of the role that this request ended."`
+
+	DatabaseDropped *string `json:"database_dropped" doc:"The database that was made for the role and is dropped, because nothing was in it and nobody else used it; null if there is none."`
+	DatabaseKept    *string `json:"database_kept" doc:"The database that was made for the role and stays, like others that it made: every role with access create can use and drop it; null if there is none."`
 }
