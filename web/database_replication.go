@@ -31,6 +31,9 @@ func (req *request) replicationSwitch() (answer, error) {
 }
 
 func (req *request) replicationSlotDrop() (answer, error) {
-	err := req.engine.Databases.ReplicationSlotDrop(req.r.Context(), req.call, req.id(), req.form("slot"), req.form("force") != "")
+	err := req.confirm(req.form("slot"))
+	if err == nil {
+		err = req.engine.Databases.ReplicationSlotDrop(req.r.Context(), req.call, req.id(), req.form("slot"), req.form("force") != "")
+	}
 	return done(req.databasePath("replication"), "slot_dropped"), err
 }

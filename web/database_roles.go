@@ -127,6 +127,9 @@ func (req *request) roleRotate() (answer, error) {
 }
 
 func (req *request) roleDelete() (answer, error) {
-	_, err := req.engine.Databases.RoleDelete(req.r.Context(), req.call, req.id(), req.form("role"))
+	err := req.confirm(req.form("role"))
+	if err == nil {
+		_, err = req.engine.Databases.RoleDelete(req.r.Context(), req.call, req.id(), req.form("role"))
+	}
 	return done(req.databasePath("roles"), "role_deleted"), err
 }

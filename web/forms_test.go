@@ -404,6 +404,19 @@ func TestExtensionsAreNotDroppedUnseen(t *testing.T) {
 	}
 }
 
+// TestRolesAndSlotsAreNotDroppedUnseen deletes a role and drops a slot only if its name is typed. The database does not run.
+func TestRolesAndSlotsAreNotDroppedUnseen(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for path, field := range map[string]string{"roles/delete": "role", "replication/drop-slot": "slot"} {
+		for typed, want := range map[string]int{"": http.StatusUnprocessableEntity, "left!": http.StatusUnprocessableEntity, "left": http.StatusConflict} {
+			if got := c.post(t, "/databases/db_00/"+path, url.Values{field: {"left"}, "confirm": {typed}}); got.status != want {
+				t.Errorf("%s, typed %q: %d, want %d", path, typed, got.status, want)
+			}
+		}
+	}
+}
+
 // TestLogLevels shows a log by levels in any case, and refuses those that do not exist.
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
