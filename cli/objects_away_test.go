@@ -6,11 +6,17 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
 	"holdfast/internal/testenv"
+	"holdfast/server/api/wire"
 )
 
 // tierFlags bound what large objects take to a few of those of the test.
@@ -157,4 +163,71 @@ func TestObjectsAwayWithoutStore(t *testing.T) {
 		answer, text := m.download(bucket, "a1", "GET", "")
 		return answer.StatusCode == http.StatusOK && text == awayContent(1)
 	})
+}
+
+// TestObjectsAwayInAnotherCopy: an object whose bytes are in a copy that is not the configured one says so to every client, and which
+// copy it is; that copy's store brings it back.
+func TestObjectsAwayInAnotherCopy(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	c, host := m.prepareCopy(t), freeAddress(t)
+	flags := append(c.serveFlags(), "--objects-local-size", "1", "--objects-offsite-above", "100000", "--s3-listen", host)
+	m.start(flags...)
+	m.key = createKey(t, m, "--preset", "full_access")
+	bucket := m.createBucket("files")
+	m.putAway(bucket, 1)
+	var access wire.StorageCredentials
+	m.must("GET", "/account/storage-credentials", nil, &access)
+	testenv.Within(t, 2*time.Minute, "the object to leave", func() bool {
+		away, _ := m.awayObjects()
+		return away == 1
+	})
+	m.stop()
+	other := filepath.Join(filepath.Dir(m.dataDir), "other")
+	if err := os.Mkdir(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(other, 0o777); err != nil { // for the user as whom it runs
+		t.Fatal(err)
+	}
+	m.start(append(m.prepare(copied{url: "file://" + other, passphrase: c.passphrase}).serveFlags(), "--s3-listen", host)...)
+	says := func(client string, status int, text string) {
+		t.Helper()
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "only in the off-site copy ") || !strings.Contains(text, "as --offsite") {
+			t.Errorf("%s: %d, %s", client, status, text)
+		}
+	}
+	answer, text := m.download(bucket, "a1", "GET", "")
+	says("a download", answer.StatusCode, text)
+	status, refused := m.do("POST", "/buckets/"+bucket+"/copy-object", map[string]any{"key": "b1", "source_key": "a1"})
+	says("a copy", status, refused.Error.Message)
+	s3, err := minio.NewCore(host, &minio.Options{
+		Creds: credentials.NewStaticV4(access.AccessKeyID, access.SecretAccessKey, ""), Region: access.Region, MaxRetries: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := s3.PresignedGetObject(t.Context(), "files", "a1", time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err = http.Get(signed.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	says("S3", answer.StatusCode, string(body))
+	cmd := exec.Command(program, "object", "get", "files/a1", "-")
+	cmd.Env = []string{"HOME=" + t.TempDir(), "HOLDFAST_URL=" + m.api, "HOLDFAST_API_KEY=" + m.key}
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("the command succeeds")
+	}
+	says("the command line", http.StatusServiceUnavailable, string(out))
+	m.stop()
+	m.start(flags...)
+	if _, text := m.download(bucket, "a1", "GET", ""); text != awayContent(1) {
+		t.Error("its own copy does not bring the object back")
+	}
 }

@@ -34,15 +34,15 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = d.serve(w, content.LimitRanges(r), call)
 	}
 	d.engine.Core.Finish(call, err)
-	switch limited, _ := errors.AsType[*model.Error](err); {
+	switch public, _ := errors.AsType[*model.Error](err); {
 	case err == nil:
 	case model.CodeOf(err) == model.CodeRateLimited:
-		w.Header().Set("Retry-After", strconv.Itoa(int(limited.RetryAfter.Seconds())+1))
+		w.Header().Set("Retry-After", strconv.Itoa(int(public.RetryAfter.Seconds())+1))
 		http.Error(w, model.PublicMessage(err), http.StatusTooManyRequests)
 	case errors.Is(err, content.ErrCutOff):
 		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
-	case errors.Is(err, objects.ErrAway):
-		w.Header().Set("Retry-After", "30")
+	case public != nil && public.Reason == model.ReasonUnavailable:
+		w.Header().Set("Retry-After", strconv.Itoa(int(public.RetryAfter.Seconds())))
 		http.Error(w, model.PublicMessage(err), http.StatusServiceUnavailable)
 	case model.CodeOf(err) == model.CodeInternal:
 		d.log.Error("download", "path", r.URL.Path, "error", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
@@ -158,6 +159,9 @@ func explainRefusal(e *client.Error, base string) string {
 	case wire.CodeDangerousNotAllowed:
 		return e.Message + " in the console, or with `holdfast admin key update ID --allow-dangerous=true`"
 	case wire.CodeInternal:
+		if e.Status == http.StatusServiceUnavailable { // the message says what cannot be reached
+			return e.Message
+		}
 		return "the appliance had an internal error; its log says more at request " + e.RequestID
 	default:
 		return e.Message

@@ -42,6 +42,8 @@ const (
 	ReasonTooLarge Reason = "too_large" // the body has too many bytes
 	ReasonNoSpace  Reason = "no_space"  // the disk is full
 	ReasonChanged  Reason = "changed"   // the resource is not the one of If-Match
+	// ReasonUnavailable: what is needed is elsewhere and cannot be had now. Clients see the message.
+	ReasonUnavailable Reason = "unavailable"
 )
 
 // Error is an error meant for the client. People see Message unchanged, so it
@@ -51,7 +53,7 @@ type Error struct {
 	Code       Code
 	Reason     Reason // "" if the code says it all
 	Message    string
-	RetryAfter time.Duration // with CodeRateLimited: how long to wait
+	RetryAfter time.Duration // with CodeRateLimited and ReasonUnavailable: how long to wait
 	Err        error
 }
 

@@ -3,7 +3,9 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/model"
@@ -11,6 +13,21 @@ import (
 
 // ErrAway means that an object's bytes are in the off-site copy only, and could not be fetched.
 var ErrAway = blobstore.ErrAway
+
+// OtherCopyError means that bytes are only in a copy that is not the configured one, so that trying again does not help.
+type OtherCopyError struct{ Repository string }
+
+// Error implements error.
+func (e *OtherCopyError) Error() string {
+	return fmt.Sprintf("large objects are only in the copy %s, which is not in the store that --offsite names", e.Repository)
+}
+
+// awayRetry is when a client may try again to read what is away, and otherCopyRetry when the operator must do something first:
+// our own client gives up then.
+const (
+	awayRetry      = 30 * time.Second
+	otherCopyRetry = time.Hour
+)
 
 // FetchWith sets where bytes come from that are not on this disk. fetch returns an error that wraps blobstore.ErrDamaged if
 // they are lost for good. It must be called before Open.
@@ -59,5 +76,10 @@ func away(err error) error {
 	if errors.Is(err, blobstore.ErrDamaged) {
 		message = "the object's bytes are in the off-site copy only, and are damaged or missing there: upload it again, or have the operator recover an earlier point"
 	}
-	return &model.Error{Code: model.CodeInternal, Message: message, Err: err}
+	wait := awayRetry
+	if other, ok := errors.AsType[*OtherCopyError](err); ok {
+		wait = otherCopyRetry
+		message = fmt.Sprintf("the object's bytes are only in the off-site copy %s, which this appliance does not use now: have the operator start it with the store of that copy as --offsite", other.Repository)
+	}
+	return &model.Error{Code: model.CodeInternal, Reason: model.ReasonUnavailable, Message: message, RetryAfter: wait, Err: err}
 }

@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -59,7 +60,10 @@ func TestAway(t *testing.T) {
 	if !errors.Is(err, ErrAway) || !strings.Contains(model.PublicMessage(err), "holdfast offsite status") {
 		t.Errorf("without a copy to fetch from: %v", err)
 	}
-	fetches := map[string]error{"damaged or missing": blobstore.ErrDamaged, "try again later": errors.New("unreachable")}
+	fetches := map[string]error{
+		"damaged or missing": blobstore.ErrDamaged, "try again later": errors.New("unreachable"),
+		"the off-site copy elsewhere, which": fmt.Errorf("open: %w", &OtherCopyError{Repository: "elsewhere"}),
+	}
 	for want, failure := range fetches {
 		s.FetchWith(func(context.Context, blobstore.Away, int64, int64) (io.ReadCloser, error) { return nil, failure })
 		if _, err := s.get(bucket, "large"); !errors.Is(err, ErrAway) || !strings.Contains(model.PublicMessage(err), want) {

@@ -349,6 +349,9 @@ func uploadError(err error) error {
 	if _, ok := errors.AsType[*model.Error](err); ok {
 		return err
 	}
+	if errors.Is(err, ErrAway) { // the body is that of an object that is copied
+		return away(err)
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return &model.Error{Code: model.CodeValidation, Message: "body: ended before its announced length", Err: err}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"holdfast/blobstore"
+	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 )
 
@@ -32,14 +33,7 @@ func locate(repository string, a blobstore.Away) (stream.Reference, error) {
 	nonce := fixed + int(b[fixed-1])
 	ref.Epoch.Nonce = string(b[fixed:nonce])
 	if other := string(b[nonce:]); other != repository {
-		return ref, &otherCopyError{other}
+		return ref, &objects.OtherCopyError{Repository: other}
 	}
 	return ref, nil
-}
-
-// otherCopyError means that a body is only in a copy that is not the configured one.
-type otherCopyError struct{ repository string }
-
-func (e *otherCopyError) Error() string {
-	return fmt.Sprintf("large objects are only in the copy %s, which is not in the store that --offsite names", e.repository)
 }

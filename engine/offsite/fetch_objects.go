@@ -12,6 +12,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
+	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 	"holdfast/internal/parallel"
@@ -28,7 +29,8 @@ const readPatience = 10 * time.Second
 // have none.
 func (s *Service) fetchBody(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
 	if !s.Enabled() {
-		return nil, errors.New("the appliance was started without --offsite")
+		_, err := locate("", a) // which copy it is in
+		return nil, fmt.Errorf("the appliance was started without --offsite: %w", err)
 	}
 	c, err := s.reader(ctx)
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *Service) reader(ctx context.Context) (*connection, error) {
 	}
 	if s.recovery != nil && s.recovery.isPending() {
 		if err := s.recovery.store.refuseOther(c, s.location.URL); err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(err, &objects.OtherCopyError{Repository: s.recovery.store.get().Repository}, c.close())
 		}
 	}
 	s.readFrom = c

@@ -10,6 +10,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 	"holdfast/internal/sealed"
@@ -180,7 +181,7 @@ func (s *Service) describe(st *Status) {
 
 // explain says in plain words why copying fails. The error itself may name the store.
 func explain(err error) string {
-	if other, ok := errors.AsType[*otherCopyError](err); ok {
+	if other, ok := errors.AsType[*objects.OtherCopyError](err); ok {
 		return other.Error() + "; start with the store of that copy and without --objects-local-size, which brings them back, and name another one then"
 	}
 	for _, known := range []struct {

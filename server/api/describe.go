@@ -71,6 +71,9 @@ func (r route) operation() huma.Operation {
 	if op.Changes() || op.Scope == "" {
 		described.Errors = append(described.Errors, http.StatusInsufficientStorage)
 	}
+	if op.Action == model.ActionObjectCopy {
+		described.Errors = append(described.Errors, http.StatusServiceUnavailable)
+	}
 	return described
 }
 

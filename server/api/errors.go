@@ -46,6 +46,8 @@ func StatusOfError(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case model.ReasonNoSpace:
 		return http.StatusInsufficientStorage
+	case model.ReasonUnavailable:
+		return http.StatusServiceUnavailable
 	case model.ReasonChanged:
 		return http.StatusPreconditionFailed
 	default:

@@ -45,6 +45,7 @@ func TestUnclassifiedErrors(t *testing.T) {
 		{"from a client that went away", gone, fmt.Errorf("cause: %w", context.Canceled), 500, false, ""},
 		{"with a cause", t.Context(), fmt.Errorf("wrapped: %w", refused), 403, true, "level=WARN"},
 		{"of a full disk", t.Context(), &model.Error{Code: model.CodeForbidden, Reason: model.ReasonNoSpace, Message: "full"}, 507, false, ""},
+		{"of what is elsewhere", t.Context(), &model.Error{Code: model.CodeInternal, Reason: model.ReasonUnavailable, Message: "away", Err: errors.New("cause")}, 503, true, "level=WARN"},
 		{"of the client", t.Context(), &model.Error{Code: model.CodeValidation, Message: "body", Err: errors.New("cause")}, 422, false, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

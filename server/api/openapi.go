@@ -104,6 +104,7 @@ var errorResponses = map[int]struct{ name, description string }{
 	http.StatusInsufficientStorage:   {"NoSpace", "The disk is full; `error.code` is `forbidden`."},
 	http.StatusUnprocessableEntity:   {"ValidationFailed", "The request is malformed; `error.message` names the field and what would be right."},
 	http.StatusTooManyRequests:       {"RateLimited", "The budget is used up."},
+	http.StatusServiceUnavailable:    {"Unavailable", "The object's bytes are in the off-site copy only, which cannot be read now; `error.code` is `internal_error`."},
 	http.StatusInternalServerError:   {"InternalError", "The appliance failed; its log has the cause, by the request's id."},
 }
 

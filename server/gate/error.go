@@ -15,7 +15,7 @@ func (x *Exchange) Fail(err error) *model.Error {
 	log := x.gate.Log.With("request_id", x.Call.RequestID, "operation", x.Call.Operation.Action)
 	public, ok := errors.AsType[*model.Error](err)
 	switch {
-	case ok && public.Code != model.CodeInternal:
+	case ok && (public.Code != model.CodeInternal || public.Reason == model.ReasonUnavailable):
 		if public.Message != err.Error() && public.Code != model.CodeValidation {
 			log.Warn("request refused", "code", public.Code, "error", err)
 		}
@@ -26,10 +26,10 @@ func (x *Exchange) Fail(err error) *model.Error {
 		log.Error("request failed", "error", err)
 		public = internalError()
 	}
-	switch public.Code {
-	case model.CodeUnauthorized:
+	switch {
+	case public.Code == model.CodeUnauthorized:
 		x.Header().Set("WWW-Authenticate", "Bearer")
-	case model.CodeRateLimited:
+	case public.Code == model.CodeRateLimited, public.Reason == model.ReasonUnavailable:
 		x.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(public.RetryAfter.Seconds())))))
 	}
 	return public

@@ -240,10 +240,7 @@ func lockMessage(x *gate.Exchange) string {
 // writeError writes the response to an error.
 func writeError(x *gate.Exchange, public *model.Error) {
 	code := codeOf(x.Err(), x.Call.Resource.Type)
-	switch {
-	case errors.Is(x.Err(), objects.ErrAway):
-		x.Header().Set("Retry-After", "30") // as downloads have it
-	case public.Code == model.CodeInternal:
+	if public.Code == model.CodeInternal && public.Reason != model.ReasonUnavailable {
 		code = "InternalError"
 	}
 	message := cmp.Or(lockMessage(x), messageOf(code, public.Message))
