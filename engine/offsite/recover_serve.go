@@ -64,7 +64,11 @@ func (s *secondPhase) reconcile() error {
 	err := s.store.change(func(p *recoveryPlan) {
 		for i := range p.Report.Databases {
 			d := &p.Report.Databases[i]
-			if !rebuild[d.ID] {
+			waits, there := rebuild[d.ID]
+			if !there {
+				d.LastCommit = nil // of what was never brought back
+			}
+			if !waits {
 				d.Fetched, d.Done, d.Error = true, true, ""
 			}
 		}
@@ -221,6 +225,13 @@ func (s *secondPhase) warn(text string) {
 		}
 	}); err != nil {
 		s.core.Log.Error("note a warning of the recovery", "error", err)
+	}
+}
+
+// Rebuilding implements recovery.Offsite.
+func (s *secondPhase) Rebuilding(database string, last *time.Time) {
+	if err := s.store.changeDatabase(database, func(d *RecoveredDatabase) { d.LastCommit = last }); err != nil {
+		s.core.Log.Error("note the last commit of a database that is recovered", "database", database, "error", err)
 	}
 }
 

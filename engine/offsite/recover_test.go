@@ -2,12 +2,15 @@ package offsite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/internal/durable"
 )
@@ -110,6 +113,41 @@ func TestOrderOfDatabases(t *testing.T) {
 	s := &secondPhase{store: plan}
 	if got := s.order(); !slices.Equal(got, []string{"4", "3", "2", "1"}) {
 		t.Errorf("the order is %v", got)
+	}
+}
+
+// TestRebuiltBeforeTheEnd: an appliance that dies after the switch to a rebuilt database, and before the plan says so, knows its
+// last commit at the next start. One that was deleted meanwhile has none.
+func TestRebuiltBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	b := openBucketStore(t, dataDir(t), nil)
+	defer b.close(t)
+	plan, err := newPlan(t.TempDir(), recoveryPlan{
+		Format: recoveryFormat, Step: stepServe, Report: RecoveryReport{Databases: []RecoveredDatabase{{ID: "db_1"}, {ID: "db_2"}, {ID: "db_3"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.core.Meta.Update(func(tx *meta.Tx) error {
+		return errors.Join(
+			tx.Databases().Insert(model.Database{ID: "db_1", Organization: b.org, Project: "p", Name: "switched"}),
+			tx.Databases().Insert(model.Database{ID: "db_2", Organization: b.org, Project: "p", Name: "waits", Rebuild: true}),
+		)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	last := time.Now()
+	for _, id := range []string{"db_1", "db_2", "db_3"} {
+		(&secondPhase{core: b.core, store: plan}).Rebuilding(id, &last)
+	}
+	s := &secondPhase{core: b.core, store: plan, fetched: make(chan struct{})}
+	if err := s.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]struct{ done, known bool }{"db_1": {true, true}, "db_2": {false, true}, "db_3": {true, false}} {
+		if d, _ := plan.database(id); d.Done != want.done || (d.LastCommit != nil) != want.known {
+			t.Errorf("%s: %+v", id, d)
+		}
 	}
 }
 

@@ -15,6 +15,9 @@ type Offsite interface {
 	Away(database string) bool
 	// Fetch brings them here. It can be repeated.
 	Fetch(ctx context.Context, database string, progress func(done, total int64)) error
+	// Rebuilding notes the time of the last commit that a database will have once its rebuild switches to it, nil if unknown:
+	// an appliance that dies right after the switch does not call Rebuilt.
+	Rebuilding(database string, last *time.Time)
 	// Rebuilt notes the end of the rebuild of a database: the time of its last commit, nil if unknown, or why
 	// it failed.
 	Rebuilt(database string, last *time.Time, cause error)

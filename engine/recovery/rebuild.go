@@ -41,6 +41,11 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
 		err = s.setBuild(op)
 	}
+	var last *time.Time
+	if err == nil && recovered {
+		last = s.lastCommit(ctx, plan)
+		s.offsite.Rebuilding(db.ID, last)
+	}
 	if err == nil {
 		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan), plan: &plan})
 	}
@@ -48,7 +53,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		return err
 	}
 	if recovered {
-		s.offsite.Rebuilt(db.ID, s.lastCommit(ctx, plan), err)
+		s.offsite.Rebuilt(db.ID, last, err)
 	}
 	if err == nil {
 		return nil
@@ -156,7 +161,7 @@ func (s *Service) planEndOf(ctx context.Context, archive *wal.Archive, b model.B
 // lastCommit returns the time of the last commit that a plan restores, nil if it is unknown.
 func (s *Service) lastCommit(ctx context.Context, p RestorePlan) *time.Time {
 	archive, err := s.WALArchive(p.Backup.Database)
-	if p.Backup.ID == "" || err != nil {
+	if err != nil {
 		return nil
 	}
 	window, err := archive.Window(ctx, p.Target.Generation, p.Target.Timeline, p.Start)

@@ -68,6 +68,9 @@ func newOffsiteRecovery(r *offsite.RecoveryReport) *wire.RecoveredAppliance {
 		Databases: []wire.RecoveredDatabase{}, ObjectsDropped: r.ObjectsDropped, ObjectsDamaged: r.ObjectsDamaged,
 	}
 	for _, d := range r.Databases {
+		if !d.Done { // it is what a rebuild has not brought back yet
+			d.LastCommit = nil
+		}
 		view.Databases = append(view.Databases, wire.RecoveredDatabase{
 			DatabaseID: d.ID, Database: d.Name, Done: d.Done, LastCommitAt: utcOrAbsent(d.LastCommit), Problem: orAbsent(d.Error),
 		})
