@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 )
 
@@ -70,5 +71,4 @@ func showVerified(w io.Writer, v offsite.Verified) {
 
 // recoverable says what a damaged copy is good for.
 const recoverable = `recoverable   everything else: ` + "`holdfast recover`" + ` passes over what is damaged and reports it, and --at chooses an earlier moment
-remedy        where the appliance still runs, make a new copy: ` + "`holdfast offsite init`" + ` another prefix, and start with that as --offsite
-`
+remedy        ` + model.NewOffsiteCopy + "\n"

@@ -3,6 +3,7 @@ package web
 import (
 	"strings"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 )
 
@@ -24,6 +25,9 @@ func newOffsiteData(s offsite.Status) offsiteData {
 	}
 	return data
 }
+
+// Remedy says what a recovery brings back from a copy that is damaged, and what the operator does about it.
+func (d offsiteData) Remedy() string { return model.OffsiteDamage(d.Verified.Point != nil) }
 
 // describeAway says which databases a recovery has yet to bring back.
 func describeAway(r offsite.RecoveryReport) string {

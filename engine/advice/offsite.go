@@ -67,16 +67,10 @@ func offsiteDamaged(f Facts) []model.Recommendation {
 	if f.Offsite.Damaged == 0 {
 		return nil
 	}
-	rest := "A recovery passes over what is damaged and brings back everything else."
-	if f.Offsite.Unusable {
-		rest = "Nothing can be recovered from it."
-	}
 	return []model.Recommendation{{
 		Code: "offsite_damaged", Severity: model.SeverityCritical, Category: model.CategoryBackup,
-		Title: "The copy off-site is damaged",
-		Message: fmt.Sprintf("%s could not be read back. %s Have the operator run `holdfast offsite verify`, which names what is damaged, "+
-			"prepare another prefix with `holdfast offsite init`, and start with that as --offsite for a new copy.",
-			model.Count(int64(f.Offsite.Damaged), "object"), rest),
+		Title:    "The copy off-site is damaged",
+		Message:  model.Count(int64(f.Offsite.Damaged), "object") + " could not be read back. " + model.OffsiteDamage(!f.Offsite.Unusable),
 		Evidence: map[string]any{"damaged_objects": f.Offsite.Damaged, "verified_at": f.Offsite.Verified},
 		Action:   &model.RecommendedCall{Method: "GET", Path: "/v1/account/offsite"},
 	}}

@@ -18,3 +18,15 @@ const (
 func OffsiteStates() []OffsiteState {
 	return []OffsiteState{OffsiteOff, OffsiteStarting, OffsiteRecovering, OffsiteCopying, OffsiteFailing, OffsiteFenced}
 }
+
+// NewOffsiteCopy is what the operator does about a damaged copy.
+const NewOffsiteCopy = "for a new copy, prepare another prefix with `holdfast offsite init`, and start with that as --offsite"
+
+// OffsiteDamage says what a recovery brings back from a damaged copy, and what the operator does about it.
+func OffsiteDamage(recoverable bool) string {
+	rest := "Nothing can be recovered from it."
+	if recoverable {
+		rest = "A recovery passes over what is damaged and brings back everything else."
+	}
+	return rest + " The operator can run `holdfast offsite verify`, which names all damage; " + NewOffsiteCopy + "."
+}

@@ -112,7 +112,7 @@ func TestVerify(t *testing.T) {
 	if v.Err() == nil || v.Point == nil || len(v.Damage) != 1 || !strings.Contains(v.Damage[0].Object, "00000001") || !slices.Equal(v.Affected(), []string{"large objects"}) {
 		t.Errorf("of a damaged file: %+v", v)
 	}
-	if says := damageMessage(v); !strings.Contains(says, "1 object cannot be read: large objects. Everything else") {
+	if says := damageMessage(v); !strings.Contains(says, "1 object cannot be read: large objects. A recovery passes over") {
 		t.Errorf("the operator is told: %s", says)
 	}
 

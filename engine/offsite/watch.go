@@ -85,11 +85,7 @@ func damageMessage(v Verified) string {
 	if affected := v.Affected(); len(affected) > 0 {
 		message += ": " + strings.Join(affected[:min(len(affected), maxAffected)], ", ")
 	}
-	if v.Point == nil {
-		return message + ". Nothing can be recovered from it. Prepare another prefix with `holdfast offsite init`, and start with that as --offsite."
-	}
-	return message + ". Everything else can be recovered. `holdfast offsite verify` names all damage; for a new copy, prepare another prefix with `holdfast offsite init`, " +
-		"and start with that as --offsite."
+	return message + ". " + model.OffsiteDamage(v.Point != nil)
 }
 
 // extendLocks keeps what recoveries need locked, where the bucket has Object Lock.
