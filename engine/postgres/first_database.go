@@ -72,8 +72,8 @@ func dropClosed(ctx context.Context, conn *pgx.Conn, name, role string, deadline
 }
 
 // isUnused reports whether nothing of a tenant's is in the database that was made for a role which creates or created databases,
-// and nobody is connected to it: DROP waits for the superuser's sessions, which are short. The error is [pgx.ErrNoRows] if there is none. All that tenants make has an owner, whom
-// pg_shdepend names; what the superuser owns has none there.
+// and nobody is connected to it: DROP waits for the superuser's sessions, which are short. The error is [pgx.ErrNoRows] if
+// there is none. All that tenants make has an owner, whom pg_shdepend names; what the superuser owns has none there.
 func isUnused(ctx context.Context, conn *pgx.Conn, name, role string) (unused bool, err error) {
 	err = conn.QueryRow(ctx, fmt.Sprintf(`select not datistemplate
 		and not exists (select from pg_shdepend where dbid = d.oid and deptype = 'o')
