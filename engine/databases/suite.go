@@ -44,8 +44,7 @@ type Suite struct {
 type template struct {
 	key, database string
 	ready         bool
-	spare         string        // a copy that no test has yet, "" if there is none
-	copying       bool          // while a spare is made
+	next          *spare        // which no test has yet, nil if there is none
 	ended         chan struct{} // closed when the attempt to fill it has ended
 }
 

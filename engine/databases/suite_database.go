@@ -46,31 +46,42 @@ func (s *Suite) copy(ctx context.Context, t *template) (name string, err error) 
 	return name, err
 }
 
-// takeSpare returns the copy that was made ahead, "" if there is none.
-func (s *Suite) takeSpare(t *template) (name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	name, t.spare = t.spare, ""
-	return name
+// spare is a copy of a template that was made, or is being made, before a test asked for one.
+type spare struct {
+	made chan struct{} // closed when name is set
+	name string        // "" if it could not be made
 }
 
-// makeSpare makes a copy for the next test while this one runs, unless there is one or it is being made.
+// takeSpare returns the name of the template's spare once it is made, "" if there is none.
+func (s *Suite) takeSpare(t *template) string {
+	s.mu.Lock()
+	next := t.next
+	t.next = nil
+	s.mu.Unlock()
+	if next == nil {
+		return ""
+	}
+	<-next.made
+	return next.name
+}
+
+// makeSpare makes a spare of the template while a test runs, unless there is one.
 func (s *Suite) makeSpare(t *template) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || t.spare != "" || t.copying {
+	if s.closed || t.next != nil {
 		return
 	}
-	t.copying = true
+	next := &spare{made: make(chan struct{})}
+	t.next = next
 	s.databases.core.Background(func(ctx context.Context) {
+		defer close(next.made)
 		name, err := s.copy(ctx, t)
 		if err != nil {
-			name = ""
 			s.warn("copy a template ahead", t.database, err)
+			return
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		t.spare, t.copying = name, false
+		next.name = name
 	})
 }
 
