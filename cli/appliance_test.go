@@ -86,8 +86,9 @@ type machine struct {
 	dataDir string
 	listen  string
 	ports   string
-	warm    string   // size of the warm pool; each server costs an initdb
+	warm    string   // size of the warm pool
 	env     []string // in addition
+	initdb  bool     // whether the appliance makes its own template of data directories
 
 	api   string // base URL with /v1
 	key   string
@@ -168,6 +169,9 @@ func (m *machine) start(args ...string) {
 // launch runs `serve`; the channel receives its announcement.
 func (m *machine) launch(args ...string) (announced <-chan string) {
 	m.t.Helper()
+	if !m.initdb {
+		theTemplate.link(m)
+	}
 	return m.launchCommand([]string{"serve"}, args...)
 }
 

@@ -259,7 +259,7 @@ func (zeros) Read(p []byte) (int, error) {
 func TestKillDuringCreate(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	m.warm = "1"
+	m.warm, m.initdb = "1", true // the first kill meets the making of the template
 	m.start()
 	project := m.project()
 	acknowledged := map[string]string{} // connection URL by name

@@ -16,6 +16,7 @@ func TestServeSaysWhoItRunsAs(t *testing.T) {
 		t.Skip("only root becomes another user")
 	}
 	m := newMachine(t)
+	m.initdb = true // the data directory must not be there
 	dir := filepath.Dir(m.dataDir)
 	for _, name := range []string{"useradd", "adduser"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ntouch "+dir+"/made\n"), 0o755); err != nil {
