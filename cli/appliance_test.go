@@ -159,7 +159,7 @@ func (m *machine) start(args ...string) {
 	case text := <-announced:
 		m.read(text)
 		if m.description == nil && strings.HasPrefix(m.api, "http://") {
-			m.description = apitest.Load(m.t, strings.TrimSuffix(m.api, "/v1"))
+			m.description = apitest.Shared(m.t, strings.TrimSuffix(m.api, "/v1"))
 		}
 	case <-time.After(applianceTime):
 		m.t.Fatalf("the appliance did not come up:\n%s", m.log.String())

@@ -27,10 +27,7 @@ type overHTTP struct {
 func startOverHTTP(t *testing.T) *overHTTP {
 	t.Helper()
 	e, organization, project := engine.StartForHTTP(t)
-	v1, err := api.New(e, api.Options{BaseURL: "http://127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v1 := api.New(e, api.Options{BaseURL: "http://127.0.0.1"})
 	secret, _, err := e.Access.KeyCreate(
 		&model.Call{Operation: model.OperationFor(model.ActionKeyCreate), Actor: model.Actor{Type: model.ActorOperator}, Organization: organization},
 		access.NewKey{Name: "test", Preset: model.PresetFullAccess, AllowDangerous: true, Source: model.KeySourceOperator})
@@ -72,7 +69,11 @@ type request struct{ method, path, body string }
 func (o *overHTTP) aboutDatabases(t *testing.T, backup string) []request {
 	t.Helper()
 	var description struct{ Paths map[string]map[string]any }
-	if err := json.Unmarshal(o.api.Description, &description); err != nil {
+	text, err := o.api.Description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &description); err != nil {
 		t.Fatal(err)
 	}
 	bodies := map[string]string{

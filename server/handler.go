@@ -16,10 +16,7 @@ import (
 // newHandler dispatches each request by the prefix of its path. It does not use http.ServeMux, which would clean
 // paths by redirects, while object keys are exact. (The console uses one, but prevents this.)
 func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
-	v1, err := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, Log: opts.Log, Answered: opts.Answered, Known: known})
-	if err != nil {
-		return nil, err
-	}
+	v1 := api.New(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, Log: opts.Log, Answered: opts.Answered, Known: known})
 	console, err := web.New(e, web.Options{
 		BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, S3URL: opts.S3URL, StatusOf: api.StatusOfError, Description: v1.Description, Log: opts.Log, Known: known,
 		WriteAuditExport: api.WriteAuditExport,

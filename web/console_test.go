@@ -43,7 +43,7 @@ type console struct {
 	client *http.Client
 	log    *strings.Builder
 
-	description []byte // the API's OpenAPI document
+	description func() ([]byte, error) // the API's OpenAPI document
 }
 
 func openConsole(tb testing.TB, audit int) *console {
@@ -55,12 +55,9 @@ func openConsole(tb testing.TB, audit int) *console {
 	var handler http.Handler
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	tb.Cleanup(c.server.Close)
-	var err error
-	v1, err := api.New(c.engine, api.Options{BaseURL: c.server.URL})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	v1 := api.New(c.engine, api.Options{BaseURL: c.server.URL})
 	c.description = v1.Description
+	var err error
 	handler, err = New(c.engine, Options{
 		BaseURL: c.server.URL, ObjectsURL: seedObjects, StatusOf: api.StatusOfError, Description: v1.Description, WriteAuditExport: api.WriteAuditExport,
 		Log: slog.New(slog.NewTextHandler(c.log, nil)),

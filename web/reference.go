@@ -155,12 +155,17 @@ func example(r referenceOperation, baseURL string, withKey bool) string {
 
 // referenceIndex handles /docs: the list of areas.
 func (req *request) referenceIndex() (answer, error) {
-	return answer{page: "reference.html", title: "API reference", data: req.docs}, nil
+	docs, err := req.docs()
+	return answer{page: "reference.html", title: "API reference", data: docs}, err
 }
 
 // referenceArea handles /docs/{area}: all operations of an area.
 func (req *request) referenceArea() (answer, error) {
-	for _, area := range req.docs {
+	docs, err := req.docs()
+	if err != nil {
+		return answer{}, err
+	}
+	for _, area := range docs {
 		if area.Slug == req.r.PathValue("area") {
 			return answer{page: "reference_area.html", title: area.Name, data: area}, nil
 		}

@@ -14,7 +14,11 @@ func TestReference(t *testing.T) {
 	c := openConsole(t, 0)
 	c.client.Jar = nil // no session
 	var doc openAPI
-	if err := json.Unmarshal(c.description, &doc); err != nil {
+	text, err := c.description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
 	}
 	index := c.get(t, "/docs")

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 
 	"holdfast/engine"
 	"holdfast/engine/model"
@@ -31,8 +32,8 @@ type Options struct {
 	// WriteAuditExport writes the audit entries that each passes on as the API does. If it fails and began is false,
 	// nothing was written.
 	WriteAuditExport func(w http.ResponseWriter, each func(use func([]model.AuditEntry) error) error) (began bool, err error)
-	// Description is the API's OpenAPI document.
-	Description []byte
+	// Description returns the API's OpenAPI document.
+	Description func() ([]byte, error)
 	// Known is called for every request with a valid session; it may be nil.
 	Known func(r *http.Request)
 	Log   *slog.Logger
@@ -45,7 +46,7 @@ type pages struct {
 	base      *url.URL // of BaseURL
 	templates templates
 	assets    assets
-	docs      reference
+	docs      func() (reference, error)
 }
 
 // New returns the handler of all pages.
@@ -55,13 +56,17 @@ func New(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, fmt.Errorf("read base URL: %w", err)
 	}
 	p := &pages{engine: e, opts: opts, base: base}
+	p.docs = sync.OnceValues(func() (reference, error) {
+		description, err := opts.Description()
+		if err != nil {
+			return nil, err
+		}
+		return newReference(description, opts.BaseURL)
+	})
 	if p.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}
 	if p.templates, err = loadTemplates(p.assets); err != nil {
-		return nil, err
-	}
-	if p.docs, err = newReference(opts.Description, opts.BaseURL); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()

@@ -37,9 +37,7 @@ func newAppliance(t *testing.T) appliance {
 			t.Error(err)
 		}
 	})
-	if handler, err = api.New(e, api.Options{BaseURL: server.URL}); err != nil {
-		t.Fatal(err)
-	}
+	handler = api.New(e, api.Options{BaseURL: server.URL})
 	a.url = server.URL
 	return a
 }

@@ -38,13 +38,13 @@ type Options struct {
 // API is the handler of every path under Prefix.
 type API struct {
 	http.Handler
-	// Description is the OpenAPI 3.1 document that it serves.
-	Description []byte
+	// Description returns the OpenAPI 3.1 document that it serves.
+	Description func() ([]byte, error)
 }
 
 // New returns the API. It must receive paths as the client sent them: http.ServeMux in front of it would clean them
 // by redirects. The caller closes the engine after the last request has ended.
-func New(e *engine.Engine, opts Options) (*API, error) {
+func New(e *engine.Engine, opts Options) *API {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -53,13 +53,10 @@ func New(e *engine.Engine, opts Options) (*API, error) {
 	}
 	router := newRouter(newGate(e, opts))
 	h := &handlers{engine: e, baseURL: opts.BaseURL, objectsURL: opts.ObjectsURL, s3URL: opts.S3URL, now: time.Now}
-	v31, v30, err := documents(router.register(opts, h.routes()))
-	if err != nil {
-		return nil, err
-	}
+	v31, v30 := documents(router.register(opts, h.routes()))
 	router.document("/openapi.json", v31)
 	router.document("/openapi-3.0.json", v30)
-	return &API{router, v31}, nil
+	return &API{router, v31}
 }
 
 // newGate returns the API's gate.

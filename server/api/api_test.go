@@ -105,13 +105,10 @@ func (w *world) serve(tb testing.TB) {
 		}
 	})
 	log := slog.New(slog.NewTextHandler(w.log, nil))
-	var err error
-	if handler, err = New(w.engine, Options{BaseURL: w.server.URL, Log: log}); err != nil {
-		tb.Fatal(err)
-	}
+	handler = New(w.engine, Options{BaseURL: w.server.URL, Log: log})
 	w.org = w.tenant(tb, "acme")
 	w.other = w.tenant(tb, "globex")
-	w.doc = apitest.Load(tb, w.server.URL)
+	w.doc = apitest.Shared(tb, w.server.URL)
 }
 
 func (w *world) tenant(tb testing.TB, name string) tenant {

@@ -3,32 +3,31 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// documents writes the description for clients in OpenAPI 3.1, and in 3.0 for generators that do not support 3.1.
-// Both are equivalent, as far as 3.0 allows.
-func documents(description *huma.OpenAPI) (v31, v30 []byte, err error) {
-	v31, err = rewrite(description.MarshalJSON, nullableReference)
-	if err == nil {
-		v30, err = rewrite(description.Downgrade, references30(description.Components.Schemas), keywords30)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("write the OpenAPI document: %w", err)
-	}
-	return v31, v30, nil
+// documents returns the description for clients in OpenAPI 3.1, and in 3.0 for generators that do not support 3.1.
+// Both are equivalent, as far as 3.0 allows. Each is written when it is first asked for, because writing both takes most
+// of the time in which the API starts.
+func documents(description *huma.OpenAPI) (v31, v30 func() ([]byte, error)) {
+	v31 = sync.OnceValues(func() ([]byte, error) { return rewrite(description.MarshalJSON, nullableReference) })
+	v30 = sync.OnceValues(func() ([]byte, error) {
+		return rewrite(description.Downgrade, references30(description.Components.Schemas), keywords30)
+	})
+	return v31, v30
 }
 
 // rewrite applies the changes to every object of a document, innermost first.
 func rewrite(source func() ([]byte, error), changes ...func(map[string]any)) ([]byte, error) {
 	text, err := source()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
 	var tree any
 	if err := json.Unmarshal(text, &tree); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	eachObject(tree, func(object map[string]any) {
 		for _, change := range changes {

@@ -128,8 +128,12 @@ func (r *router) methodsAt(path string) []string {
 const actionDescription model.Action = "openapi.get"
 
 // document serves the OpenAPI document.
-func (r *router) document(path string, text []byte) {
+func (r *router) document(path string, written func() ([]byte, error)) {
 	served := r.gate.Open(model.Operation{Action: actionDescription}, func(x *gate.Exchange) error {
+		text, err := written()
+		if err != nil {
+			return err
+		}
 		x.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
 		_, _ = x.Write(text)
 		return nil

@@ -45,6 +45,24 @@ func Load(tb testing.TB, baseURL string) *Description {
 	return &Description{T: in31.T, Text: text, In30: in30.T, forms: []*document{in31, in30}}
 }
 
+// shared is the description that Shared returns.
+var shared struct {
+	once sync.Once
+	*Description
+}
+
+// Shared is Load for tests that check responses of many appliances, whose descriptions differ in nothing but the
+// appliance's URL: the first one serves its description for all of the process. To write and read one takes longer than
+// most tests.
+func Shared(tb testing.TB, baseURL string) *Description {
+	tb.Helper()
+	shared.once.Do(func() { shared.Description = Load(tb, baseURL) })
+	if shared.Description == nil {
+		tb.Fatal("the test that was the first could not load the description")
+	}
+	return shared.Description
+}
+
 // parsed has the documents of this process: parsing one takes longer than most
 // tests.
 var parsed sync.Map // text without the appliance's URL → func() (*document, error)
