@@ -261,7 +261,7 @@ func TestUpgradeWithoutSpace(t *testing.T) {
 func TestRecoverDiskFull(t *testing.T) {
 	t.Parallel()
 	old := newMachine(t)
-	c := old.prepareCopy(t)
+	c := old.prepareWithPassphrase(t)
 	old.start(c.serveFlags()...)
 	shop := old.createDatabase("shop")
 	query(t, old.connectionURL(shop.ID), "create table t as select 7 n")

@@ -16,7 +16,7 @@ import (
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	c := m.prepareCopy(t)
+	c := m.prepareWithPassphrase(t)
 	m.start(c.serveFlags()...)
 	bucket := m.createBucket("files")
 	n := 0

@@ -70,8 +70,16 @@ func newIdentity(t testing.TB, url string) copied {
 	return copied{url: url, recipient: identity.Recipient().String(), identity: file}
 }
 
-// prepareCopy prepares a directory for the copy of a machine.
+// prepareCopy prepares a directory for the copy of a machine. An identity opens it: each use of a passphrase takes 128 MiB
+// of memory and half a second of a processor.
 func (m *machine) prepareCopy(t testing.TB) copied {
+	t.Helper()
+	url, _ := m.store(t)
+	return m.prepare(newIdentity(t, url))
+}
+
+// prepareWithPassphrase is prepareCopy with a passphrase.
+func (m *machine) prepareWithPassphrase(t testing.TB) copied {
 	t.Helper()
 	url, passphrase := m.store(t)
 	return m.prepare(copied{url: url, passphrase: passphrase})
@@ -90,11 +98,10 @@ func (m *machine) prepare(c copied) copied {
 func (m *machine) prepareBucket(t testing.TB) copied {
 	t.Helper()
 	server := objectstoretest.Servers(t)[0]
-	_, passphrase := m.store(t)
 	for name, value := range server.Environment("") {
 		m.env = append(m.env, name+"="+value)
 	}
-	return m.prepare(copied{url: "s3://" + server.Bucket(t, false) + "/home", passphrase: passphrase})
+	return m.prepare(newIdentity(t, "s3://"+server.Bucket(t, false)+"/home"))
 }
 
 // createBucket makes a bucket and returns its id.
@@ -176,9 +183,9 @@ func (m *machine) prepareLoad(t testing.TB) (shop database, bucket string) {
 	return shop, bucket
 }
 
-// betweenWrites is the pause after each write of load. Without it load writes many thousands of rows and objects, and most
+// betweenWrites is the pause after each write of load. With a shorter one load writes thousands of rows and objects, and most
 // of a test's processor time goes into recovering and reading them.
-const betweenWrites = 2 * time.Millisecond
+const betweenWrites = 10 * time.Millisecond
 
 // load writes rows and objects until end is called.
 func (l *acknowledged) load(t testing.TB, m *machine, databaseURL, bucket string) (end func()) {
@@ -303,7 +310,7 @@ func TestRecover(t *testing.T) {
 	t.Run("directory", func(t *testing.T) {
 		t.Parallel()
 		m := newMachine(t)
-		testRecover(t, m, m.prepareCopy(t), nil)
+		testRecover(t, m, m.prepareWithPassphrase(t), nil)
 	})
 	t.Run("S3", func(t *testing.T) {
 		t.Parallel()
@@ -479,6 +486,7 @@ func TestRecoverInterrupted(t *testing.T) {
 	want := query(t, url, checksum)
 	old.backup(shop.ID)
 	query(t, url, "create table later as select 7 n")
+	old.awaitCopied()
 	old.stop()
 
 	fresh := old.elsewhere()
@@ -506,7 +514,7 @@ func TestRecoverInterrupted(t *testing.T) {
 func TestRecoverLacking(t *testing.T) {
 	t.Parallel()
 	old := newMachine(t)
-	c := old.prepareCopy(t)
+	c := old.prepareWithPassphrase(t)
 	old.start(c.serveFlags()...)
 	shop, bucket := old.createDatabase("shop"), old.createBucket("files")
 	query(t, old.connectionURL(shop.ID), "create table t as select 7 n")
@@ -557,7 +565,7 @@ func TestRecoverLacking(t *testing.T) {
 func TestRecoverRefuses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	c := m.prepareCopy(t)
+	c := m.prepareWithPassphrase(t)
 	m.start()
 	m.stop()
 	empty := newMachine(t)
@@ -589,7 +597,7 @@ func TestRecoverRefuses(t *testing.T) {
 func TestRecoverOnly(t *testing.T) {
 	t.Parallel()
 	old := newMachine(t)
-	c := old.prepareCopy(t)
+	c := old.prepareWithPassphrase(t)
 	old.start(c.serveFlags()...)
 	shop, wiki := old.createDatabase("shop"), old.createDatabase("wiki")
 	for _, db := range []database{shop, wiki} {
