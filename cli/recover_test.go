@@ -486,7 +486,6 @@ func TestRecoverInterrupted(t *testing.T) {
 	want := query(t, url, checksum)
 	old.backup(shop.ID)
 	query(t, url, "create table later as select 7 n")
-	old.awaitCopied()
 	old.stop()
 
 	fresh := old.elsewhere()
@@ -506,6 +505,31 @@ func TestRecoverInterrupted(t *testing.T) {
 	}
 	if got := query(t, fresh.connectionURL(shop.ID), "select n from later"); got != "7" {
 		t.Errorf("what followed the backup: %s", got)
+	}
+}
+
+// TestRecoverAfterStop stops a machine under load: all that was acknowledged until then is in the copy.
+func TestRecoverAfterStop(t *testing.T) {
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop, bucket := old.prepareLoad(t)
+	var l acknowledged
+	end := l.load(t, old, old.connectionURL(shop.ID), bucket)
+	testenv.Eventually(t, "load", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.rows) > 20 && len(l.objects) > 20
+	})
+	old.stop()
+	stopped := time.Now()
+	end()
+	fresh := old.elsewhere()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if rows, objects := l.holdsUntil(t, fresh, shop.ID, bucket, stopped, stopped); rows+objects > 0 {
+		t.Errorf("the last %s of rows and %s of objects are missing", rows, objects)
 	}
 }
 

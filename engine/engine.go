@@ -178,17 +178,20 @@ func (e *Engine) Now() time.Time { return e.Core.Clock() }
 func (e *Engine) SocketDir() string { return e.Databases.SocketDir }
 
 // Close stops everything in an order that loses nothing acknowledged: running operations are cancelled and leave a
-// state that the next start recovers, then the instances stop, then the audit queue is written, then the files are
-// closed. Close may be called twice.
+// state that the next start recovers, then the instances stop and the rest of their WAL is archived, then the audit queue
+// is written and the copy off-site completed, then the files are closed. Close may be called twice.
 func (e *Engine) Close(ctx context.Context) error {
 	again := e.Core.Lifetime.Err() != nil
 	e.Core.Stop()
 	e.Core.Work.Wait()
 	var errs []error
 	e.Databases.ClosePools()
-	errs = append(errs, e.Databases.CloseProxies(), e.Recovery.CloseReceivers())
+	errs = append(errs, e.Databases.CloseProxies())
+	received, err := e.Recovery.CloseReceivers()
+	errs = append(errs, err)
 	if e.Databases.Instances != nil {
 		errs = append(errs, e.Databases.Instances.Close(ctx))
+		e.Recovery.ArchiveRest(received)
 	}
 	if e.Databases.Started() && !again {
 		e.Core.Finish(e.Core.System(model.ActionApplianceStop, "", model.Resource{}), nil)
