@@ -128,7 +128,8 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LogFormat, "log-format", "text", "format of the log: text or json")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "lowest level logged: debug, info, warn or error")
 	flags.BoolVar(&c.NoFirstKey, "no-first-key", false, "do not make an API key at the first start")
-	flags.IntVar(&c.Warm, "warm", core.DefaultWarm(), "running servers kept ready for new databases, 25 MB of memory each: 1, and one more for each 8 GiB of memory, at most 4; 0 prepares nothing")
+	flags.IntVar(&c.Warm, "warm", core.DefaultWarm(), "running servers kept ready for new databases, 25 MB of memory each; 0 prepares nothing (default: 1, and one more for each 8 GiB of memory, at most 4)")
+	flags.Lookup("warm").DefValue = "0" // so that the manual does not print this machine's
 	flags.Int64Var(&c.MaxObjectBytes, "max-object-size", 50<<30, "size of the largest object, in bytes")
 	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
 	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted and overwritten objects, and deleted buckets, can be brought back; 0 removes at once")

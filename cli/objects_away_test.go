@@ -190,7 +190,9 @@ func TestObjectsAwayInAnotherCopy(t *testing.T) {
 	if err := os.Chmod(other, 0o777); err != nil { // for the user as whom it runs
 		t.Fatal(err)
 	}
-	m.start(append(m.prepare(copied{url: "file://" + other, passphrase: c.passphrase}).serveFlags(), "--s3-listen", host)...)
+	second := c
+	second.url = "file://" + other
+	m.start(append(m.prepare(second).serveFlags(), "--s3-listen", host)...)
 	says := func(client string, status int, text string) {
 		t.Helper()
 		if status != http.StatusServiceUnavailable || !strings.Contains(text, "only in the off-site copy ") || !strings.Contains(text, "as --offsite") {

@@ -116,7 +116,7 @@ func (s *Service) replaceUnshownKey(withKey bool) (*FirstStart, error) {
 		}
 		return tx.PutSetting(unshownKey, nil)
 	}); err != nil {
-		return nil, err
+		return nil, unlessReadOnly(err)
 	}
 	first.Setup, err = s.SetupLinkRenew()
 	return first, err
@@ -316,7 +316,7 @@ func setPassword(tx *meta.Tx, user model.User) error {
 }
 
 // SetupLinkRenew makes a set-up link for the first organization if no person can sign in
-// yet; otherwise it returns a zero Secret.
+// yet; otherwise, or on a read-only appliance, it returns a zero Secret.
 func (s *Service) SetupLinkRenew() (model.Secret, error) {
 	orgs, err := s.OrganizationList()
 	if err != nil || len(orgs) == 0 {
@@ -332,5 +332,16 @@ func (s *Service) SetupLinkRenew() (model.Secret, error) {
 		return model.Secret{}, err
 	}
 	link, err := s.SetupLinkCreate(s.core.System(model.ActionSetupLinkCreate, orgs[0].ID, model.Resource{}), "")
-	return link.Token, err
+	if err != nil {
+		return model.Secret{}, unlessReadOnly(err)
+	}
+	return link.Token, nil
+}
+
+// unlessReadOnly returns nil for the refusal of a read-only appliance: it starts without a new key or set-up link.
+func unlessReadOnly(err error) error {
+	if model.CodeOf(err) == model.CodeReadOnly {
+		return nil
+	}
+	return err
 }
