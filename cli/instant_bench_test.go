@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/core"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/rounds"
 	"holdfast/internal/testenv"
@@ -26,7 +28,7 @@ import (
 // them, with what each costs in memory, and with commands under `run` that start their private appliance.
 func BenchmarkInstant(b *testing.B) {
 	m := newMachine(b)
-	m.warm = "1"
+	m.warm = strconv.Itoa(core.DefaultWarm())
 	m.ports = portRange(b, 100) // for the bursts
 	m.start("--budgets", "create_database=10000/1m", "--trash-retention", "0")
 	m.key = createKey(b, m, "--preset", "full_access", "--allow-dangerous")
