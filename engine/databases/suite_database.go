@@ -28,8 +28,13 @@ func (s *Suite) TestDatabase(ctx context.Context, key string) (_ Connection, rem
 		return Connection{}, nil, s.explain(err)
 	}
 	s.makeSpare(t)
+	remove = func() { s.drop(ctx, name); s.discharge() }
 	made, err := s.connection(name)
-	return made, func() { s.drop(ctx, name); s.discharge() }, err
+	if err != nil {
+		remove()
+		return Connection{}, nil, err
+	}
+	return made, remove, nil
 }
 
 // copy returns a new copy of a template.
