@@ -97,6 +97,9 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
+// IsInternal reports whether the error is the appliance's failure. Of one with [ReasonUnavailable] clients learn the cause.
+func (e *Error) IsInternal() bool { return e.Code == CodeInternal && e.Reason != ReasonUnavailable }
+
 // PublicMessage returns the text of err for clients: the message of the first
 // *Error in its chain, otherwise that an internal error occurred.
 func PublicMessage(err error) string {

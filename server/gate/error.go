@@ -15,7 +15,7 @@ func (x *Exchange) Fail(err error) *model.Error {
 	log := x.gate.Log.With("request_id", x.Call.RequestID, "operation", x.Call.Operation.Action)
 	public, ok := errors.AsType[*model.Error](err)
 	switch {
-	case ok && (public.Code != model.CodeInternal || public.Reason == model.ReasonUnavailable):
+	case ok && !public.IsInternal():
 		if public.Message != err.Error() && public.Code != model.CodeValidation {
 			log.Warn("request refused", "code", public.Code, "error", err)
 		}

@@ -240,7 +240,7 @@ func lockMessage(x *gate.Exchange) string {
 // writeError writes the response to an error.
 func writeError(x *gate.Exchange, public *model.Error) {
 	code := codeOf(x.Err(), x.Call.Resource.Type)
-	if public.Code == model.CodeInternal && public.Reason != model.ReasonUnavailable {
+	if public.IsInternal() {
 		code = "InternalError"
 	}
 	message := cmp.Or(lockMessage(x), messageOf(code, public.Message))

@@ -135,7 +135,7 @@ func (q *request) redirect(r model.WebsiteRedirect, key, prefix string) error {
 func writePage(x *gate.Exchange, public *model.Error) {
 	code := codeOf(x.Err(), x.Call.Resource.Type)
 	status, message := statusOf(code), messageOf(code, public.Message)
-	if public.Code == model.CodeInternal && public.Reason != model.ReasonUnavailable {
+	if public.IsInternal() {
 		status = http.StatusInternalServerError
 	}
 	title := fmt.Sprintf("%d %s", status, http.StatusText(status))
