@@ -109,7 +109,7 @@ func TestObjectsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := m.elsewhere()
-	fresh.description, fresh.env = m.description, m.env
+	fresh.env = m.env
 	fresh.recoverFrom(c, tierFlags...)
 	fresh.holdsAway(bucket, objects)
 }

@@ -40,7 +40,7 @@ func BenchmarkOffsiteObjects(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds(), "s/until-copied")
 		old.killAll()
 		fresh := old.elsewhere()
-		fresh.description, fresh.env = old.description, old.env
+		fresh.env = old.env
 		began = time.Now()
 		fresh.recoverFrom(c)
 		b.ReportMetric(time.Since(began).Seconds(), "s/api")

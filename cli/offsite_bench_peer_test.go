@@ -183,7 +183,7 @@ func (p *peer) round(times map[string][]float64) {
 	measure("restore/pgBackRest", func() { p.pgbackrest("--type=none", "--archive-mode=off", "--pg1-path="+restored, "restore") })
 	p.killAll()
 	fresh := p.elsewhere()
-	fresh.description, fresh.env = p.description, p.env
+	fresh.env = p.env
 	measure("restore/ours", func() { fresh.recoverFrom(p.copied); fresh.awaitAvailable(p.db.ID) })
 	if got := query(p.b, fresh.connectionURL(p.db.ID), "select count(*) from pgbench_accounts"); got != "2000000" {
 		p.b.Fatalf("%s rows are back", got)

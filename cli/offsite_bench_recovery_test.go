@@ -56,7 +56,7 @@ func BenchmarkOffsiteRecovery(b *testing.B) {
 		var requests []objectstoretest.Request
 		for round := range 8 {
 			fresh := old.elsewhere()
-			fresh.description, fresh.env = old.description, slices.Concat(base, env(""))
+			fresh.env = slices.Concat(base, env(""))
 			if round == 0 {
 				fresh.env = slices.Concat(base, env(proxy.URL))
 			}

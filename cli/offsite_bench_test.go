@@ -141,7 +141,7 @@ func loseAndRecover(b *testing.B, old *machine, c copied) (lost loss) {
 	old.killAll()
 	endLoad()
 	fresh := old.elsewhere()
-	fresh.description, fresh.env = old.description, old.env
+	fresh.env = old.env
 	began := time.Now()
 	fresh.recoverFrom(c)
 	lost.answers = time.Since(began)

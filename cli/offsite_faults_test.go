@@ -76,7 +76,7 @@ func TestOffsiteFaults(t *testing.T) {
 	old.killAll()
 
 	fresh := old.elsewhere()
-	fresh.description, fresh.env = old.description, old.env
+	fresh.env = old.env
 	fresh.recoverFrom(c)
 	fresh.awaitAvailable(shop.ID)
 	l.holdsUntil(t, fresh, shop.ID, bucket, end, end)
@@ -102,7 +102,7 @@ func TestAwayOverHTTP(t *testing.T) {
 	old.killAll()
 
 	fresh := old.elsewhere()
-	fresh.description, fresh.env = old.description, old.env
+	fresh.env = old.env
 	announced := fresh.launchRecover(c)
 	fresh.awaitRecovered(announced)
 	// From here on no body can be fetched. What came before stays.

@@ -27,7 +27,7 @@ func TestTwoMachines(t *testing.T) {
 	old.awaitCopied()
 
 	fresh := old.elsewhere()
-	fresh.description, fresh.env = old.description, old.env
+	fresh.env = old.env
 	fresh.recoverFrom(c)
 	var late acknowledged
 	endLoad := late.load(t, old, url, bucket)
@@ -60,7 +60,7 @@ func TestTwoMachines(t *testing.T) {
 	fresh.awaitCopied()
 	fresh.killAll()
 	third := old.elsewhere()
-	third.description, third.env = old.description, old.env
+	third.env = old.env
 	third.recoverFrom(c)
 	third.awaitAvailable(shop.ID)
 	if got := query(t, third.connectionURL(shop.ID), "select min(n) || ' ' || count(*) from t"); got != "-1 1" {
@@ -142,7 +142,7 @@ func TestOffsiteOnHoldfast(t *testing.T) {
 		t.Errorf("prune: %v: %s", err, out)
 	}
 	fresh := m.elsewhere()
-	fresh.description, fresh.env = m.description, m.env
+	fresh.env = m.env
 	fresh.recoverFrom(c)
 	fresh.awaitAvailable(shop.ID)
 	if got := query(t, fresh.connectionURL(shop.ID), "select n from t"); got != "7" {

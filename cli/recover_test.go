@@ -371,7 +371,7 @@ func testRecover(t *testing.T, old *machine, c copied, env []string) {
 	had := query(t, fresh.connectionURL(shop.ID), "select count(*) from t")
 	fresh.killAll()
 	third := old.elsewhere()
-	third.description, third.env = old.description, env
+	third.env = env
 	third.recoverFrom(c)
 	third.awaitAvailable(shop.ID)
 	if got := query(t, third.connectionURL(shop.ID), "select count(*) from t"); got != had {
