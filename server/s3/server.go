@@ -121,6 +121,7 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	continueEmpty(w, r)
 	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, websites: s.scheme}
 	defer q.end()
 	if bucket := s.websiteOf(r.Host); bucket != "" {
@@ -160,6 +161,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return refused(route.serve(q))
 	}).ServeHTTP(w, r)
+}
+
+// continueEmpty answers an expectation of 100 Continue for an empty body, which net/http leaves out. Without it,
+// botocore takes the status line of the answer for that of the connection's next answer, and waits a minute.
+func continueEmpty(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 && r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		w.WriteHeader(http.StatusContinue)
+	}
 }
 
 // target returns the bucket and the key that a request names, "" for none.
