@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,7 @@ func TestDatabaseForEachTest(t *testing.T) {
 	lease := a.take(t)
 	use(t, a, lease.Token)
 	var filled atomic.Int32
+	var used sync.Map // names of databases
 	template := client.Template{Hash: client.Hash("create table orders"), Fill: func(ctx context.Context, db client.Database) error {
 		filled.Add(1)
 		return execute(ctx, db.URL, "create table orders (n int); insert into orders values (1); alter database "+db.Name+" set timezone = 'Asia/Tokyo'")
@@ -69,6 +71,7 @@ func TestDatabaseForEachTest(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				db := client.New(t, template)
+				used.Store(db.Name, true)
 				if err := execute(t.Context(), db.URL, `do $$ begin
 					assert (select count(*) from orders) = 1 and current_setting('timezone') = 'Asia/Tokyo' and current_setting('search_path') like '%extensions';
 					assert not (select rolsuper or rolcreatedb from pg_roles where rolname = current_user);
@@ -83,7 +86,10 @@ func TestDatabaseForEachTest(t *testing.T) {
 	}
 	var spare []string
 	testenv.Eventually(t, "the end of the tests' databases, and one for the next test", func() bool {
-		spare = databasesIn(t, lease.Environment.DatabaseURL, "test_")
+		spare = slices.DeleteFunc(databasesIn(t, lease.Environment.DatabaseURL, "test_"), func(name string) bool {
+			_, is := used.Load(name)
+			return is
+		})
 		return len(spare) == 1
 	})
 	next := client.New(t, template)
