@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -21,14 +19,7 @@ import (
 	"holdfast/internal/testenv"
 )
 
-// TestMain runs more parallel tests than there are processors: a test spends most of its time waiting for servers.
-// -parallel overrides this.
-func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
-		panic(err)
-	}
-	postgrestest.Main(m)
-}
+func TestMain(m *testing.M) { postgrestest.Main(m) }
 
 // appliance is an engine with PostgreSQL, on a data directory of its own.
 type appliance struct {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestCheckRelations(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "app")
 	allowed(t, super,
@@ -41,6 +42,7 @@ func TestCheckRelations(t *testing.T) {
 // The checks run as the superuser in the tenant's database, and execute nothing
 // that the tenant made, not even what the planner would evaluate of an index.
 func TestCheckRelationsAmongTraps(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, trapBase...)
@@ -72,6 +74,7 @@ func TestCheckRelationsAmongTraps(t *testing.T) {
 
 // Without the files of an extension, what needs them is not checked, and all else is.
 func TestCheckRelationsWithoutLibrary(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	allowed(t, d.Owner(t), "create extension citext", "create table names (name citext)", "create index on names (name)", "insert into names values ('a'), ('b')")
 	before, err := d.Supervisor.CheckRelations(t.Context(), d.Spec.ID)

@@ -35,6 +35,7 @@ func verified(t *testing.T, d *postgrestest.Database, host string) (*pgx.Conn, e
 }
 
 func TestVerifyFull(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, host := range []string{"localhost", "127.0.0.1"} {
 		if _, err := verified(t, d, host); err != nil {
@@ -53,6 +54,7 @@ func TestVerifyFull(t *testing.T) {
 }
 
 func TestRenewalDropsNoSession(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	before, err := certificates.Read(certificates.InDataDirectory(d.Spec.Dir))
@@ -84,6 +86,7 @@ func TestRenewalDropsNoSession(t *testing.T) {
 
 // TLS 1.1 and older are refused.
 func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for version, in := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Spec.Config.Port))

@@ -25,6 +25,7 @@ var writersMay = regexp.MustCompile(`(?i)^(\[[^\]]*\] )?(insert into \w+\.(t|v|p
 
 // A role that writes changes rows, and nothing else.
 func TestClientRoleAttacks(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		owner, super := d.Owner(t), d.Superuser(t, "app")
 		allowed(t, owner, objects("before", "4711")...)
@@ -50,6 +51,7 @@ func TestClientRoleAttacks(t *testing.T) {
 
 // Roles see and reach nothing of each other, except that the owner's access is that of the owner.
 func TestClientRolesAmongThemselves(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		roles := map[string]postgrestest.ClientRole{}
 		for _, access := range model.RoleAccesses() {
@@ -106,6 +108,7 @@ func TestClientRolesAmongThemselves(t *testing.T) {
 
 // From PostgreSQL 16 on, no role becomes its group, so nothing is made that belongs to a group.
 func TestClientRoleIsNotItsGroup(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		if d.Spec.Bin.Major < 16 {
 			return
@@ -118,6 +121,7 @@ func TestClientRoleIsNotItsGroup(t *testing.T) {
 
 // A login as a role reaches one database, over TCP, with its password.
 func TestClientRoleNeighbours(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		neighbour := postgrestest.InstanceOf(t, d.Spec.Bin, func(*postgres.Spec) {})
 		for _, access := range model.RoleAccesses() {
@@ -165,6 +169,7 @@ func TestClientRoleNeighbours(t *testing.T) {
 // A client with an old password of a role keeps no access: neither by an open transaction that has changed the role, nor
 // by a setting or a password of its own, nor by a login that is not complete.
 func TestClientRoleRotation(t *testing.T) {
+	t.Parallel()
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
 		for _, access := range model.RoleAccesses() {
 			t.Run(string(access), func(t *testing.T) {
@@ -223,6 +228,7 @@ func TestClientRoleRotation(t *testing.T) {
 
 // What a role with few rights has made gives nobody the owner's rights once it is the owner's.
 func TestClientRoleLeavesNoTrap(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		owner, r := d.Owner(t), d.AddRole(t, model.AccessWrite)
 		other := d.AddRole(t, model.AccessRead)

@@ -41,6 +41,7 @@ func eachBinaries(t *testing.T, test func(*testing.T, binaries.Set)) {
 
 // What each access allows, of what was there before the role and what the owner makes later.
 func TestClientRole(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		owner := d.Owner(t)
 		makes(t, owner, "before")
@@ -94,6 +95,7 @@ func writesNoOwnFunctions(t *testing.T, d *postgrestest.Database) {
 
 // What a role with the owner's access makes belongs to the owner, also in a session that a pool hands on.
 func TestClientRoleMakesTheOwnersObjects(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		second, reads := d.AddRole(t, model.AccessOwner), d.AddRole(t, model.AccessRead)
 		conn := second.Connect(t)
@@ -109,6 +111,7 @@ func TestClientRoleMakesTheOwnersObjects(t *testing.T) {
 
 // A dropped role leaves what it made to the owner, and no trace. Its sessions end.
 func TestClientRoleDropped(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		owner := d.Owner(t)
 		gone := d.AddRole(t, model.AccessOwner)
@@ -160,6 +163,7 @@ func setAccess(d *postgrestest.Database, name string, access model.RoleAccess) {
 
 // A role that loses access keeps nothing of it: neither what it owns, nor what it has granted itself.
 func TestClientRoleLosesAccess(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r := d.AddRole(t, model.AccessOwner)
 		conn := r.Connect(t)
@@ -184,6 +188,7 @@ func TestClientRoleLosesAccess(t *testing.T) {
 
 // Policies of row-level security name roles. They stay when a role loses access, and what was granted to it too.
 func TestClientRoleOfPolicies(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	r := d.AddRole(t, model.AccessOwner)
 	allowed(t, d.Owner(t), "create table t (n int)", "insert into t values (1), (2)", "alter table t enable row level security",
@@ -198,6 +203,7 @@ func TestClientRoleOfPolicies(t *testing.T) {
 
 // Privileges that the owner has revoked stay revoked, whatever roles are made later.
 func TestClientRoleRevoked(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner, r := d.Owner(t), d.AddRole(t, model.AccessWrite)
 	allowed(t, owner, "create table open (n int)", "create table closed (n int)", "revoke all on closed from holdfast_write")
@@ -208,6 +214,7 @@ func TestClientRoleRevoked(t *testing.T) {
 
 // PrepareAccess waits for transactions that have changed tables, and not for long; what they made is covered.
 func TestPrepareAccess(t *testing.T) {
+	t.Parallel()
 	for _, open := range []string{"create table hidden (n int)", "alter table old add m int", "alter default privileges grant select on tables to public", "insert into old values (1)"} {
 		t.Run(open, func(t *testing.T) {
 			t.Parallel()
@@ -242,6 +249,7 @@ func TestPrepareAccess(t *testing.T) {
 
 // Where others hold locks on what a role owns, it stays closed and is dropped the next time.
 func TestClientRoleDroppedBesideLocks(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	r := d.AddRole(t, model.AccessOwner)
 	conn := r.Connect(t)
@@ -273,6 +281,7 @@ func TestClientRoleDroppedBesideLocks(t *testing.T) {
 
 // A role's limit counts within that of the server.
 func TestClientRoleConnections(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"max_connections": "20"}
 		s.Config.Logins = 30

@@ -12,6 +12,7 @@ import (
 )
 
 func TestConfigIsInForce(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"work_mem": "7MB"}
 	})
@@ -47,6 +48,7 @@ func nastyTexts() []string {
 }
 
 func TestPostgreSQLReadsQuotedSettings(t *testing.T) {
+	t.Parallel()
 	values := map[string]string{}
 	for n, text := range append(nastyTexts(), "line\nbreak\r\x01", "") {
 		values["holdfast.n"+string(rune('a'+n))] = text
@@ -62,6 +64,7 @@ func TestPostgreSQLReadsQuotedSettings(t *testing.T) {
 }
 
 func TestPostgreSQLReadsQuotedRules(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	hba := d.Spec.HBA
 	hba.Users = nastyTexts()
@@ -83,6 +86,7 @@ func TestPostgreSQLReadsQuotedRules(t *testing.T) {
 // A name that is a keyword when unquoted is only a name: a user called "all" does
 // not match every user.
 func TestKeywordsAreNamesInRules(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	hba := d.Spec.HBA
 	hba.Users, hba.Database = []string{"all"}, "all"
@@ -95,6 +99,7 @@ func TestKeywordsAreNamesInRules(t *testing.T) {
 }
 
 func TestWriteConfigRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, value := range map[string]string{"a = 1\nfsync": "off", "": "x", "a-b": "x", "work_mem": "nul\x00"} {
 		c := postgres.Config{Port: 1, SocketDir: dir, Settings: map[string]string{name: value}}

@@ -12,6 +12,7 @@ import (
 // The schema belongs to the superuser, both roles may use it, and dumps leave it
 // out.
 func TestExtensionSchema(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for name, statement := range map[string]string{
 		"drop":           "drop schema extensions cascade",

@@ -49,6 +49,7 @@ func allowedHere(t *testing.T, d *postgrestest.Database) (names []string) {
 // of them the owner's dump and the appliance's contain nothing that the owner of
 // another database with the same extensions could not restore.
 func TestExtensions(t *testing.T) {
+	t.Parallel()
 	d, other := withLibraries(t), withLibraries(t)
 	names := allowedHere(t, d)
 	for _, to := range []*postgrestest.Database{d, other} {
@@ -105,6 +106,7 @@ func restoresFrom(t *testing.T, d, other *postgrestest.Database) {
 
 // An older version is updated, with its privileges.
 func TestUpdateExtension(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	allowed(t, d.Superuser(t, "app"), "create extension pg_buffercache schema extensions version '1.2'", "create extension pgstattuple schema extensions version '1.4'")
 	for _, name := range []string{"pg_buffercache", "pgstattuple", "pgstattuple"} {
@@ -125,6 +127,7 @@ func TestUpdateExtension(t *testing.T) {
 // The jobs of pg_cron run as the role that schedules them, and only in its
 // database.
 func TestCron(t *testing.T) {
+	t.Parallel()
 	d := withLibraries(t)
 	if !installed(t, d, "pg_cron") {
 		return

@@ -18,6 +18,7 @@ import (
 // A hundred logins that never complete do not lock out other clients, even if each
 // connects again as soon as it is rejected.
 func TestHalfOpenLoginsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Logins = 120 })
 	d.Tenant.Connections = d.Spec.Config.Sessions(d.Spec.Bin)
 	provisioned(t, d)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestNetworkRules(t *testing.T) {
+	t.Parallel()
 	for prefix, want := range map[string]string{
 		"127.0.0.1/32":         "host 127.0.0.1/32",
 		"127.0.0.0/8":          "host 127.0.0.0/8",
@@ -38,6 +39,7 @@ func TestNetworkRules(t *testing.T) {
 // The first rule that matches decides: the superuser's refusal comes before every
 // rule that admits clients.
 func TestRuleOrder(t *testing.T) {
+	t.Parallel()
 	text, err := HBA{Database: "d", Users: []string{Superuser, "u"}, Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}.rules()
 	if err != nil {
 		t.Fatal(err)
@@ -50,6 +52,7 @@ func TestRuleOrder(t *testing.T) {
 
 // Those who create databases are admitted to all, after the refusal of the templates; the others to the tenant's.
 func TestCreatorRules(t *testing.T) {
+	t.Parallel()
 	text, err := HBA{
 		Database: "d", Users: []string{"u", "all", "c"}, Creators: []string{"c"}, Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	}.rules()

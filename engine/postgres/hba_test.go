@@ -37,6 +37,7 @@ func refusedByRules(err error) bool {
 }
 
 func TestLoopbackWithAndWithoutTLS(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, mode := range []string{"disable", "require"} {
 		url := strings.Replace(d.URL("app", d.Tenant.OwnerPassword), "require", mode, 1)
@@ -50,6 +51,7 @@ func TestLoopbackWithAndWithoutTLS(t *testing.T) {
 }
 
 func TestOthersOnlyWithTLS(t *testing.T) {
+	t.Parallel()
 	host := ownAddress(t)
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Listen = []string{"*"}
@@ -90,6 +92,7 @@ func ownAddress(t *testing.T) string {
 }
 
 func TestSuperuserIsRefusedOnTCP(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.HBA.Users = append(s.HBA.Users, postgres.Superuser)
 		s.HBA.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}
@@ -109,6 +112,7 @@ func TestSuperuserIsRefusedOnTCP(t *testing.T) {
 }
 
 func TestTenantReachesItsDatabaseAlone(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, database := range []string{"postgres", "template1", "nothing"} {
 		url := strings.Replace(d.URL("app", d.Tenant.OwnerPassword), "/app?", "/"+database+"?", 1)
@@ -126,6 +130,7 @@ func TestTenantReachesItsDatabaseAlone(t *testing.T) {
 }
 
 func TestUpdateIsInForceWhenItReturns(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	url := d.URL("app", d.Tenant.OwnerPassword)
 	for n := range 20 {
@@ -147,6 +152,7 @@ func TestUpdateIsInForceWhenItReturns(t *testing.T) {
 }
 
 func TestUpdateRefusesWhatCannotBeSaid(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, name := range []string{"", "/regex", "line\nbreak", strings.Repeat("x", 300)} {
 		hba := d.Spec.HBA
@@ -163,6 +169,7 @@ func TestUpdateRefusesWhatCannotBeSaid(t *testing.T) {
 // TestLocalRole checks that the appliance's permitted role logs in over the socket,
 // only to its database, and that no role logs in over TCP.
 func TestLocalRole(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.HBA = postgres.HBA{Database: "app", Local: "app"} })
 	conn, err := d.Supervisor.ConnectLocal(t.Context(), d.Spec.ID)
 	if err != nil {

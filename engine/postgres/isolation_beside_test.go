@@ -68,6 +68,7 @@ func creator(t *testing.T, d *postgrestest.Database) postgrestest.ClientRole {
 
 // A role that creates databases reaches nothing but those.
 func TestCreatorAttacks(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r := creator(t, d)
 		owner := d.Owner(t)
@@ -129,6 +130,7 @@ func TestCreatorAttacks(t *testing.T) {
 
 // What the owner might do to a database that a role has made, and with it to its own.
 func TestOwnerReachesNoDatabaseBeside(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		creator(t, d)
 		refused(t, d.Owner(t), noPrivilege, []string{
@@ -144,6 +146,7 @@ func TestOwnerReachesNoDatabaseBeside(t *testing.T) {
 // Roles share what they create; nothing of it becomes the owner's, whose rights a function would lend, when a role is
 // dropped or gets another access.
 func TestCreatorsShareDatabases(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		gone, stays := d.AddRole(t, model.AccessCreate), d.AddNamedRole(t, "another", model.AccessCreate)
 		allowed(t, gone.Connect(t), "create database mine")
@@ -176,6 +179,7 @@ func TestCreatorsShareDatabases(t *testing.T) {
 
 // A role cannot keep its removal, a rotation or a rename from happening by what it does to its databases.
 func TestCreatorHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		d.Spec.Config.Settings = map[string]string{"max_prepared_transactions": "5"}
 		if err := d.Supervisor.Reconfigure(t.Context(), d.Spec.ID, time.Minute, func(s *postgres.Spec) { s.Config.Settings = d.Spec.Config.Settings }); err != nil {
@@ -221,6 +225,7 @@ func TestCreatorHoldsNothingUp(t *testing.T) {
 
 // A database whose DROP was interrupted is in nobody's way.
 func TestInvalidDatabase(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r := creator(t, d)
 		allowed(t, r.ConnectTo(t, "mine"), "set role none", "create schema own")
@@ -233,6 +238,7 @@ func TestInvalidDatabase(t *testing.T) {
 
 // The number of databases is bounded, and dropping some makes room.
 func TestCreationIsBounded(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	conn, super := d.AddRole(t, model.AccessCreate).Connect(t), d.Superuser(t, "postgres")
 	limit := func() {
@@ -273,6 +279,7 @@ func TestCreationIsBounded(t *testing.T) {
 
 // Figures and sessions are those of all databases.
 func TestUsageCoversDatabasesBeside(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	r, super := d.AddRole(t, model.AccessCreate), d.Superuser(t, "postgres")
 	before, err := postgres.Stats(t.Context(), super, "app")

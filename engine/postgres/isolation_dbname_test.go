@@ -93,6 +93,7 @@ func look(t *testing.T, d *postgrestest.Database, name string) (tables []postgre
 
 // Whatever a database beside the tenant's is called, it and no other is inspected and dumped, also where PUBLIC may not connect.
 func TestTrickyNamesOfDatabases(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r, super := creator(t, d), d.Superuser(t, "postgres")
 		allowed(t, d.Owner(t), "create table secret as select 1 as n")
@@ -128,6 +129,7 @@ func TestTrickyNamesOfDatabases(t *testing.T) {
 
 // Names that clients must not use, however they are written, and databases that nobody can connect to.
 func TestDatabasesThatClientsCannotName(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r, super := creator(t, d), d.Superuser(t, "postgres")
 		long := strings.Repeat("l", 63)
@@ -176,6 +178,7 @@ func TestDatabasesThatClientsCannotName(t *testing.T) {
 // What a role makes in its own database, and what it sets for all sessions there, neither runs with the appliance's rights or its
 // dumper's nor keeps them out.
 func TestHostileDatabaseBeside(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r := creator(t, d)
 		conn := r.ConnectTo(t, "mine")
@@ -238,6 +241,7 @@ func TestHostileDatabaseBeside(t *testing.T) {
 
 // Locks in a database beside the tenant's hold up who looks at it for a bounded time, and nobody else.
 func TestLocksInDatabaseBeside(t *testing.T) {
+	t.Parallel()
 	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
 		r := creator(t, d)
 		holder, full := r.ConnectTo(t, "mine"), r.ConnectTo(t, "mine")
@@ -299,6 +303,7 @@ func TestLocksInDatabaseBeside(t *testing.T) {
 
 // A closed database whose name ends a string of PL/pgSQL keeps no role from being dropped.
 func TestClosedDatabaseWithTrickyName(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	r := d.AddRole(t, model.AccessCreate)
 	other := d.AddNamedRole(t, "another", model.AccessCreate)

@@ -89,6 +89,7 @@ func unmarked(t *testing.T, d *postgrestest.Database) {
 
 // What a tenant prepares before the appliance runs a script.
 func TestExtensionAttacks(t *testing.T) {
+	t.Parallel()
 	for name, attack := range map[string]func(*testing.T, *postgrestest.Database){
 		"update in the tenant's schema": func(t *testing.T, d *postgrestest.Database) {
 			allowed(t, d.Superuser(t, "app"), "create extension pgstattuple schema public version '1.4'")
@@ -240,6 +241,7 @@ func dropHeldSchema(t *testing.T, d *postgrestest.Database) {
 // A tenant that takes a lock, or creates what the appliance is about to create, at
 // the same moment.
 func TestExtensionBesideTenant(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	dropHeldSchema(t, d)
 	owner := d.Owner(t)

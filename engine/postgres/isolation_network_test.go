@@ -17,6 +17,7 @@ import (
 // Clients connect over TCP with the tenant's password, or none, and name another
 // user or another database in the startup message.
 func TestNeighbours(t *testing.T) {
+	t.Parallel()
 	d, neighbour := postgrestest.Instance(t), postgrestest.Instance(t)
 	t.Run("over TCP", func(t *testing.T) { overTCP(t, d, neighbour) })
 	t.Run("from within", func(t *testing.T) { fromWithin(t, d, neighbour) })
@@ -96,6 +97,7 @@ func overTCP(t *testing.T, d, neighbour *postgrestest.Database) {
 // connects as the superuser. A tenant's code in the database runs as that user, so
 // it must not get anything that could connect from there.
 func TestSocketAndFiles(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	dir := d.SocketDir(t)
 	for path, mode := range map[string]os.FileMode{dir: 0o700, postgres.SocketPath(dir, d.Spec.Config.Port): 0o700, d.Spec.Dir: 0o700} {

@@ -11,6 +11,7 @@ import (
 
 // What the owner must not be able to do, nor another role with the owner's access.
 func TestOwnersAttacks(t *testing.T) {
+	t.Parallel()
 	t.Run("owner", func(t *testing.T) {
 		d := postgrestest.Instance(t)
 		ownersAttacks(t, d, d.Owner)

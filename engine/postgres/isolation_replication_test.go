@@ -53,6 +53,7 @@ func walsender(t *testing.T, url, kind string) (*pgconn.PgConn, error) {
 // The role that may replicate can copy the files of the server with BASE_BACKUP: PostgreSQL has no right for logical
 // replication alone. So no file of the data directory may give power over anything besides the tenant's own data.
 func TestReplicationRoleCopiesFiles(t *testing.T) {
+	t.Parallel()
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
 		d, password := replicating(t, bin)
 		url := d.URL("app_replication", password)
@@ -107,6 +108,7 @@ func TestReplicationRoleCopiesFiles(t *testing.T) {
 
 // The role that may replicate has no other power.
 func TestReplicationRolePowers(t *testing.T) {
+	t.Parallel()
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
 		d, password := replicating(t, bin)
 		allowed(t, d.Owner(t), "create table kept as select 1 as n", "create publication p for table kept")
@@ -177,6 +179,7 @@ func TestReplicationRolePowers(t *testing.T) {
 
 // A client may hold or drop the archive's slot; the appliance takes it back. A slot in use is dropped only by force.
 func TestReplicationSlots(t *testing.T) {
+	t.Parallel()
 	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
 		d, password := replicating(t, bin)
 		super := d.Superuser(t, "postgres")

@@ -16,6 +16,7 @@ import (
 // override them. They may break the owner's own sessions; the appliance's must
 // work, in time.
 func TestOwnersHarm(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for name, harm := range map[string]func(*testing.T, *postgrestest.Database){
 		"settings": harmfulSettings, "extremes": extremeSettings, "options": databaseOptions,

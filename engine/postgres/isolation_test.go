@@ -165,6 +165,7 @@ func harm(t *testing.T, conn *pgx.Conn) []string {
 // TestHarmIsSeen verifies that harm finds what each statement changes; the
 // superuser runs them and rolls them back.
 func TestHarmIsSeen(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	conn := d.Superuser(t, "app")
 	if found := harm(t, conn); len(found) > 0 {

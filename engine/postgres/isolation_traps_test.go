@@ -164,6 +164,7 @@ func called(t *testing.T, d *postgrestest.Database, sequence string) int {
 }
 
 func TestTraps(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, trapBase...)
@@ -273,6 +274,7 @@ func TestMaintenanceRunsAsTheOwner(t *testing.T) {
 // Scripts of trusted extensions run as the superuser in a schema of the
 // owner's choice (CVE-2020-14350, CVE-2022-2625, CVE-2023-39417).
 func TestTrustedExtensionsAmongTraps(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, trapBase...)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestFreePort(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,7 @@ func TestFreePort(t *testing.T) {
 }
 
 func TestSocketDir(t *testing.T) {
+	t.Parallel()
 	short := t.TempDir()
 	dir, err := SocketDir(short)
 	if err != nil || dir != filepath.Join(short, "run") {
@@ -79,6 +81,7 @@ func TestSocketDir(t *testing.T) {
 }
 
 func TestReadPIDFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, err := readPIDFile(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("none: %v", err)
@@ -98,6 +101,7 @@ func TestReadPIDFile(t *testing.T) {
 }
 
 func TestRotateLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, logDir), 0o700); err != nil {
 		t.Fatal(err)
@@ -128,6 +132,7 @@ func TestRotateLog(t *testing.T) {
 
 // Lines that tenants write to the log are not taken for the postmaster's.
 func TestLogLinesOfThePostmaster(t *testing.T) {
+	t.Parallel()
 	const lines = "2026-01-01 00:00:00.000 UTC [7] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use\n"
 	if !portTaken(lines, 7) || portTaken(lines, 8) || portTaken("\t"+lines, 7) ||
 		portTaken("2026-01-01 00:00:00.000 UTC [8] LOG:  x [7] LOG:  could not bind: already in use\n", 7) {
@@ -165,6 +170,7 @@ func TestLogLinesOfThePostmaster(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	var b backoff
 	var got []time.Duration
 	for range 12 {
@@ -181,6 +187,7 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestInitError(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho out of luck >&2\nexit 3\n"
 	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {

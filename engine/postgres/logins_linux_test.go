@@ -13,6 +13,7 @@ import (
 
 // The server's logger is no login: nothing waits for it, not even in the moment after the start, when it had no title.
 func TestLoggerIsNoLogin(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	isLogger := func(pid int) bool {
 		title, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -18,6 +18,7 @@ import (
 )
 
 func TestStopOrphan(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	if err := postgres.StopOrphan(t.Context(), d.Spec.Dir); err != nil {
 		t.Errorf("nothing runs: %v", err)
@@ -54,6 +55,7 @@ func TestStopOrphan(t *testing.T) {
 // An appliance killed during a build for the warm pool leaves its postmaster
 // running.
 func TestBuildLeftRunning(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	bin := postgrestest.Binaries(t)
 	half := filepath.Join(dir, "prepared-1-"+bin.Version+"-x.building")
@@ -108,6 +110,7 @@ func TestLogIsAskedForAgain(t *testing.T) {
 
 // The postmaster opens a new log after a rotation.
 func TestLogrotateSignal(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
 	testenv.Within(t, 30*time.Second, "a log", func() bool { _, err := os.Stat(log); return err == nil })
@@ -131,6 +134,7 @@ func TestLogrotateSignal(t *testing.T) {
 // A killed server leaves its socket. The next server on its directory would take it
 // over; without one, nothing must remain.
 func TestSocketOfDeadServer(t *testing.T) {
+	t.Parallel()
 	sockets, err := os.MkdirTemp("", "hf-s") // a path short enough
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +161,7 @@ func TestSocketOfDeadServer(t *testing.T) {
 // The next appliance removes what a killed one left, even while the server is an
 // unreaped zombie; sockets in use stay.
 func TestClearSockets(t *testing.T) {
+	t.Parallel()
 	sockets, err := os.MkdirTemp("", "hf-s")
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +199,7 @@ func TestClearSockets(t *testing.T) {
 // A killed server may stay a zombie for a while, if init is slow to reap it or
 // there is no init. Its database still restarts at once.
 func TestStartBesideZombie(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {

@@ -14,6 +14,7 @@ import (
 
 // Roles that only read cannot hold up others for longer than in a session.
 func TestEndReadersPrepared(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
 	owner, super := d.Owner(t), d.Superuser(t, "postgres")
 	allowed(t, owner, "create table held (n int)", "begin", "insert into held values (1)", "prepare transaction 'the owner''s'")
@@ -40,6 +41,7 @@ func TestEndReadersPrepared(t *testing.T) {
 
 // A server starts with the transactions that are prepared in its directory, also where the settings have no place for them.
 func TestStartWithPreparedTransactions(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
 	allowed(t, d.Owner(t), "begin", "create table one (n int)", "prepare transaction 'one'", "begin", "create table two (n int)", "prepare transaction 'two'")
 	d.Spec.Config.Settings = nil

@@ -27,6 +27,7 @@ func serverLog(t *testing.T, dir string) string {
 }
 
 func TestProvisionRenames(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	owner := d.Owner(t)
@@ -70,6 +71,7 @@ func TestProvisionRenames(t *testing.T) {
 // A prepared transaction belongs to no session and survives a restart of the
 // server.
 func TestRotationBesidePreparedTransaction(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
 	owner := d.Owner(t)
 	allowed(t, owner, "begin", "create table kept (n int)", "prepare transaction 'bystander'",
@@ -82,6 +84,7 @@ func TestRotationBesidePreparedTransaction(t *testing.T) {
 }
 
 func TestProvisionRefuses(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	for _, wrong := range []postgres.Tenant{
@@ -102,6 +105,7 @@ func TestProvisionRefuses(t *testing.T) {
 }
 
 func TestTerminateSessions(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	inTenants := d.Superuser(t, "app")

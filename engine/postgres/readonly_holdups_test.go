@@ -25,6 +25,7 @@ var lockers = []string{
 // The read-only role cannot take an advisory lock that the owner's migrations wait
 // for.
 func TestReadOnlyTakesNoAdvisoryLock(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, r := range readers(t, d) {
 		t.Run(r.name, func(t *testing.T) { takesNoAdvisoryLock(t, d, r) })
@@ -79,6 +80,7 @@ func provisioned(t *testing.T, d *postgrestest.Database) {
 
 // What a session of the read-only role spills to disk is bounded, whatever it sets.
 func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"temp_file_limit": "160MB"} })
 	const spill = "select count(*) from (select from generate_series(1, %d) g order by repeat(g::text, 20)) s"
 	for _, r := range readers(t, d) {
@@ -102,6 +104,7 @@ func TestReadOnlyTemporaryFilesAreBounded(t *testing.T) {
 
 // The owner has connection slots, however many sessions the read-only role opens.
 func TestReadOnlyLeavesConnections(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"max_connections": "20"}
 		s.Config.Logins = 30
@@ -136,6 +139,7 @@ func openUntilRefused(t *testing.T, url string) int {
 
 // Time limits end forgotten sessions of the read-only role.
 func TestReadOnlyHasTimeLimits(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	for _, r := range readers(t, d) {
 		hasTimeLimits(t, r)

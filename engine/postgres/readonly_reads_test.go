@@ -57,6 +57,7 @@ func reads(t *testing.T, d *postgrestest.Database, schema string) {
 // The read-only role reads what the owner creates, wherever and however, and what a
 // database of an older version contains.
 func TestReadOnlyReadsWhatTheOwnerMakes(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner, super := d.Owner(t), d.Superuser(t, "app")
 	t.Run("new", func(t *testing.T) {
@@ -121,6 +122,7 @@ func olderReader(t *testing.T, super *pgx.Conn) {
 
 // A database of an older version may have any names.
 func TestReadOnlyOfAnOlderVersionUnderOddNames(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner, super := d.Owner(t), d.Superuser(t, "app")
 	olderReader(t, super)

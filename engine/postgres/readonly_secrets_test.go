@@ -22,6 +22,7 @@ var secretsOfCatalogs = []string{
 // The read-only role, and others that read or write, can read no password verifier, nor
 // anything else that PostgreSQL closes to ordinary roles.
 func TestReadOnlyReadsNoSecrets(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super, owner := d.Superuser(t, "app"), d.Owner(t)
 	allowed(t, super, "create foreign data wrapper w", "create server s foreign data wrapper w",

@@ -54,6 +54,7 @@ func readers(t *testing.T, d *postgrestest.Database) []reader {
 }
 
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, objects("before", "4711")...)

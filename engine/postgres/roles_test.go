@@ -39,6 +39,7 @@ func allowed(t *testing.T, conn *pgx.Conn, statements ...string) {
 }
 
 func TestOwnerCannotReachTheHost(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, "create table t (n int)", "insert into t values (1)", "create schema s", "create temp table tt (n int)",
@@ -92,6 +93,7 @@ func TestOwnerCannotReachTheHost(t *testing.T) {
 }
 
 func TestReadOnlyCannotWrite(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	owner := d.Owner(t)
 	allowed(t, owner, "create table t (n serial)", "insert into t values (1)", "create schema s", "create table s.u (n int)", "select lo_create(4711)")
@@ -124,6 +126,7 @@ func TestReadOnlyCannotWrite(t *testing.T) {
 }
 
 func TestReadOnlyIsSetRightAgain(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	allowed(t, d.ReadOnly(t), "set default_transaction_read_only = off", "alter role app_readonly set default_transaction_read_only = off")
 	if err := postgres.SetPasswords(t.Context(), d.Superuser(t, "postgres"), d.Tenant); err != nil {
@@ -134,6 +137,7 @@ func TestReadOnlyIsSetRightAgain(t *testing.T) {
 
 // The owner's settings of the database must not mislead the superuser.
 func TestOwnersSettingsDoNotReachTheSuperuser(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	allowed(t, d.Owner(t),
 		"create function public.count_trap() returns int language sql as 'select 1'",
@@ -158,6 +162,7 @@ func oddPasswords() []string {
 }
 
 func TestOddPasswords(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	psql, err := exec.LookPath("psql")
@@ -189,6 +194,7 @@ func TestOddPasswords(t *testing.T) {
 
 // No password appears in the log or in statistics.
 func TestPasswordsLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) {
 		s.Config.Settings = map[string]string{"log_statement": "all", "log_min_duration_statement": "0", "log_connections": "on"}
 	})

@@ -20,6 +20,7 @@ import (
 
 // A role's settings in one database override those it has everywhere.
 func TestRotationTakesBackSettingsInTheDatabase(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	allowed(t, d.ReadOnly(t), "set default_transaction_read_only = off",
 		"alter role app_readonly in database app set default_transaction_read_only = off")
@@ -33,6 +34,7 @@ func TestRotationTakesBackSettingsInTheDatabase(t *testing.T) {
 // A client with the old password must not keep its access: neither by an open
 // transaction that has changed the role, nor by changing the role all the time.
 func TestRotationIsNotHeldUp(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	for name, attack := range map[string]func(testing.TB) *pgx.Conn{"app": d.Owner, "app_readonly": d.ReadOnly} {
@@ -67,6 +69,7 @@ func TestRotationIsNotHeldUp(t *testing.T) {
 // Nor can a tenant delay the start of its database, or of others that wait for
 // their turn.
 func TestProvisionIsNotHeldUp(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	super := d.Superuser(t, "postgres")
 	for _, change := range []string{
@@ -89,6 +92,7 @@ func TestProvisionIsNotHeldUp(t *testing.T) {
 // Any client that reaches the port can put a line feed into a user name; it must
 // not begin a line of the log that looks like the postmaster's.
 func TestNamesDoNotForgeTheLog(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	config, err := pgx.ParseConfig(d.URL("app", d.Tenant.OwnerPassword))
 	if err != nil {
@@ -113,6 +117,7 @@ func TestNamesDoNotForgeTheLog(t *testing.T) {
 // A login that began before the password was rotated, or before its address left
 // the rules, and continues afterwards gives no access: it ends with the sessions.
 func TestLoginHalfDone(t *testing.T) {
+	t.Parallel()
 	rotate := func(t *testing.T, d *postgrestest.Database) error {
 		d.Tenant.OwnerPassword = model.NewSecret("another one")
 		return postgres.SetPasswords(t.Context(), d.Superuser(t, "postgres"), d.Tenant)

@@ -12,6 +12,7 @@ import (
 // signature and client proof follow from these two keys, which are also what
 // PostgreSQL stores for them.
 func TestScramVerifierOfRFC7677(t *testing.T) {
+	t.Parallel()
 	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,7 @@ func TestScramVerifierOfRFC7677(t *testing.T) {
 }
 
 func TestScramVerifierHasASaltOfItsOwn(t *testing.T) {
+	t.Parallel()
 	a, _ := scramVerifier(model.NewSecret("x"))
 	b, _ := scramVerifier(model.NewSecret("x"))
 	if a == b || strings.ContainsAny(a, `'\"`) {
@@ -32,6 +34,7 @@ func TestScramVerifierHasASaltOfItsOwn(t *testing.T) {
 }
 
 func TestCheckPassword(t *testing.T) {
+	t.Parallel()
 	for password, portable := range map[string]bool{
 		"plain-ASCII 'with' \"quotes\" \\ and $": true,
 		"größe Ωμέγα 漢字 привет":                  true,

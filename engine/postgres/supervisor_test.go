@@ -63,6 +63,7 @@ func running(s *postgres.Supervisor, id string, not int) func() bool {
 }
 
 func TestKilledPostmasterComesBack(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, w := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -89,6 +90,7 @@ func TestKilledPostmasterComesBack(t *testing.T) {
 // A busy backend does not notice that its postmaster is dead, and holds its shared
 // memory; a hanging one does not even quit on request.
 func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
+	t.Parallel()
 	for name, hangs := range map[string]bool{"busy": false, "hanging": true} {
 		t.Run(name, func(t *testing.T) {
 			d := postgrestest.Instance(t)
@@ -125,6 +127,7 @@ func TestKilledPostmasterComesBackDespiteItsChildren(t *testing.T) {
 // Ctrl-C in the appliance's terminal goes to its process group. A postmaster stops
 // only when the appliance stops it, in its order.
 func TestOwnProcessGroup(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -138,6 +141,7 @@ func TestOwnProcessGroup(t *testing.T) {
 }
 
 func TestReasonSaysHowItEnded(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, w := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -172,6 +176,7 @@ func TestReasonSaysHowItEnded(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	first, _ := supervisor(t)
 	if err := first.Start(t.Context(), d.Spec); err != nil {
@@ -212,6 +217,7 @@ func TestAdoption(t *testing.T) {
 }
 
 func TestAdoptionWithAnotherPort(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	first, _ := supervisor(t)
 	if err := first.Start(t.Context(), d.Spec); err != nil {
@@ -241,6 +247,7 @@ func TestAdoptionWithAnotherPort(t *testing.T) {
 // After a power failure the number in postmaster.pid may belong to any process,
 // even one of the same user: PostgreSQL itself then refuses to start.
 func TestReusedPID(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -274,6 +281,7 @@ func TestReusedPID(t *testing.T) {
 
 // Another instance's postmaster is a stranger, too.
 func TestPIDOfAnotherInstance(t *testing.T) {
+	t.Parallel()
 	other := postgrestest.Instance(t)
 	_, _, pid := other.Supervisor.Status(other.Spec.ID)
 	d := postgrestest.Prepare(t)
@@ -293,6 +301,7 @@ func TestPIDOfAnotherInstance(t *testing.T) {
 }
 
 func TestStartFailureHasTheLogLines(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	d.Spec.Config.Settings = map[string]string{"shared_buffers": "nonsense"}
 	s, w := supervisor(t)
@@ -325,6 +334,7 @@ func occupy(t *testing.T, d *postgrestest.Database) net.Listener {
 }
 
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	for _, listen := range [][]string{{"127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}} {
 		d := postgrestest.Prepare(t)
 		d.Spec.Config.Listen = listen
@@ -340,6 +350,7 @@ func TestPortInUse(t *testing.T) {
 // An address that was taken while the instance was down is detected although its
 // recovery has since written much to the log.
 func TestPortInUseAfterACrash(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	d.Spec.Config.Listen = []string{"127.0.0.1", "127.0.0.2"}
 	first, _ := supervisor(t)
@@ -365,6 +376,7 @@ func TestPortInUseAfterACrash(t *testing.T) {
 }
 
 func TestKeepGoesOnTrying(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	l := occupy(t, d)
 	s, w := supervisor(t)
@@ -381,6 +393,7 @@ func TestKeepGoesOnTrying(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	_, _, pid := d.Supervisor.Status(d.Spec.ID)
 	began := time.Now()
@@ -406,6 +419,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestStopAtDeadline(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -438,6 +452,7 @@ func TestStopAtDeadline(t *testing.T) {
 }
 
 func TestStartIsCancelled(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	for _, after := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
@@ -454,6 +469,7 @@ func TestStartIsCancelled(t *testing.T) {
 }
 
 func TestClosedSupervisor(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Prepare(t)
 	s, _ := supervisor(t)
 	if err := s.Start(t.Context(), d.Spec); err != nil {
@@ -477,6 +493,7 @@ func TestClosedSupervisor(t *testing.T) {
 }
 
 func TestChangesWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	d := postgrestest.Instance(t)
 	var wg sync.WaitGroup
 	for n := range 12 {

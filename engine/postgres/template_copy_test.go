@@ -19,6 +19,7 @@ import (
 
 // PostgreSQL's own programs accept a copy of the template as a cluster of its own.
 func TestCopiesOfTheTemplate(t *testing.T) {
+	t.Parallel()
 	pool, dest := warmPool(t, t.TempDir(), 0), t.TempDir()
 	dirs := []string{filepath.Join(dest, "a"), filepath.Join(dest, "b")}
 	for _, dir := range dirs {
@@ -101,6 +102,7 @@ func write(t *testing.T, c *postgrestest.Cluster) {
 
 // A template that was damaged on the disk is not copied: another one is built.
 func TestDamagedTemplate(t *testing.T) {
+	t.Parallel()
 	damages := map[string]func(t *testing.T, template string){
 		"pg_control":    func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "global", "pg_control")) },
 		"a catalog":     func(t *testing.T, dir string) { flip(t, filepath.Join(dir, "base", "1", "1259")) },

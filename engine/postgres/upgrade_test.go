@@ -55,6 +55,7 @@ func fillForUpgrade(t *testing.T, d *postgrestest.Database) {
 // An upgrade brings extensions, large objects, partitions and privileges, and no
 // setting of the tenant stops or steers it.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	for _, majors := range [][2]int{{0, 18}, {16, 18}, {0, 16}} {
 		bin := postgrestest.Binaries(t)
 		if majors[0] != 0 {
@@ -147,6 +148,7 @@ func containsAll(text string, parts []string) bool {
 
 // The refusals of pg_upgrade name the object and do not show verifiers of passwords.
 func TestUpgradeRefused(t *testing.T) {
+	t.Parallel()
 	for name, made := range map[string]struct{ sql, want string }{
 		"view of a column that 18 lacks": {"create view old as select buffers_backend from pg_stat_bgwriter", "VIEW old"},
 		"column of a type that changes":  {"create table old (a aclitem)", "old"},
@@ -172,6 +174,7 @@ func TestUpgradeRefused(t *testing.T) {
 
 // A step that is refused ends the upgrade, and nothing runs on.
 func TestUpgradeEnded(t *testing.T) {
+	t.Parallel()
 	stop := errors.New("stop")
 	for _, at := range []postgres.UpgradeStep{postgres.StepUpgrading, postgres.StepAnalyzing} {
 		t.Run(string(at), func(t *testing.T) {
@@ -198,6 +201,7 @@ func TestUpgradeEnded(t *testing.T) {
 
 // Missing programs are named with the package that has them.
 func TestUpgradeWithoutPrograms(t *testing.T) {
+	t.Parallel()
 	from := postgrestest.Binaries(t)
 	u := postgres.Upgrade{From: postgres.Spec{Bin: from}, To: postgres.Spec{Bin: postgrestest.Major(t, 17)}}
 	_, err := u.Run(t.Context())

@@ -12,6 +12,7 @@ import (
 // A template that cannot be read for want of file descriptors is not taken for damaged. (Not parallel: no other test
 // may run with so few.)
 func TestTemplateWithoutFileDescriptors(t *testing.T) {
+	t.Parallel()
 	pool := &WarmPool{opts: WarmPoolOptions{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, templating: make(chan struct{}, 1)}
 	if err := os.Mkdir(pool.template(), 0o700); err != nil {
 		t.Fatal(err)

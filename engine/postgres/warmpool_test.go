@@ -53,6 +53,7 @@ func systemIdentifier(t *testing.T, dir string) string {
 }
 
 func TestTakeInParallel(t *testing.T) {
+	t.Parallel()
 	dir, dest := t.TempDir(), t.TempDir()
 	s := warmPool(t, dir, 2)
 	s.Start()
@@ -80,6 +81,7 @@ func TestTakeInParallel(t *testing.T) {
 }
 
 func TestWarmPoolAdopts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := warmPool(t, dir, 1)
 	first.Start()
@@ -103,6 +105,7 @@ func TestWarmPoolAdopts(t *testing.T) {
 }
 
 func TestTakeRefusesWhatExists(t *testing.T) {
+	t.Parallel()
 	s := warmPool(t, t.TempDir(), 0)
 	dest := t.TempDir()
 	if err := s.Take(t.Context(), dest); !errors.Is(err, os.ErrExist) {
@@ -117,6 +120,7 @@ func TestTakeRefusesWhatExists(t *testing.T) {
 }
 
 func TestCloseInTheMiddle(t *testing.T) {
+	t.Parallel()
 	for _, after := range []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
 		dir := t.TempDir()
 		s := warmPool(t, dir, 3)
@@ -153,6 +157,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 
 // A build whose server is killed leaves nothing, not even its socket.
 func TestBuildIsKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sockets, err := os.MkdirTemp("", "hf-s")
 	if err != nil {
@@ -187,6 +192,7 @@ func TestBuildIsKilled(t *testing.T) {
 }
 
 func TestTakeGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
 	s := warmPool(t, t.TempDir(), 1)
 	s.Start()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

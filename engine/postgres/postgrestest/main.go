@@ -1,15 +1,25 @@
 package postgrestest
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 // Main runs the tests of a package and exits with status 1 if a test failed or a
-// PostgreSQL process was left running.
-func Main(m *testing.M) { os.Exit(run(m)) }
+// PostgreSQL process was left running. It runs more tests at a time than there are
+// processors, because they spend much of their time waiting for servers; -parallel
+// overrides this.
+func Main(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
+		panic(err)
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	if fuzzing() {
