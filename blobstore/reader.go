@@ -20,15 +20,14 @@ import (
 type Reader struct {
 	size    int64
 	modTime time.Time
-	small   *bytes.Reader // nil if the blob is a file
-	whole   []byte        // the bytes that small reads
-	record  *[]byte       // the pooled buffer that contains whole
+	small   []byte  // the bytes of a blob in the journal, not nil; nil if it is a file
+	record  *[]byte // the pooled buffer that contains small
 	file    *os.File
 	remote  *remote // of a blob that is away
 
 	offset int64           // of the next Read
-	block  *durable.Buffer // the verified block that contains offset
-	number int64           // number of that block
+	block  *durable.Buffer // what Next read: of a file, a verified block
+	number int64           // number of that block, -1 if there is none
 }
 
 var (
@@ -107,7 +106,7 @@ func (s *Store) openSmall(ref Ref, at Position) (*Reader, error) {
 		records.Put(buf)
 		return nil, fmt.Errorf("open blob %s: %w", ref, err)
 	}
-	return &Reader{size: h.blobLen, small: bytes.NewReader(blob), whole: blob, record: buf}, nil
+	return &Reader{size: h.blobLen, small: blob, record: buf}, nil
 }
 
 // Size returns the blob's size in bytes.
@@ -124,31 +123,59 @@ var blocks = sync.Pool{New: func() any { return durable.NewBuffer(blockSize) }}
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
-	if r.small != nil {
-		return r.small.Read(p)
+	next, err := r.Next(int64(len(p)))
+	return copy(p, next), err
+}
+
+// Next returns the bytes that Read would, at least one and at most n, in memory that is valid until the next call of
+// any method that reads, seeks or closes. It copies nothing that is on this disk.
+func (r *Reader) Next(n int64) (next []byte, err error) {
+	switch {
+	case r.offset >= r.size:
+		return nil, io.EOF
+	case r.small != nil:
+		next = r.small[r.offset:]
+	case r.remote != nil:
+		next, err = r.nextRemote(n)
+	default:
+		next, err = r.nextInBlock()
 	}
-	if r.offset >= r.size {
-		return 0, io.EOF
+	if err != nil {
+		return nil, err
 	}
-	if r.remote != nil {
-		n, err := r.remote.read(p, r.offset)
-		r.offset += int64(n)
-		return n, err
-	}
-	if number := r.offset / blockSize; number != r.number {
-		if r.block == nil {
-			r.block = blocks.Get().(*durable.Buffer)
-		}
+	next = next[:min(n, int64(len(next)))]
+	r.offset += int64(len(next))
+	return next, nil
+}
+
+// nextInBlock returns the rest of the block that contains offset.
+func (r *Reader) nextInBlock() ([]byte, error) {
+	number := r.offset / blockSize
+	block := r.buffer()
+	if number != r.number {
 		r.number = -1
-		if err := r.readBlock(number, r.block.Bytes); err != nil {
-			return 0, err
+		if err := r.readBlock(number, block); err != nil {
+			return nil, err
 		}
 		r.number = number
 	}
-	start := r.number * blockSize
-	n := copy(p, r.block.Bytes[r.offset-start:min(blockSize, r.size-start)])
-	r.offset += int64(n)
-	return n, nil
+	start := number * blockSize
+	return block[r.offset-start : min(blockSize, r.size-start)], nil
+}
+
+// nextRemote fetches at most n bytes.
+func (r *Reader) nextRemote(n int64) ([]byte, error) {
+	buf := r.buffer()
+	got, err := r.remote.read(buf[:min(n, blockSize)], r.offset)
+	return buf[:got], err
+}
+
+// buffer returns the Reader's buffer, of blockSize bytes.
+func (r *Reader) buffer() []byte {
+	if r.block == nil {
+		r.block = blocks.Get().(*durable.Buffer)
+	}
+	return r.block.Bytes
 }
 
 // readBlock reads a block into buf, which has blockSize bytes, and verifies it.
@@ -165,11 +192,11 @@ func (r *Reader) readBlock(number int64, buf []byte) error {
 
 // ReadAt implements io.ReaderAt.
 func (r *Reader) ReadAt(p []byte, off int64) (n int, err error) {
-	if r.small != nil {
-		return r.small.ReadAt(p, off)
-	}
 	if off < 0 {
 		return 0, errors.New("read blob: negative offset")
+	}
+	if r.small != nil {
+		return bytes.NewReader(r.small).ReadAt(p, off)
 	}
 	if r.remote != nil {
 		return r.remote.readAt(p, off)
@@ -207,9 +234,6 @@ func (r *Reader) eachBlock(off, n int64, fn func(number int64, block []byte)) er
 
 // Seek implements io.Seeker.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
-	if r.small != nil {
-		return r.small.Seek(offset, whence)
-	}
 	switch whence {
 	case io.SeekCurrent:
 		offset += r.offset
@@ -223,9 +247,6 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Small returns the bytes of a small blob, or nil for a file. They are valid until Close.
-func (r *Reader) Small() []byte { return r.whole }
-
 // Close closes the Reader and its file.
 func (r *Reader) Close() error {
 	if r.block != nil {
@@ -233,8 +254,8 @@ func (r *Reader) Close() error {
 		r.block, r.number = nil, -1
 	}
 	if r.small != nil {
-		r.small.Reset(nil) // its buffer is reused
-		r.whole = nil
+		r.small = []byte{} // its buffer is reused
+		r.size = 0
 		if r.record != nil {
 			records.Put(r.record)
 			r.record = nil

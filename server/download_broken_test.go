@@ -41,6 +41,12 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.Stored.Read(p)
 }
 
+func (w *watched) Next(n int64) ([]byte, error) {
+	defer w.look()
+	w.look()
+	return w.Stored.Next(n)
+}
+
 func (w *watched) Seek(offset int64, whence int) (int64, error) {
 	defer w.look()
 	w.look()
