@@ -71,7 +71,7 @@ type measurement struct {
 // directory does not hide the figures of all others.
 func (s *Service) occupied(database string) int64 {
 	if found, ok := s.measured.Load(database); ok {
-		if m := found.(measurement); time.Since(m.at) < measuredFor {
+		if m := found.(measurement); s.core.Clock().Sub(m.at) < measuredFor {
 			return m.bytes
 		}
 	}
@@ -79,6 +79,6 @@ func (s *Service) occupied(database string) int64 {
 	if err != nil {
 		s.core.Log.Error("measure the backups of a database", "database", database, "error", err)
 	}
-	s.measured.Store(database, measurement{bytes, time.Now()})
+	s.measured.Store(database, measurement{bytes, s.core.Clock()})
 	return bytes
 }
