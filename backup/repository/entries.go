@@ -62,7 +62,7 @@ func (r *Repository) usable(ref Ref, e entry) bool {
 
 // eachEntry calls visit for each chunk in order, with a zero Ref and entry for a chunk of zeros.
 func (r *Repository) eachEntry(chunks Chunks, visit func(Ref, entry) error) error {
-	buf := make([]byte, 0, entrySize*256)
+	buf := make([]byte, 0, entrySize*min(256, chunks.Len()))
 	for _, run := range chunks {
 		for run.Count > 0 {
 			n, err := r.visitEntries(run, buf[:cap(buf)], visit)

@@ -20,6 +20,7 @@ type Reader struct {
 	root    []byte // the last base chunk read
 	rootOf  Ref
 	pages   []byte
+	content []byte // what Each reads
 }
 
 type packKey struct{ index, number uint32 }
@@ -39,7 +40,7 @@ func (r *Repository) NewReader() (*Reader, error) {
 	}
 	return &Reader{
 		r: r, decoder: decoder, packs: map[packKey]*openPack{},
-		root: make([]byte, 0, ChunkSize), pages: make([]byte, 0, ChunkSize),
+		root: make([]byte, 0, ChunkSize), pages: make([]byte, 0, ChunkSize), content: make([]byte, 0, ChunkSize),
 	}, nil
 }
 
@@ -54,12 +55,11 @@ func (rd *Reader) Close() {
 // Each calls visit with the verified content of each chunk in order, or nil for a chunk of zeros. The content is
 // valid until visit returns.
 func (rd *Reader) Each(chunks Chunks, visit func(content []byte) error) error {
-	content := make([]byte, 0, ChunkSize)
 	return rd.r.eachEntry(chunks, func(ref Ref, e entry) error {
 		if ref == (Ref{}) {
 			return visit(nil)
 		}
-		b, err := rd.chunk(ref, e, content)
+		b, err := rd.chunk(ref, e, rd.content)
 		if err != nil {
 			return err
 		}
