@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +39,10 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
+	if err := testenv.Prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	dir, err := os.MkdirTemp("", "holdfast-cli-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -54,23 +55,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer theBrowser.close()
-	if err := runMoreAtOnce(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	return m.Run()
-}
-
-// runMoreAtOnce runs twice as many tests in parallel as there are processors,
-// unless -parallel is set: a test mostly waits for processes and timers.
-func runMoreAtOnce() error {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if given {
-		return nil
-	}
-	return flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 }
 
 func buildProgram(path string, flags ...string) error {

@@ -1,31 +1,27 @@
 package postgrestest
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // Main runs the tests of a package and exits with status 1 if a test failed or a
-// PostgreSQL process was left running. It runs more tests at a time than there are
-// processors, because they spend much of their time waiting for servers; -parallel
-// overrides this.
-func Main(m *testing.M) {
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
-		panic(err)
-	}
-	os.Exit(run(m))
-}
+// PostgreSQL process was left running.
+func Main(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if fuzzing() {
 		// The fuzzer restarts the test binary, which another user could not do; fuzz
 		// targets need no PostgreSQL.
 		return m.Run()
+	}
+	if err := testenv.Prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "postgrestest:", err)
+		return 1
 	}
 	tmp, err := becomeOrdinary()
 	if err != nil {
