@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"holdfast/internal/durable"
 )
@@ -32,8 +33,13 @@ type blockSums struct {
 
 // Write implements io.Writer.
 func (b *blockSums) Write(p []byte) (int, error) {
-	size := len(p)
 	b.total = crc32.Update(b.total, castagnoli, p)
+	b.add(p)
+	return len(p), nil
+}
+
+// add is Write without the total.
+func (b *blockSums) add(p []byte) {
 	for len(p) > 0 {
 		n := min(len(p), blockSize-b.fill)
 		b.crc = crc32.Update(b.crc, castagnoli, p[:n])
@@ -43,7 +49,6 @@ func (b *blockSums) Write(p []byte) (int, error) {
 			b.close()
 		}
 	}
-	return size, nil
 }
 
 func (b *blockSums) close() {
@@ -51,13 +56,16 @@ func (b *blockSums) close() {
 	b.crc, b.fill = 0, 0
 }
 
-// trailer returns the bytes that follow a content of size bytes.
-func (b *blockSums) trailer(size int64) []byte {
-	if b.fill > 0 {
-		b.close()
+// all returns the checksums of all blocks, the incomplete one included.
+func (b *blockSums) all() []byte {
+	if b.fill == 0 {
+		return slices.Clip(b.sums)
 	}
-	return append(b.sums, footer(size)...)
+	return binary.LittleEndian.AppendUint32(slices.Clip(b.sums), b.crc)
 }
+
+// trailer returns the bytes that follow a content of size bytes.
+func (b *blockSums) trailer(size int64) []byte { return append(b.all(), footer(size)...) }
 
 func footer(size int64) []byte {
 	f := make([]byte, footerLength)

@@ -22,7 +22,11 @@ type Part struct {
 	start int64 // of the section in the file
 	size  int64 // of what the section has
 	crc   uint32
+	sums  *blockSums // of what the section has; nil if that does not begin with a block, or is larger than maxKnown
 }
+
+// maxKnown is the size in bytes of the largest section whose blocks' checksums are known: they are kept with it.
+const maxKnown = 1 << 30
 
 // CreatePart creates an empty Part and returns its id.
 func (s *Store) CreatePart(ctx context.Context) (string, error) {
@@ -72,7 +76,11 @@ func (s *Store) OpenSection(id string, start int64) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Part{store: s, file: f, start: start}, nil
+	p := &Part{store: s, file: f, start: start}
+	if start%blockSize == 0 {
+		p.sums = &blockSums{}
+	}
+	return p, nil
 }
 
 // reopenPart opens a Part that has at least size bytes for writing.
@@ -116,10 +124,24 @@ func (p *Part) Write(b []byte) (int, error) {
 	n, err := p.file.WriteAt(b, p.start+p.size)
 	p.size += int64(n)
 	p.crc = crc32.Update(p.crc, castagnoli, b[:n])
+	switch {
+	case p.size > maxKnown:
+		p.sums = nil
+	case p.sums != nil:
+		p.sums.add(b[:n])
+	}
 	if err != nil {
 		return n, fmt.Errorf("write part: %w", err)
 	}
 	return n, nil
+}
+
+// Blocks returns the Section.Blocks of what was written so far.
+func (p *Part) Blocks() []byte {
+	if p.sums == nil {
+		return nil
+	}
+	return p.sums.all()
 }
 
 // Sync makes the written bytes durable. It returns the number and the CRC-32C of those that the Part or the section has.
@@ -148,7 +170,7 @@ func (s *Store) OpenPart(id string, start, size int64, crc uint32) (io.ReadClose
 	if err != nil {
 		return nil, fmt.Errorf("open part: %w", err)
 	}
-	return newPartReader(f, start, Section{size, crc}), nil
+	return newPartReader(f, start, Section{Size: size, CRC32C: crc}), nil
 }
 
 // partReader reads and verifies a section of a Part.

@@ -36,7 +36,7 @@ func TestPart(t *testing.T) {
 		fs.cut(t, parent, left)
 		mustFinish(t, filepath.Join(left, "store"), id, size, crc, want)
 	}
-	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
+	w, err := s.FinishPart(t.Context(), id, []Section{{Size: size, CRC32C: crc}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestDamagedSection(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, Options{})
 	id, size, crc := writePart(t, s, "whole")
-	sections := []Section{{size, crc}, {0, 0}}
+	sections := []Section{{Size: size, CRC32C: crc}, {}}
 	p, err := s.OpenSection(id, size)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func mustFinish(t *testing.T, dir, id string, size int64, crc uint32, want strin
 	t.Helper()
 	s := openStore(t, dir, Options{})
 	defer s.Close()
-	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
+	w, err := s.FinishPart(t.Context(), id, []Section{{Size: size, CRC32C: crc}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestDamagedPart(t *testing.T) {
 		}
 	}
 	flipByte(t, filepath.Join(dir, "parts", id), 2)
-	if _, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil); !errors.Is(err, ErrDamaged) {
+	if _, err := s.FinishPart(t.Context(), id, []Section{{Size: size, CRC32C: crc}}, nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("FinishPart: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestPartIsKept(t *testing.T) {
 // finish turns a Part into a blob.
 func finish(t *testing.T, s *Store, id string, size int64, crc uint32) error {
 	t.Helper()
-	w, err := s.FinishPart(t.Context(), id, []Section{{size, crc}}, nil)
+	w, err := s.FinishPart(t.Context(), id, []Section{{Size: size, CRC32C: crc}}, nil)
 	if err != nil {
 		return err
 	}

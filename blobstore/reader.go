@@ -14,9 +14,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// Reader reads one blob, even if the blob is removed or the store is closed meanwhile. Read and ReadAt return
-// ErrDamaged instead of bytes that differ from what was written. ReadAt and Verify are safe for concurrent use, Read
-// and Seek are not. The caller must close the Reader.
+// Reader reads one blob, even if the blob is removed or the store is closed meanwhile. Read, Next and ReadAt return
+// ErrDamaged instead of bytes that differ from what was written. ReadAt and Verify are safe for concurrent use, the
+// others are not. The caller must close the Reader.
 type Reader struct {
 	size    int64
 	modTime time.Time

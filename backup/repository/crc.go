@@ -1,50 +1,18 @@
 package repository
 
-import "math/bits"
+import "holdfast/internal/crc"
 
-// castagnoliPoly is the polynomial of CRC-32C, with its bits reflected.
-const castagnoliPoly = 0x82f63b78
+// chunkShift is the effect of a whole chunk on a checksum.
+var chunkShift = crc.Shift(crc.Castagnoli, ChunkSize)
 
-// multiplyCRC multiplies two reflected polynomials modulo CRC-32C's, as zlib's crc32_combine does.
-func multiplyCRC(a, b uint32) (product uint32) {
-	for a != 0 {
-		if bits.LeadingZeros32(a) == 0 {
-			product ^= b
-		}
-		a <<= 1
-		b = b>>1 ^ castagnoliPoly&-(b&1)
-	}
-	return product
-}
-
-// shiftCRC returns the polynomial x^(8n), the effect of n more bytes on a checksum.
-func shiftCRC(n int64) uint32 {
-	result, square := uint32(1)<<31, uint32(1)<<23 // 1, x^8
-	for ; n > 0; n >>= 1 {
-		if n&1 != 0 {
-			result = multiplyCRC(result, square)
-		}
-		square = multiplyCRC(square, square)
-	}
-	return result
-}
-
-// chunkShift is the shiftCRC of a whole chunk.
-var chunkShift = shiftCRC(ChunkSize)
-
-// CombineCRC32C returns the CRC-32C of two concatenated byte sequences from their CRC-32Cs first and second. n is
-// the length of the second sequence.
+// CombineCRC32C returns the CRC-32C of two joined byte sequences from their CRC-32Cs first and second. n is the length
+// of the second sequence. It is quick where that is a whole chunk.
 func CombineCRC32C(first, second uint32, n int64) uint32 {
-	shift := chunkShift
-	if n != ChunkSize {
-		shift = shiftCRC(n)
+	if n == ChunkSize {
+		return crc.CombineShifted(crc.Castagnoli, first, second, chunkShift)
 	}
-	return multiplyCRC(first, shift) ^ second
+	return crc.Combine(crc.Castagnoli, first, second, n)
 }
 
 // ZerosCRC32C returns the CRC-32C of n bytes of zeros.
-func ZerosCRC32C(n int64) uint32 {
-	// The checksum register starts as ones and ends inverted: n zeros shift the ones, and the final inversion is
-	// undone.
-	return ^multiplyCRC(^uint32(0), shiftCRC(n))
-}
+func ZerosCRC32C(n int64) uint32 { return crc.Zeros(crc.Castagnoli, n) }

@@ -32,11 +32,15 @@ type MultipartPart struct {
 	Number       int    `json:"number"`
 	// Part is the reference to the bytes in package blobstore, which begin there at Start; CRC32C is their checksum. It is
 	// the Joint of the upload for a part at its place.
-	Part      string    `json:"part"`
-	Start     int64     `json:"start,omitempty"`
-	SizeBytes int64     `json:"size_bytes"`
-	CRC32C    uint32    `json:"crc32c"`
-	MD5       string    `json:"md5"`                // in hexadecimal
-	Checksum  string    `json:"checksum,omitempty"` // the client's, in base64, "" if it sent none
-	At        time.Time `json:"at"`
+	Part      string `json:"part"`
+	Start     int64  `json:"start,omitempty"`
+	SizeBytes int64  `json:"size_bytes"`
+	CRC32C    uint32 `json:"crc32c"`
+	MD5       string `json:"md5"` // in hexadecimal
+	// Checksum is that of the upload's algorithm in base64, or the default one's if the upload has none; "" in records of
+	// versions that did not compute it.
+	Checksum string `json:"checksum,omitempty"`
+	// Blocks are the checksums of the bytes' blocks, as of blobstore.Section; nil if they are not known.
+	Blocks []byte    `json:"blocks,omitempty"`
+	At     time.Time `json:"at"`
 }

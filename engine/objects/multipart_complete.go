@@ -161,7 +161,7 @@ func (s *Service) writeJoined(ctx context.Context, m model.Multipart, upload Upl
 	if joining.inPlace {
 		sections := make([]blobstore.Section, len(joining.parts))
 		for i, p := range joining.parts {
-			sections[i] = blobstore.Section{Size: p.SizeBytes, CRC32C: p.CRC32C}
+			sections[i] = blobstore.Section{Size: p.SizeBytes, CRC32C: p.CRC32C, Blocks: p.Blocks}
 		}
 		w, err := s.core.Blobs.FinishPart(ctx, m.Joint, sections, content)
 		return w, storeError(err)

@@ -88,7 +88,7 @@ func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p 
 		return p, storeError(err)
 	}
 	p = model.MultipartPart{
-		Multipart: in.Multipart, Number: in.Number, Part: place.ref, Start: place.start, SizeBytes: size, CRC32C: crc, At: s.core.Clock(),
+		Multipart: in.Multipart, Number: in.Number, Part: place.ref, Start: place.start, SizeBytes: size, CRC32C: crc, Blocks: part.Blocks(), At: s.core.Clock(),
 	}
 	in.Describe(&p)
 	return p, nil

@@ -366,12 +366,16 @@ func TestPartsAfterRestart(t *testing.T) {
 	u.mustComplete(parts)
 }
 
-// TestDamagedPartIsSentAgain: an upload with a damaged part is not completed, and is once the part was sent again.
+// TestDamagedPartIsSentAgain: an upload whose parts have to be read is not completed with a damaged one, and is once that
+// was sent again.
 func TestDamagedPartIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	u := startMultipart(t, s, s.bucket(t, "files"))
 	parts := randomParts(3)
+	for n := range parts[:2] {
+		parts[n] = append(parts[n], 'x') // the next one does not begin with a block
+	}
 	for n, content := range parts {
 		u.mustPut(n+1, content)
 	}
@@ -379,7 +383,7 @@ func TestDamagedPartIsSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt([]byte{parts[1][7] ^ 1}, MinPartBytes+7)
+	_, err = f.WriteAt([]byte{parts[1][7] ^ 1}, int64(len(parts[0])+7))
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}

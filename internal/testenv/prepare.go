@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -15,18 +17,20 @@ import (
 // is set, their data directories are in memory where it has room: they take half the time there. What tests of power
 // cuts and benchmarks are about is what a disk does: those bring images of their own, and these stay on the disk.
 func Prepare() error {
-	flag.Parse()
-	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if !given["test.parallel"] {
-		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
-			return fmt.Errorf("prepare tests: %w", err)
-		}
+	// The flags are parsed later, by which time their files may have other names (postgrestest).
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
+		return fmt.Errorf("prepare tests: %w", err)
 	}
-	if os.Getenv("TMPDIR") != "" || given["test.bench"] || !fits(memory) {
+	if os.Getenv("TMPDIR") != "" || slices.ContainsFunc(os.Args, isBench) || !fits(memory) {
 		return nil
 	}
 	return os.Setenv("TMPDIR", memory)
+}
+
+// isBench reports whether an argument selects benchmarks.
+func isBench(arg string) bool {
+	name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return name == "test.bench" && value != ""
 }
 
 // memory is a file system in memory, on Linux. The tests of all packages together need least bytes of it.

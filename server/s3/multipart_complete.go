@@ -3,7 +3,6 @@ package s3
 import (
 	"encoding/base64"
 	"encoding/xml"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -137,34 +136,28 @@ func (q *request) location() string {
 
 // whole returns what computes and checks the checksum of a joined object.
 func (q *request) whole(m model.Multipart) (func([]model.MultipartPart) (string, io.Writer, func() (string, error)), error) {
-	algorithm := m.Attributes.ChecksumAlgorithm
+	algorithm := algorithmOf(m)
 	want, err := q.wholeChecksum(m)
 	if err != nil {
 		return nil, err
 	}
-	if algorithm == "" {
-		algorithm, m.FullChecksum = sigv4.DefaultAlgorithm, true
+	check := func(got string) (string, error) {
+		if sum, _, _ := strings.Cut(got, "-"); want != "" && want != got && want != sum {
+			return "", fail("BadDigest", "The %s you specified did not match the calculated checksum.", algorithm)
+		}
+		return got, nil
 	}
 	return func(parts []model.MultipartPart) (string, io.Writer, func() (string, error)) {
+		sum, known := "", true
+		if m.FullChecksum || m.Attributes.ChecksumAlgorithm == "" {
+			sum, known = joinedChecksum(algorithm, parts)
+		} else {
+			sum = compositeChecksum(algorithm, parts)
+		}
+		if known {
+			return algorithm, nil, func() (string, error) { return check(sum) }
+		}
 		digest := sigv4.NewHash(algorithm)
-		var content io.Writer
-		if m.FullChecksum {
-			content = digest
-		}
-		return algorithm, content, func() (string, error) {
-			suffix := ""
-			if !m.FullChecksum {
-				for _, p := range parts {
-					raw, _ := base64.StdEncoding.DecodeString(p.Checksum) // verified when it arrived
-					digest.Write(raw)
-				}
-				suffix = fmt.Sprintf("-%d", len(parts))
-			}
-			got := base64.StdEncoding.EncodeToString(digest.Sum(nil)) + suffix
-			if want != "" && want != got && want+suffix != got {
-				return "", fail("BadDigest", "The %s you specified did not match the calculated checksum.", algorithm)
-			}
-			return got, nil
-		}
+		return algorithm, digest, func() (string, error) { return check(base64.StdEncoding.EncodeToString(digest.Sum(nil))) }
 	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/xml"
-	"hash"
 	"io"
 	"strconv"
 
@@ -38,14 +37,17 @@ func (q *request) uploadPart() error {
 		return err
 	}
 	in.Body, in.Length = body, body.Length
-	m, err := q.partAlgorithm(in, body.Algorithm())
+	sent := body.Algorithm()
+	m, err := q.partAlgorithm(in, sent)
 	if err != nil {
 		return err
 	}
-	body.Compute(m.Attributes.ChecksumAlgorithm)
+	algorithm := algorithmOf(m)
+	body.Compute(algorithm)
 	in.Describe = func(p *model.MultipartPart) {
-		if p.MD5 = body.MD5(); m.Attributes.ChecksumAlgorithm != "" {
-			p.Checksum = body.Checksum().Value
+		p.MD5 = body.MD5()
+		if c := body.Checksum(); c.Algorithm == algorithm {
+			p.Checksum = c.Value
 		}
 	}
 	p, err := q.engine.Objects.MultipartPut(q.Request.Context(), q.Call, in)
@@ -53,10 +55,15 @@ func (q *request) uploadPart() error {
 		return err
 	}
 	q.Header().Set("Etag", quoted(p.MD5))
-	if c := body.Checksum(); c.Value != "" {
+	if c := body.Checksum(); sent != "" || m.Attributes.ChecksumAlgorithm != "" {
 		q.Header().Set(sigv4.HeaderOf(c.Algorithm), c.Value)
 	}
 	return nil
+}
+
+// algorithmOf returns the algorithm of the checksum that the object of an upload will have.
+func algorithmOf(m model.Multipart) string {
+	return cmp.Or(m.Attributes.ChecksumAlgorithm, sigv4.DefaultAlgorithm)
 }
 
 // partAlgorithm refuses a part whose checksum is of another kind than its upload's.
@@ -90,18 +97,11 @@ func (q *request) copyPart() error {
 	if err != nil {
 		return err
 	}
-	digests := []hash.Hash{md5.New()}
-	if h := sigv4.NewHash(m.Attributes.ChecksumAlgorithm); h != nil {
-		digests = append(digests, h)
-	}
-	for _, h := range digests {
-		in.Body = io.TeeReader(in.Body, h)
-	}
+	digest, sum := md5.New(), sigv4.NewHash(algorithmOf(m))
+	in.Body = io.TeeReader(in.Body, io.MultiWriter(digest, sum))
 	in.Describe = func(p *model.MultipartPart) {
-		p.MD5 = hex.EncodeToString(digests[0].Sum(nil))
-		if len(digests) > 1 {
-			p.Checksum = base64.StdEncoding.EncodeToString(digests[1].Sum(nil))
-		}
+		p.MD5 = hex.EncodeToString(digest.Sum(nil))
+		p.Checksum = base64.StdEncoding.EncodeToString(sum.Sum(nil))
 	}
 	p, err := q.engine.Objects.MultipartPut(q.Request.Context(), q.Call, in)
 	if err != nil {
