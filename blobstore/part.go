@@ -25,8 +25,9 @@ type Part struct {
 	sums  *blockSums // of what the section has; nil if that does not begin with a block, or is larger than maxKnown
 }
 
-// maxKnown is the size in bytes of the largest section whose blocks' checksums are known: they are kept with it.
-const maxKnown = 1 << 30
+// maxKnown is the size in bytes of the largest section whose blocks' checksums are known, which take 1 KiB: they are kept
+// with it, and a Part may have thousands.
+const maxKnown = 64 << 20
 
 // CreatePart creates an empty Part and returns its id.
 func (s *Store) CreatePart(ctx context.Context) (string, error) {
