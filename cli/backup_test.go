@@ -84,6 +84,7 @@ func commitNumbers(t testing.TB, url string, from, to int) map[int]commit {
 // TestBackupExtract checks that a copy of the directory of backups is enough to
 // start a server at any point in time that verify reports as whole.
 func TestBackupExtract(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.start("--no-exports")

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // TestConsoleFollow moves a database that is written to on the console's pages: it starts an import that follows, and
 // cuts over.
 func TestConsoleFollow(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.env = append(m.env, "PATH="+postgrestest.Major(t, 18).Dir+":"+os.Getenv("PATH"))

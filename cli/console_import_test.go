@@ -12,6 +12,7 @@ import (
 // TestConsoleImports imports databases on the console's pages: a slow one,
 // which is cancelled, and one that cannot be copied completely.
 func TestConsoleImports(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.start()

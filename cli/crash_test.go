@@ -135,6 +135,7 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 func TestKillDuringBackup(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.warm = "1"

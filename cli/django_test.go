@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
 // TestDjango runs the commands of a Django project as its authors do: in a private
 // sandbox, whose role may create the database of the tests, in parallel ones too.
 func TestDjango(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	python, project := djangoProject(t)
 	cache, _ := privateCache(t)

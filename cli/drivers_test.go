@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"holdfast/engine/certificates"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -124,6 +125,7 @@ const driverPassword = `p%40@:/?#&+'"\ ;={}$!ä€ |x`
 // TestDrivers connects with common drivers and the API's connection strings: on
 // loopback over IPv4 and IPv6, and to a network address, where TLS is required.
 func TestDrivers(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {

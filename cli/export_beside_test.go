@@ -15,6 +15,7 @@ import (
 // TestKillDuringExportBeside kills the appliance while pg_dump reads a database beside the main one. The next start makes the
 // export, and what is restored from it is what was there.
 func TestKillDuringExportBeside(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.start()

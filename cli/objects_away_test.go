@@ -81,6 +81,7 @@ func (m *machine) download(bucket, key, method, span string) (*http.Response, st
 // TestObjectsAway: with more objects than may be on the disk, an appliance that is killed again and again keeps all of them,
 // and so does the one that is recovered from its copy.
 func TestObjectsAway(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	c := m.prepareBucket(t)
@@ -168,6 +169,7 @@ func TestObjectsAwayWithoutStore(t *testing.T) {
 // TestObjectsAwayInAnotherCopy: an object whose bytes are in a copy that is not the configured one says so to every client, and which
 // copy it is; that copy's store brings it back.
 func TestObjectsAwayInAnotherCopy(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	c, host := m.prepareCopy(t), freeAddress(t)

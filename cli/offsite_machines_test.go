@@ -18,6 +18,7 @@ import (
 // TestTwoMachines: a machine that lives on while another one recovers from its copy notices it under load. Then its API, its
 // console's status and its databases take no change any more, it copies nothing, and nothing that it took meanwhile is in a recovery.
 func TestTwoMachines(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	old := newMachine(t)
 	c := old.prepareBucket(t)

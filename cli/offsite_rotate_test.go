@@ -14,6 +14,7 @@ import (
 // TestRotation changes what opens a copy from a passphrase to another one, and to an age identity. A machine that has only the new one copies
 // nothing, where it would begin without what was copied before, and does not recover; one that has all does both.
 func TestRotation(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	c := m.prepareWithPassphrase(t)

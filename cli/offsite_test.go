@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdfast/internal/testenv"
 )
 
 // store makes a directory for copies that the appliance's user can write, and a
@@ -27,6 +29,7 @@ func (m *machine) store(t testing.TB) (url, passphraseFile string) {
 
 // TestOffsiteCommands prepares a store, and is refused what cannot be.
 func TestOffsiteCommands(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	url, passphrase := m.store(t)

@@ -538,6 +538,7 @@ func TestRecoverAfterStop(t *testing.T) {
 // TestRecoverLacking removes the body of an object from the copy: everything else comes back, and the report says what
 // does not.
 func TestRecoverLacking(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	old := newMachine(t)
 	c := old.prepareWithPassphrase(t)
@@ -621,6 +622,7 @@ func TestRecoverRefuses(t *testing.T) {
 
 // TestRecoverOnly brings back one database of two and then the other, and sees the recovery points and the report.
 func TestRecoverOnly(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	old := newMachine(t)
 	c := old.prepareWithPassphrase(t)

@@ -272,6 +272,7 @@ func TestDatabaseRolesOfBranches(t *testing.T) {
 
 // An upgrade keeps the roles, what they may do, and their passwords.
 func TestDatabaseRolesSurviveUpgrades(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, verifying(t))
 	db, owner := a.onMajor(t, "shop", "15")

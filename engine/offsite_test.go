@@ -159,6 +159,7 @@ func TestOffsiteOfAnotherMachine(t *testing.T) {
 // The store goes away, refuses the credentials and comes back; the appliance works on. All that is the proxy's doing, so
 // one server is enough.
 func TestOffsiteStoreAway(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	server := objectstoretest.Servers(t)[0]
 	proxy := objectstoretest.NewProxy(t, server.URL)

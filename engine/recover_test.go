@@ -770,6 +770,7 @@ func (a *appliance) awaitOperation(t testing.TB, op model.DatabaseOperation, wan
 
 // The next start recovers every state that a crash can leave, all of them together in one data directory.
 func TestRecover(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cases := crashes()
 	cfg := testConfig(t, newDataDir(t))

@@ -8,6 +8,7 @@ import (
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/parameters"
+	"holdfast/internal/testenv"
 )
 
 func (a *appliance) setting(t *testing.T, id, name string) databases.SettingView {
@@ -135,6 +136,7 @@ func TestTenantSettings(t *testing.T) {
 // unit that it says, and takes both ends of its range; and that what is in force without
 // a change is the default, which a client may also set.
 func TestTenantSettingsExist(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startEngine(t)
 	db, c := a.createDatabase(t, "shop")

@@ -15,6 +15,7 @@ import (
 // An upgrade is told as events, one at its beginning and one at its end, and other operations are refused with its name. A
 // dry run is no event.
 func TestUpgradeEvents(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cfg := testConfig(t, newDataDir(t))
 	var told events
@@ -54,6 +55,7 @@ func TestUpgradeEvents(t *testing.T) {
 
 // Prepared transactions are refused, which no upgrade keeps, and named; nothing changes.
 func TestUpgradeRefusesPreparedTransactions(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, testConfig(t, newDataDir(t)))
 	db, c := a.onMajor(t, "shop", "15")
@@ -115,6 +117,7 @@ func TestRestoreIntoNewKeepsSettings(t *testing.T) {
 // A database with extensions that are not in every PostgreSQL is upgraded to a version that has their files, and is refused
 // by one that has not, with what to install.
 func TestUpgradeWithPackagedExtensions(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, testConfig(t, newDataDir(t)))
 	own, next := postgrestest.Binaries(t), postgrestest.Major(t, 18)

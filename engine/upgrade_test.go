@@ -76,6 +76,7 @@ func (a *appliance) upgraded(t testing.TB, id, version string, dryRun bool, want
 // A database is upgraded in place, its old data comes back with an undo, and moments before and after the upgrade are
 // restored with the version of their time.
 func TestUpgradeInPlace(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, verifying(t))
 	db, c := a.onMajor(t, "shop", "15")

@@ -18,6 +18,7 @@ import (
 // Databases of every major version live beside each other: each is created, backed up, verified, exported, restored to
 // a moment and imported into the default version, and keeps its version.
 func TestEveryMajor(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	own := postgrestest.Binaries(t)
 	dirs := []string{own.Dir}
