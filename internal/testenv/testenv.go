@@ -12,7 +12,8 @@ import (
 // longVariable selects tests: unset the short ones, with any value the long ones too, and with "all" everything.
 const longVariable = "HOLDFAST_LONG"
 
-// Long skips a long test (crash loops, power cuts, soaks) unless HOLDFAST_LONG is set, as in .ci/run.
+// Long skips a long test (crash loops, power cuts, soaks, upgrades and recoveries from beginning to end) unless
+// HOLDFAST_LONG is set, as in .ci/run.
 func Long(t testing.TB) {
 	t.Helper()
 	if !IsLong() {
