@@ -58,10 +58,10 @@ func (r *remote) read(p []byte, off int64) (int, error) {
 	}
 	if r.here != nil {
 		n, err := r.here.ReadAt(p, off)
-		if n > 0 && err == io.EOF {
-			err = nil
+		if n > 0 {
+			return n, nil // an error that lasts comes again
 		}
-		return n, err
+		return 0, err
 	}
 	n, err := r.stream(p, off)
 	if err != nil {
