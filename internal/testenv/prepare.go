@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,16 +20,25 @@ func Prepare() error {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
 		return fmt.Errorf("prepare tests: %w", err)
 	}
-	if os.Getenv("TMPDIR") != "" || slices.ContainsFunc(os.Args, isBench) || !fits(memory) {
+	if os.Getenv("TMPDIR") != "" || Argument("test.bench") != "" || !fits(memory) {
 		return nil
 	}
 	return os.Setenv("TMPDIR", memory)
 }
 
-// isBench reports whether an argument selects benchmarks.
-func isBench(arg string) bool {
-	name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	return name == "test.bench" && value != ""
+// Argument returns the value of a flag of the test process before the testing package parses them: "" if it is not
+// given, "true" if it has no value.
+func Argument(name string) string {
+	for _, arg := range os.Args[1:] {
+		given, value, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case given == name && valued:
+			return value
+		case given == name:
+			return "true"
+		}
+	}
+	return ""
 }
 
 // memory is a file system in memory, on Linux. The tests of all packages together need least bytes of it.

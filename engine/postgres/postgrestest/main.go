@@ -14,7 +14,7 @@ import (
 func Main(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	if fuzzing() {
+	if testenv.Argument("test.fuzz") != "" || testenv.Argument("test.fuzzworker") != "" {
 		// The fuzzer restarts the test binary, which another user could not do; fuzz
 		// targets need no PostgreSQL.
 		return m.Run()
@@ -38,13 +38,4 @@ func run(m *testing.M) int {
 		code = 1
 	}
 	return code
-}
-
-func fuzzing() bool {
-	for _, arg := range os.Args[1:] {
-		if name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "="); (name == "test.fuzz" && value != "") || name == "test.fuzzworker" {
-			return true
-		}
-	}
-	return false
 }
