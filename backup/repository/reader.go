@@ -20,7 +20,7 @@ type Reader struct {
 	root    []byte // the last base chunk read
 	rootOf  Ref
 	pages   []byte
-	content []byte // what Each reads
+	content []byte // a chunk that is not kept, of Each and of a verification
 }
 
 type packKey struct{ index, number uint32 }

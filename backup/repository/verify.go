@@ -200,7 +200,6 @@ func (r *verifyReader) Read(p []byte) (int, error) {
 // chunks decodes every chunk of a pack. It reports only the first damage, so that a missing pack does not flood the
 // report.
 func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) error {
-	content := make([]byte, 0, ChunkSize)
 	noted := false
 	err := v.r.eachEntry(p.records, func(ref Ref, e entry) error {
 		if err := context.Cause(ctx); err != nil {
@@ -209,7 +208,7 @@ func (v *verification) chunks(ctx context.Context, rd *Reader, p verifiedPack) e
 		if !v.r.isWhole(e) {
 			return nil // garbage; the check of manifests covers what backups need
 		}
-		_, err := rd.chunk(ref, e, content)
+		_, err := rd.chunk(ref, e, rd.content)
 		if errors.Is(err, ErrDamaged) {
 			if noted {
 				return nil
