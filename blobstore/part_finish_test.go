@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFinishWithoutReading finishes Parts of sections whose blocks' checksums are known, and of some that are not. It
-// tells whether the content was read by a damaged byte in the middle: one that was not read is found by who reads it.
+// TestFinishWithoutReading finishes Parts of sections whose blocks' checksums are known, and of some that are not. A
+// damaged byte in the middle tells whether FinishPart read the content.
 func TestFinishWithoutReading(t *testing.T) {
 	const block = blockSize
 	for name, c := range map[string]struct {

@@ -37,8 +37,8 @@ type MultipartPart struct {
 	SizeBytes int64  `json:"size_bytes"`
 	CRC32C    uint32 `json:"crc32c"`
 	MD5       string `json:"md5"` // in hexadecimal
-	// Checksum is that of the upload's algorithm in base64, or the default one's if the upload has none; "" in records of
-	// versions that did not compute it.
+	// Checksum is that of the upload's algorithm in base64. If the upload has none, it is the default one's, or "" if the
+	// client sent another.
 	Checksum string `json:"checksum,omitempty"`
 	// Blocks are the checksums of the bytes' blocks, as of blobstore.Section; nil if they are not known.
 	Blocks []byte    `json:"blocks,omitempty"`

@@ -103,13 +103,13 @@ type verified struct {
 
 // Read implements io.Reader.
 func (v *verified) Read(p []byte) (n int, err error) {
-	err = v.read(func() error { n, err = v.Stored.Read(p); return err })
+	err = v.read(func() (err error) { n, err = v.Stored.Read(p); return err })
 	return n, err
 }
 
 // Next implements Stored. Its bytes must not be used by others than the owner of content, who closes it.
 func (v *verified) Next(n int64) (next []byte, err error) {
-	err = v.read(func() error { next, err = v.Stored.Next(n); return err })
+	err = v.read(func() (err error) { next, err = v.Stored.Next(n); return err })
 	return next, err
 }
 
@@ -178,7 +178,7 @@ func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // ReadFrom implements io.ReaderFrom, which http.ServeContent's copy uses. Without a copy, an object of 60 KiB takes
 // a quarter less CPU time. HTTP/2 needs the copy: after a stream is reset, the server may still read the buffer
 // given to Write.
-func (s *sender) ReadFrom(src io.Reader) (sent int64, err error) {
+func (s *sender) ReadFrom(src io.Reader) (sent int64, _ error) {
 	limited, ok := src.(*io.LimitedReader)
 	if !ok || limited.R != io.Reader(s.content) || s.version > 1 {
 		return io.Copy(struct{ io.Writer }{s}, src)
