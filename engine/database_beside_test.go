@@ -223,6 +223,7 @@ func TestDatabasesBesideAreBounded(t *testing.T) {
 	}
 	burst.Wait()
 	made := besides(t, c)
+	t.Logf("a burst made %d databases", len(made))
 	if len(made) < postgres.MaxBeside || len(made) > 3*postgres.MaxBeside { // on a busy machine it is noticed later
 		t.Errorf("a burst made %d databases", len(made))
 	}
