@@ -71,7 +71,8 @@ type measurement struct {
 // directory does not hide the figures of all others.
 func (s *Service) occupied(database string) int64 {
 	if found, ok := s.measured.Load(database); ok {
-		if m := found.(measurement); s.core.Clock().Sub(m.at) < measuredFor {
+		m := found.(measurement)
+		if age := s.core.Clock().Sub(m.at); age >= 0 && age < measuredFor { // the clock may have been set back
 			return m.bytes
 		}
 	}
