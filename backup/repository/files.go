@@ -59,7 +59,7 @@ func (r *Repository) Files() (f Files, err error) {
 func (r *Repository) manifestNames() (names []string, err error) {
 	ids, err := r.Backups()
 	for _, id := range ids {
-		names = append(names, filepath.ToSlash(manifestName(id)))
+		names = append(names, filepath.ToSlash(ManifestName(id)))
 	}
 	return names, err
 }

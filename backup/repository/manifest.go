@@ -68,7 +68,7 @@ func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, er
 	if err != nil {
 		return "", 0, err
 	}
-	path := r.path(manifestName(m.Backup.ID))
+	path := r.path(ManifestName(m.Backup.ID))
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return "", 0, fmt.Errorf("backup %s already exists (%w)", m.Backup.ID, errors.Join(err, fs.ErrExist))
 	}
@@ -85,7 +85,7 @@ func (r *Repository) publishManifest(m *Manifest) (digest string, size int64, er
 
 // Manifest reads a backup's manifest. It also returns its digest in hex.
 func (r *Repository) Manifest(id string) (*Manifest, string, error) {
-	name := manifestName(id)
+	name := ManifestName(id)
 	b, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", fmt.Errorf("%w: %s", ErrNotFound, id)
@@ -110,7 +110,7 @@ func (r *Repository) Delete(id string) error {
 	if err := r.writable(); err != nil {
 		return err
 	}
-	if err := r.remove(r.path(manifestName(id))); err != nil {
+	if err := r.remove(r.path(ManifestName(id))); err != nil {
 		return err
 	}
 	return r.syncDir(r.path(manifestDir))

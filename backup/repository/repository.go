@@ -51,7 +51,8 @@ func indexName(number uint32) string {
 	return filepath.Join(indexDir, fmt.Sprintf("%08x.index", number))
 }
 
-func manifestName(id string) string { return filepath.Join(manifestDir, id+".manifest") }
+// ManifestName returns the name of the manifest of a backup within the repository.
+func ManifestName(id string) string { return filepath.Join(manifestDir, id+".manifest") }
 
 func (r *Repository) path(name string) string { return filepath.Join(r.dir, name) }
 

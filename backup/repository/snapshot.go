@@ -47,7 +47,7 @@ func (s *Snapshot) Check() error {
 		return err
 	}
 	if root != s.root {
-		return s.r.noteIndex(damaged(manifestName(s.Backup.ID), "the content of its chunks is not what it was made for"))
+		return s.r.noteIndex(damaged(ManifestName(s.Backup.ID), "the content of its chunks is not what it was made for"))
 	}
 	return nil
 }

@@ -263,7 +263,7 @@ func (v *verification) manifest(m *Manifest) error {
 			return err
 		}
 		if crc != e.CRC32C {
-			return damaged(manifestName(m.Backup.ID), fmt.Sprintf("%s has another checksum than its chunks", e.Path))
+			return damaged(ManifestName(m.Backup.ID), fmt.Sprintf("%s has another checksum than its chunks", e.Path))
 		}
 	}
 	return nil

@@ -129,3 +129,12 @@ func frameKind(f stream.Frame) string {
 	}
 	return ""
 }
+
+// ForgetBackups has the copy lack the backups of a database, until something of them changes.
+func (s *Service) ForgetBackups(database string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.known.Names(database, KindRepository) {
+		s.known.Drop(database, KindRepository, name)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zeebo/blake3"
 
+	"holdfast/backup/repository"
 	"holdfast/blobstore"
 	"holdfast/engine/offsite/stream"
 )
@@ -24,7 +25,11 @@ type known struct {
 	until  time.Time // of the newest frame, or of the checkpoint
 	wal    map[walStream]uint64
 	blobs  map[uint64]journalEnd
+	// waiting are the files whose frames are not stored yet, by the number of the frame.
+	waiting map[ownedName]uint64
 }
+
+type ownedName struct{ owner, name string }
 
 // item is a thing of an owner.
 type item struct{ kind, name string }
@@ -50,7 +55,7 @@ type journalEnd struct {
 }
 
 func newKnown() *known {
-	return &known{owners: map[string]map[item]stored{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}}
+	return &known{owners: map[string]map[item]stored{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}, waiting: map[ownedName]uint64{}}
 }
 
 // readKnown reads what the store has: a checkpoint, nil for none, and the log after it.
@@ -178,6 +183,30 @@ func (k *known) Entries(owner, kind string) (entries []stream.Entry) {
 		}
 	}
 	return entries
+}
+
+// hasBackup reports whether the store has a backup of an owner whole: its manifest comes last.
+func (k *known) hasBackup(owner, backup string) bool {
+	name := repository.ManifestName(backup)
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	_, ok := k.owners[owner][item{KindRepository, name}]
+	_, waits := k.waiting[ownedName{owner, name}]
+	return ok && !waits
+}
+
+// waits notes that the frame about a file is the nth of those about files, and is not stored yet.
+func (k *known) waits(owner, name string, n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting[ownedName{owner, name}] = n
+}
+
+// framesStored notes that the first n frames about files are stored.
+func (k *known) framesStored(n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.waiting, func(_ ownedName, at uint64) bool { return at <= n })
 }
 
 // Owners returns all owners that have files.

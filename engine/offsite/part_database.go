@@ -77,7 +77,7 @@ type storedFile struct {
 func (p *databasePart) start(w *stream.Writer, known *known) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &databaseRun{
-		databasePart: p, writer: w, known: known, frames: &frameQueue{wake: w.Wake}, cancel: cancel,
+		databasePart: p, writer: w, known: known, frames: &frameQueue{wake: w.Wake, known: known}, cancel: cancel,
 		wake: make(chan struct{}, 1), changed: map[string]bool{}, owners: map[string]*databaseCopy{},
 	}
 	p.run = r
@@ -291,10 +291,12 @@ func (p *databasePart) entries(ctx context.Context) ([]stream.Entry, error) {
 
 // frameQueue is a source of frames about files. Those that were added together are stored together.
 type frameQueue struct {
-	wake func()
+	wake  func()
+	known *known // is told of the files whose frames wait
 
 	mu     sync.Mutex
 	queue  [][]stream.Frame
+	added  uint64
 	closed bool
 }
 
@@ -312,6 +314,10 @@ func (q *frameQueue) add(bodies ...stream.Body) {
 		frames := make([]stream.Frame, len(some))
 		for i, b := range some {
 			frames[i] = stream.Frame{Time: now, Body: b}
+			q.added++
+			if f, ok := b.(stream.File); ok {
+				q.known.waits(f.Owner, f.Name, q.added)
+			}
 		}
 		q.queue = append(q.queue, frames)
 	}
@@ -337,7 +343,7 @@ func (q *frameQueue) Next(context.Context, int, time.Time) ([]stream.Frame, erro
 }
 
 // Stored implements stream.Source.
-func (q *frameQueue) Stored(uint64) {}
+func (q *frameQueue) Stored(n uint64) { q.known.framesStored(n) }
 
 // Stream implements stream.Named.
 func (q *frameQueue) Stream() stream.Stream { return stream.Stream{Kind: StreamBackups} }

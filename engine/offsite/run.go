@@ -207,7 +207,7 @@ func (s *Service) write(ctx context.Context, r *run) error {
 	err := s.startParts(w, r.known)
 	started := err == nil
 	if started {
-		s.began(w)
+		s.began(r)
 		err = s.attend(ctx, r)
 	}
 	if end := s.endWriter(ctx, w); errors.Is(w.Err(), stream.ErrFenced) || errors.Is(err, stream.ErrFenced) {

@@ -40,6 +40,7 @@ type Service struct {
 	ending  context.Context //nolint:containedctx // of Close, which has set it before it cancels
 	state   State           // as on disk
 	writer  *stream.Writer  // nil while there is none
+	known   *known          // what the store has, with the writer
 	failure failure
 	foreign []string  // keys of claims that the run passed over as it began
 	whole   uint64    // the number of gaps that the newest checkpoint of the run closes

@@ -209,12 +209,12 @@ func explain(err error) string {
 	return "copying fails; the appliance's log says why"
 }
 
-// began makes a writer the one that the status describes.
-func (s *Service) began(w *stream.Writer) {
+// began makes the writer of a run the one that the status describes.
+func (s *Service) began(r *run) {
 	s.gaps.Add(1) // the log lacks what happened since the last run
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writer, s.failure = w, failure{}
+	s.writer, s.known, s.failure = r.writer, r.known, failure{}
 }
 
 // succeed notes that a checkpoint has all that the log lacked when it began.
@@ -233,7 +233,7 @@ func (s *Service) ended(w *stream.Writer) {
 		s.countUnarchived(&st, s.core.Clock())
 		s.state.Covered = *st.Point
 	}
-	s.writer = nil
+	s.writer, s.known = nil, nil
 }
 
 // closing returns the context of Close, nil before it.

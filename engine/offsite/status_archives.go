@@ -7,16 +7,28 @@ import (
 // countUnarchived sets the recovery points of the whole and of the streams of WAL. The log copies archives, so what a server
 // has committed and its archive does not have yet waits in no stream: a point is not after the time up to which
 // the archive is known to have every commit. While that is not known, as just after a server's start, a point
-// stays where it was. s.mu is held.
+// stays where it was. Nor is it after the time from which on everything of a database is missing, because no backup that
+// leads to its data is in the copy yet. s.mu is held.
 func (s *Service) countUnarchived(st *Status, now time.Time) {
 	point := now.Add(-st.Lag)
 	before := s.reached
 	if before.IsZero() {
 		before = s.state.Covered
 	}
+	unrecoverable, err := s.backups.Unrecoverable(s.known.hasBackup)
+	if err != nil {
+		s.core.Log.Error("look for backups that are not copied", "error", err)
+		point = before
+	}
+	for _, since := range unrecoverable {
+		st.Lag, point = max(st.Lag, now.Sub(since)), earlier(point, since)
+	}
 	for i := range st.Streams {
 		stream := &st.Streams[i]
 		archive, receives := s.backups.WALStatus(stream.Database)
+		if since, lacks := unrecoverable[stream.Database]; lacks {
+			stream.Lag, stream.Point = max(stream.Lag, now.Sub(since)), earlier(stream.Point, since)
+		}
 		if stream.Database == "" || !receives || s.databases.Rests(stream.Database) {
 			continue
 		}

@@ -2,7 +2,12 @@ package recovery
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
 )
 
 // Offsite is what this package needs of the recovery from an off-site copy.
@@ -35,6 +40,60 @@ func (s *Service) isRecovered(database string) bool {
 // are neither judged nor removed.
 func (s *Service) isAway(database string) bool {
 	return s.offsite != nil && s.offsite.Away(database)
+}
+
+// Unrecoverable returns the databases that a copy of the archives could not rebuild as they are, by id, and from when on it
+// lacks everything: no backup that the copy has, as has reports, leads to the present data. Databases that have no backup
+// and get none by themselves, or later, such as branches, do not count.
+func (s *Service) Unrecoverable(has func(database, backup string) bool) (map[string]time.Time, error) {
+	type protected struct {
+		db     model.Database
+		newest *model.Backup
+	}
+	var all []protected
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(db model.Database) error {
+			newest, err := databases.NewestCompleted(tx, db.ID)
+			if newest != nil || databases.IsUnprotected(db, nil) && db.Parent == "" && s.databases.BackupInterval(db) > 0 {
+				all = append(all, protected{db, newest})
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	lacking := map[string]time.Time{}
+	for _, p := range all {
+		if since, lacks, err := s.isUnrecoverable(p.db, p.newest, has); err != nil {
+			return nil, err
+		} else if lacks {
+			lacking[p.db.ID] = since
+		}
+	}
+	return lacking, nil
+}
+
+func (s *Service) isUnrecoverable(db model.Database, newest *model.Backup, has func(database, backup string) bool) (since time.Time, lacks bool, err error) {
+	if newest == nil {
+		return db.CreatedAt, true, nil
+	}
+	archive, err := s.WALArchive(db.ID)
+	if err != nil {
+		return since, false, err
+	}
+	leads := func(b model.Backup) bool { return has(db.ID, b.ID) && leadsTo(archive, b, db.Generation) }
+	if leads(*newest) {
+		return since, false, nil
+	}
+	backups, err := s.restorableBackups(db.ID)
+	if err != nil || slices.ContainsFunc(backups, leads) {
+		return since, false, err
+	}
+	if len(db.Served) > 0 {
+		return db.Served[len(db.Served)-1].Since, true, nil
+	}
+	return db.CreatedAt, true, nil
 }
 
 // FetchBackups brings the files of a database's backups here from the off-site copy, and

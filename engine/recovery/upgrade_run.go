@@ -151,6 +151,7 @@ func (s *Service) backUpWithin(ctx context.Context, db model.Database, op model.
 	end := backupResult{at: roundUpEnd(s.core.Clock()), result: result, err: err, cut: ctx.Err() != nil}
 	record := func(tx *meta.Tx) error { return s.recordResult(tx, b, end) }
 	recordErr := s.core.RecordLater(s.core.Meta.Update(record), "the end of a backup", record)
+	s.archives.changed(db.ID)
 	s.backupEnded(db, b, err)
 	b.SizeBytes = result.SizeBytes
 	return b, errors.Join(err, recordErr)
