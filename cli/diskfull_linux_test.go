@@ -247,7 +247,7 @@ func TestUpgradeWithoutSpace(t *testing.T) {
 	started := query(t, url, "select pg_postmaster_start_time()::text")
 	testenv.Eventually(t, "the refusal", func() bool { // an automatic backup may be running
 		status, e := m.do("POST", "/databases/"+db.ID+"/upgrade", map[string]any{"version": "18"})
-		return status == 403 && strings.Contains(e.Error.Message, "the operator must free disk space")
+		return status == 507 && strings.Contains(e.Error.Message, "the operator must free disk space")
 	})
 	if got := query(t, url, "select n || ' ' || pg_postmaster_start_time()::text from kept"); got != "7 "+started {
 		t.Errorf("afterwards it answers %s, and was started at %s", got, started)

@@ -62,7 +62,12 @@ func ExplainDiskFull(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
 		return err
 	}
-	return &model.Error{Code: model.CodeForbidden, Reason: model.ReasonNoSpace, Message: DiskFull + ": the operator must free disk space", Err: err}
+	return NoSpace(err, "%s: the operator must free disk space", DiskFull)
+}
+
+// NoSpace returns the error for what needs more disk space than there is. cause may be nil.
+func NoSpace(cause error, format string, args ...any) *model.Error {
+	return &model.Error{Code: model.CodeForbidden, Reason: model.ReasonNoSpace, Message: fmt.Sprintf(format, args...), Err: cause}
 }
 
 // IsDiskFull recognizes the errors of system calls, of PostgreSQL (disk_full), of

@@ -19,7 +19,7 @@ func (s *Service) admit(db model.Database, size int64) error {
 	}
 	need, free := importer.NeededSpace(size), host.DiskFree-s.StillToImport()
 	if need > free {
-		return model.Errorf(model.CodeForbidden,
+		return core.NoSpace(nil,
 			"the source's database has %d MB and needs %d MB of free disk here; there are %d MB that no other import needs: the operator must free disk space",
 			size>>20, need>>20, max(free, 0)>>20)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
 
@@ -145,7 +146,7 @@ func storeError(err error) error {
 			Message: "the data directory cannot be written to: nothing was stored; the operator must check the disk", Err: err,
 		}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &model.Error{Code: model.CodeForbidden, Message: "the disk is full: nothing was stored", Err: err}
+		return core.NoSpace(err, "%s: nothing was stored", core.DiskFull)
 	default:
 		return err
 	}

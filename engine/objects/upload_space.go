@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"holdfast/engine/core"
-	"holdfast/engine/model"
 )
 
 // Uploads leave a share of the disk free: deletions, the metadata and the audit log need space too, and on a full disk
@@ -62,13 +61,7 @@ func uploadReserve(total int64) int64 {
 	return min(mostReserve, max(leastReserve, int64(float64(total)*reserveShare)))
 }
 
-var errNoSpaceLeft = noSpace("%s; delete what is not needed, or have the operator free disk space", core.DiskFull)
-
-func noSpace(format string, args ...any) *model.Error {
-	err := model.Errorf(model.CodeForbidden, format, args...)
-	err.Reason = model.ReasonNoSpace
-	return err
-}
+var errNoSpaceLeft = core.NoSpace(nil, "%s; delete what is not needed, or have the operator free disk space", core.DiskFull)
 
 // refuse refuses size bytes that would use the reserve.
 func (r *uploadSpace) refuse(size int64) error {
@@ -79,7 +72,7 @@ func (r *uploadSpace) refuse(size int64) error {
 	case left <= 0:
 		return errNoSpaceLeft
 	}
-	return noSpace(
+	return core.NoSpace(nil,
 		"%s: the upload needs %d MB more than may be taken; delete what is not needed, or have the operator free disk space", core.DiskFull, (size-left)>>20+1)
 }
 

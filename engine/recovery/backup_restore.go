@@ -95,7 +95,7 @@ func (s *Service) beginRestore(
 // checkSpaceForRestore refuses a restore that does not fit on the disk in addition to the data it replaces.
 func (s *Service) checkSpaceForRestore(p RestorePlan) error {
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
-		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must free disk space",
+		return core.NoSpace(nil, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must free disk space",
 			host.DiskFree>>20, p.NeededBytes()>>20)
 	}
 	return nil

@@ -225,7 +225,7 @@ func (s *Service) checkSpaceForBackup(database string) error {
 	stats, _ := s.databases.Statistics.Get(database)
 	host, err := core.MeasureHost(s.core.Config.DataDir)
 	if need := stats.SizeBytes/2 + core.MinFreeSpace; err == nil && host.DiskFree < need {
-		return model.Errorf(model.CodeForbidden,
+		return core.NoSpace(nil,
 			"the disk has %d MB free, and a backup of this database may need %d MB: the operator must free disk space", host.DiskFree>>20, need>>20)
 	}
 	return nil

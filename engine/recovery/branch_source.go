@@ -253,7 +253,7 @@ func (s *Service) archivePresent(ctx context.Context, db model.Database) (xlog.L
 func (s *Service) checkSpaceForClone() error {
 	const need = 16 * core.MinFreeSpace
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < need {
-		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and a branch needs %d MB: the operator must free disk space",
+		return core.NoSpace(nil, "the disk has %d MB free, and a branch needs %d MB: the operator must free disk space",
 			host.DiskFree>>20, need>>20)
 	}
 	return nil

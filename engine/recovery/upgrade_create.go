@@ -136,7 +136,7 @@ func (s *Service) checkSpaceForUpgrade(database string, size int64) error {
 		need += size
 	}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < need {
-		return model.Errorf(model.CodeForbidden, "the disk has %d MB free, and the upgrade needs %d MB beside the data that it replaces: the operator must free disk space",
+		return core.NoSpace(nil, "the disk has %d MB free, and the upgrade needs %d MB beside the data that it replaces: the operator must free disk space",
 			host.DiskFree>>20, need>>20)
 	}
 	return nil
