@@ -125,8 +125,7 @@ func (i *instance) stop(ctx context.Context) error {
 // clearSocket removes the socket of an instance that was dead when it was
 // stopped, or that did not start.
 func (i *instance) clearSocket() error {
-	config := i.specification().Config
-	return clearSocket(SocketPath(config.SocketDir, config.Port))
+	return i.specification().Config.ClearSocket()
 }
 
 // halt ends keep, then the process, including one that serves but could not be

@@ -92,6 +92,9 @@ func ClearSockets(socketDir string) error {
 	return err
 }
 
+// ClearSocket removes what the instance of a configuration has left in its socket directory, if it has ended.
+func (c Config) ClearSocket() error { return clearSocket(SocketPath(c.SocketDir, c.Port)) }
+
 // clearSocket removes a socket and its lock file if the process that created them
 // has ended. PostgreSQL itself takes over a socket only if no process has the
 // recorded number, so not while a zombie waits to be reaped.

@@ -167,7 +167,7 @@ func (s *WarmPool) prepare(ctx context.Context, dir string) error {
 	}
 	if err := s.makeTemplate(ctx, spec); err != nil {
 		// A killed server leaves its socket behind, which no other start removes.
-		return errors.Join(err, clearSocket(SocketPath(spec.Config.SocketDir, spec.Config.Port)))
+		return errors.Join(err, spec.Config.ClearSocket())
 	}
 	return tidy(dir)
 }
