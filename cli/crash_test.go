@@ -258,6 +258,7 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 func TestKillDuringCreate(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := newMachine(t)
 	m.warm, m.initdb = "1", true // the first kill meets the making of the template

@@ -12,6 +12,7 @@ import (
 // TestRecoverUpgraded: the copy has the backup that an upgrade makes first, also of an upgrade that then fails, and nothing leads
 // from that to the data after the upgrade. The recovery point waits for the backup that does.
 func TestRecoverUpgraded(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	if postgrestest.Binaries(t).Major >= 16 {
 		t.Skip("the tests run on a version for which the view is no obstacle")

@@ -44,6 +44,7 @@ func TestImportFollowsAfterDeaths(t *testing.T) {
 
 // A cutover that the appliance did not survive is asked for again, or was decided and is completed without a request.
 func TestImportCutoverThatTheApplianceDoesNotSurvive(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	o := newRunning(t, postgrestest.Binaries(t), running)
 	a := startMajors(t)

@@ -151,6 +151,7 @@ func binariesOf(major int) string { return map[int]string{15: "15.", 16: "16.", 
 
 // What cannot be upgraded is refused first, and nothing changes.
 func TestUpgradeRefused(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	a := startUpgradable(t, testConfig(t, newDataDir(t)))
 	db, c := a.onMajor(t, "shop", "15")
