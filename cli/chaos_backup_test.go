@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -48,6 +49,7 @@ func (c *chaos) backUp(ctx context.Context, random *rand.Rand, api *client.Clien
 	case err != nil:
 	case b.Status == wire.BackupCompleted:
 		rows.grow(len(db.copyRows().rows), possible)
+		rows.of = " of the backup " + b.ID
 		db.mu.Lock()
 		db.backups = append(db.backups, &chaosBackup{id: b.ID, rows: rows, began: began, ended: time.Now()})
 		db.mu.Unlock()
@@ -135,8 +137,8 @@ func (d *chaosDatabase) drop(b *chaosBackup) {
 	d.backups = slices.DeleteFunc(d.backups, func(o *chaosBackup) bool { return o == b })
 }
 
-// replace runs an operation that replaces the database's data, and records the
-// result. The caller holds db.data.
+// replace runs an operation that replaces the database's data by what is known
+// of others, nil for what is in use, and records the result. The caller holds db.data.
 func (c *chaos) replace(
 	ctx context.Context, api *client.Client, db *chaosDatabase, what string, by *ledger,
 	begin func() (wire.Operation, error), allowed ...wire.ErrorCode,
@@ -177,7 +179,12 @@ func (c *chaos) replace(
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	old := db.now
-	db.now = old.replaced(by, from)
+	if by == nil {
+		old = db.now.copy()
+		old.doubt(from)
+	} else {
+		db.now = old.replaced(by, from)
+	}
 	db.other, db.since = old, time.Now()
 	if moves%2 == 1 || c.clockMoves.Load() != moves {
 		// The mark was timed by a clock that the server does not have, as on a
@@ -355,7 +362,12 @@ func (c *chaos) makeNew(
 		c.t.Errorf("await a restore anew: %v", err)
 	case err != nil:
 	case op.Status == wire.OperationCompleted:
-		c.lookAt(ctx, api, *op.NewDatabaseID, name, rows, began)
+		failed := c.t.Failed()
+		if c.lookAt(ctx, api, *op.NewDatabaseID, name, rows, began); c.t.Failed() && !failed {
+			recovery, err := api.GetRecovery(ctx, db.id)
+			text, _ := json.Marshal(recovery) // fails for no such value
+			c.t.Logf("%s came from %s, of which the recovery is %s, %v", name, db, text, err)
+		}
 		return true
 	case !c.excused(began):
 		c.t.Errorf("a restore of %s anew that nothing disturbed failed: %s", db, deref(op.Error))

@@ -20,6 +20,7 @@ const (
 
 // ledger is what is known of the rows written to a database, by number from 1.
 type ledger struct {
+	of   string // the moment that the rows are of, for messages
 	rows []fate
 	// closed is the last number certainly written here before other data
 	// replaced it; 0 while it is in use.
@@ -55,10 +56,15 @@ func (l *ledger) replaced(by *ledger, from int) *ledger {
 	next.grow(from, absent)
 	next.grow(len(l.rows), possible)
 	l.closed = from
+	l.doubt(from)
+	return next
+}
+
+// doubt makes the rows above number from possible ones.
+func (l *ledger) doubt(from int) {
 	for n := from; n < len(l.rows); n++ {
 		l.rows[n] = possible
 	}
-	return next
 }
 
 // compare returns the differences from the rows that were found, by number.
@@ -78,8 +84,8 @@ func (l *ledger) compare(found map[int]bool) error {
 		}
 	}
 	if len(lost)+len(undead) > 0 {
-		return fmt.Errorf("of %d rows %d acknowledged are lost (%s), and %d are there that must not be (%s)",
-			len(l.rows), len(lost), some(lost), len(undead), some(undead))
+		return fmt.Errorf("of %d rows%s %d acknowledged are lost (%s), and %d are there that must not be (%s)",
+			len(l.rows), l.of, len(lost), some(lost), len(undead), some(undead))
 	}
 	return nil
 }

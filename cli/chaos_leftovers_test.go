@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -74,8 +75,8 @@ func (c *chaos) leftProcesses(listed map[string]wire.Database) string {
 			return "a server of nothing: " + t.String()
 		}
 	}
-	for id := range listed {
-		if serving[id] != 1 {
+	for id, d := range listed {
+		if sleeps := d.SleepAfterSeconds != nil && serving[id] == 0; serving[id] != 1 && !sleeps {
 			return fmt.Sprintf("%s has %d servers", id, serving[id])
 		}
 	}
@@ -153,16 +154,28 @@ func (c *chaos) leftDirectories(listed map[string]wire.Database) string {
 	return c.leftPrepared()
 }
 
-// leftPrepared names something in the warm pool that is not wanted: one warm server, two prepared directories and
-// their template are.
+// leftPrepared names something in the warm pools that is not wanted.
 func (c *chaos) leftPrepared() string {
+	pool := filepath.Join(c.m.dataDir, "warm")
+	if c.oldest == c.newest {
+		return leftInPool(pool)
+	}
+	return cmp.Or(leftInPool(pool, "major-"+c.oldest), leftInPool(filepath.Join(pool, "major-"+c.oldest)))
+}
+
+// leftInPool names something in a warm pool that is not wanted: one warm server, two prepared directories, their template
+// and the pools of other versions are.
+func leftInPool(dir string, others ...string) string {
 	count := map[string]int{}
-	for _, name := range names(filepath.Join(c.m.dataDir, "warm")) {
+	for _, name := range names(dir) {
+		if slices.Contains(others, name) {
+			continue
+		}
 		kind, _, _ := strings.Cut(name, "-")
 		count[kind]++
 	}
 	if count["server"] > 1 || count["prepared"] > 2 || count["template"] > 1 || len(count) > 3 {
-		return fmt.Sprint("in the warm pool: ", names(filepath.Join(c.m.dataDir, "warm")))
+		return fmt.Sprintf("in the warm pool %s: %s", dir, names(dir))
 	}
 	return ""
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // The machine burns: everything is killed under load and the data directory is removed. `recover` brings it back from the
-// copy off-site into an empty directory. Everything that was acknowledged allowedLoss before the kill must be there, nothing
-// may be there that no client wrote, and a row or an object of the last seconds may be either way.
+// copy off-site into an empty directory. Everything that was acknowledged before the moment that the status names must be there,
+// nothing may be there that no client wrote, and a row or an object of later may be either way.
 
 // burn kills and recovers everything. Before, all was seen to be in order.
 func (c *chaos) burn(random *rand.Rand) {
@@ -27,14 +27,18 @@ func (c *chaos) burn(random *rand.Rand) {
 		return
 	}
 	c.faulty.Add(1)
-	lasting := c.noteLasting()
-	c.loadObjects(random, allowedLoss+time.Duration(random.IntN(3000))*time.Millisecond, c.m.killAll)
+	var lasting map[*chaosDatabase]*ledger
+	c.loadObjects(random, time.Duration(random.IntN(5000))*time.Millisecond, func() {
+		lasting = c.noteLasting()
+		c.m.awaitCopied()
+		c.m.killAll()
+	})
 	c.quiet.Lock()
 	if err := os.RemoveAll(c.m.dataDir); err != nil {
 		c.t.Fatal(err)
 	}
 	began := time.Now()
-	c.m.recoverFrom(c.copy, chaosFlags...)
+	c.m.recoverFrom(c.copy, c.flags()...)
 	answered := time.Since(began)
 	c.compareRecovered(ctx, lasting)
 	c.quiet.Unlock()
@@ -88,11 +92,14 @@ func (c *chaos) eachObject(do func(*chaosObject)) {
 	}
 }
 
+// chaosLoad are the acts on objects that go on until everything is killed.
+var chaosLoad = []string{"put", "delete an object", "get", "put by S3", "delete by S3", "copy by S3", "get by S3"}
+
 // loadObjects has clients change objects for some time, while the writers of rows go on, and calls end in the middle of it.
 func (c *chaos) loadObjects(random *rand.Rand, life time.Duration, end func()) {
 	over, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
-	acts := slices.DeleteFunc(slices.Clone(chaosActs), func(a chaosAct) bool { return !slices.Contains([]string{"put", "delete an object", "get"}, a.name) })
+	acts := slices.DeleteFunc(slices.Clone(chaosActs), func(a chaosAct) bool { return !slices.Contains(chaosLoad, a.name) })
 	seed := random.Uint64()
 	var actors sync.WaitGroup
 	for i, api := range c.clients {

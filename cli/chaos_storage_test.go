@@ -92,6 +92,11 @@ func (o *chaosObject) known() []version {
 	return o.versions
 }
 
+// mayBe reports whether the object may have the content.
+func (o *chaosObject) mayBe(content []byte) bool {
+	return slices.ContainsFunc(o.known(), func(v version) bool { return v != noObject && bytes.Equal(v.bytes(), content) })
+}
+
 // asked records the outcome of a request to store v.
 func (o *chaosObject) asked(is outcome, v version) {
 	switch {
@@ -299,7 +304,7 @@ func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosB
 	}
 	defer body.Close()
 	content, err := io.ReadAll(body)
-	if err == nil && !slices.ContainsFunc(o.known(), func(v version) bool { return v != noObject && bytes.Equal(v.bytes(), content) }) {
+	if err == nil && !o.mayBe(content) {
 		c.t.Errorf("%s in %s has %d bytes that nobody put there: %v", key, b.name, len(content), o.known())
 	}
 }
@@ -322,7 +327,8 @@ func (c *chaos) resumableUpload(ctx context.Context, random *rand.Rand, _ *clien
 	made, ok := c.tus(ctx, http.MethodPost, root+b.id, header, nil)
 	if !ok {
 		c.mu.Lock()
-		c.unsureUploads++ // it may wait a day for its first byte
+		c.unsureUploads++
+		c.unsureBytes += int64(v.size)
 		c.mu.Unlock()
 		return true
 	}
@@ -400,7 +406,10 @@ func (c *chaos) tus(ctx context.Context, method, url string, header http.Header,
 // disk explains it.
 func (c *chaos) tusRefused(what string, answer *http.Response) bool {
 	switch answer.StatusCode {
-	case http.StatusForbidden, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests: // disk full, another offset, or busy
+	case http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests: // another offset, or busy
+		return true
+	}
+	if c.isDiskFull(answer.StatusCode) {
 		return true
 	}
 	c.t.Errorf("tus: %s: %s", what, answer.Status)

@@ -11,13 +11,18 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
+
 	"holdfast/cli/client"
+	"holdfast/engine/postgres/binaries"
+	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
@@ -59,12 +64,16 @@ type chaos struct {
 	t       *testing.T
 	m       *machine
 	project string
-	clients []*client.Client
-	console *http.Client
-	fill    func() // the disk; nil if there is none to fill
-	empty   func()
-	offset  string // file with the appliance's clock offset
-	copy    copied // off-site
+	// oldest and newest are the major versions of PostgreSQL that databases are created with; upgrades are to the newest.
+	oldest, newest string
+	s3             *minio.Core
+	s3Address      string
+	clients        []*client.Client
+	console        *http.Client
+	fill           func() // the disk; nil if there is none to fill
+	empty          func()
+	offset         string // file with the appliance's clock offset
+	copy           copied // off-site
 	// clockMoves counts the changes of the offset.
 	clockMoves atomic.Int64
 
@@ -74,8 +83,10 @@ type chaos struct {
 	keys      []*chaosKey
 	// unsure are the names of databases and buckets whose creation was not
 	// acknowledged: they may exist.
-	unsure        map[string]bool
+	unsure map[string]bool
+	// unsureUploads are resumable uploads that may wait for bytes for a day, and unsureBytes what they take of the usage.
 	unsureUploads int
+	unsureBytes   int64
 	making        int // databases being created
 	// changes are the acknowledged requests that changed something.
 	changes map[string]string // description by request id
@@ -121,8 +132,9 @@ func TestChaos(t *testing.T) {
 func newChaos(t *testing.T) *chaos {
 	c := &chaos{
 		t: t, m: newMachine(t), unsure: map[string]bool{}, changes: map[string]string{}, counts: map[string]int{},
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), s3Address: freeAddress(t),
 	}
+	c.findVersions()
 	c.takeClock()
 	c.copy = c.m.prepareCopy(t) // on another disk
 	if os.Geteuid() == 0 {
@@ -137,16 +149,29 @@ func newChaos(t *testing.T) *chaos {
 		c.clients = append(c.clients, c.client(key))
 	}
 	c.signIn()
+	c.openS3()
 	return c
 }
 
-func (c *chaos) start() { c.m.start(append(c.copy.serveFlags(), chaosFlags...)...) }
+// findVersions has the appliance use the tests' version of PostgreSQL and the newest that this machine has.
+func (c *chaos) findVersions() {
+	versions := postgrestest.Known(c.t)
+	newest := slices.MaxFunc(versions, func(a, b binaries.Set) int { return a.Major - b.Major })
+	c.oldest, c.newest = strconv.Itoa(versions[0].Major), strconv.Itoa(newest.Major)
+	c.m.env = append(c.m.env, "PATH="+newest.Dir+":"+os.Getenv("PATH"))
+}
 
-func (c *chaos) launch() { c.m.launch(append(c.copy.serveFlags(), chaosFlags...)...) }
+func (c *chaos) start() { c.m.start(append(c.copy.serveFlags(), c.flags()...)...) }
 
-// chaosFlags suit the length of a round: deleted resources are removed at once,
-// and nothing is scheduled.
-var chaosFlags = []string{"--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0"}
+func (c *chaos) launch() { c.m.launch(append(c.copy.serveFlags(), c.flags()...)...) }
+
+// flags suit the length of a round: deleted resources are removed at once, and
+// nothing is scheduled.
+func (c *chaos) flags() []string {
+	return []string{
+		"--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0", "--s3-listen", c.s3Address,
+	}
+}
 
 func (c *chaos) client(key string) *client.Client {
 	api, err := client.New(client.Config{URL: c.m.api, Key: key, HTTP: &witness{chaos: c}})
@@ -207,6 +232,9 @@ var chaosActs = slices.Concat(
 	slices.Repeat([]chaosAct{{"delete an object", (*chaos).deleteObject}}, 4),
 	slices.Repeat([]chaosAct{{"get", (*chaos).getObject}}, 4),
 	slices.Repeat([]chaosAct{{"resumable upload", (*chaos).resumableUpload}}, 3),
+	slices.Repeat([]chaosAct{{"put by S3", (*chaos).putByS3}, {"upload by S3", (*chaos).uploadByS3}}, 4),
+	slices.Repeat([]chaosAct{{"delete by S3", (*chaos).deleteByS3}, {"copy by S3", (*chaos).copyByS3}, {"get by S3", (*chaos).getByS3}}, 2),
+	slices.Repeat([]chaosAct{{"sleep", (*chaos).letSleep}}, 2),
 	slices.Repeat([]chaosAct{{"back up", (*chaos).backUp}}, 4),
 	slices.Repeat([]chaosAct{{"create a database", (*chaos).createDatabase}}, 4),
 	slices.Repeat([]chaosAct{{"restart", (*chaos).restart}}, 2),
@@ -220,6 +248,8 @@ var chaosActs = slices.Concat(
 		{"change a role", (*chaos).changeRole},
 		{"allow", (*chaos).allow},
 		{"row-level security", (*chaos).rowSecurity},
+		{"extension", (*chaos).changeExtension},
+		{"upgrade", (*chaos).upgrade},
 		{"pin", (*chaos).pin},
 		{"delete a backup", (*chaos).deleteBackup},
 		{"restore in place", (*chaos).restoreInPlace},
@@ -260,11 +290,11 @@ func (c *chaos) outcome(what string, err error, allowed ...wire.ErrorCode) outco
 	switch {
 	case err == nil:
 		return done
+	case isRefusal && c.isDiskFull(refusal.Status):
+		return refused
 	case !isRefusal, refusal.Status >= 500: // the witness has reported it
 		return unknown
 	case refusal.Code == wire.CodeRateLimited, slices.Contains(allowed, refusal.Code):
-		return refused
-	case refusal.Code == wire.CodeForbidden && c.fill != nil && strings.Contains(refusal.Message, "disk"):
 		return refused
 	default:
 		c.t.Errorf("%s: %d %s: %s", what, refusal.Status, refusal.Code, refusal.Message)
@@ -300,7 +330,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.m.description.CheckAnswer(c.t, r, answer, text)
 	}
 	what := r.Method + " " + r.URL.Path
-	if answer.StatusCode >= 500 {
+	if answer.StatusCode >= 500 && !c.isDiskFull(answer.StatusCode) {
 		c.t.Errorf("%s: %s: %s", what, answer.Status, text)
 	}
 	if answer.StatusCode == http.StatusOK && r.Method != http.MethodGet {
@@ -309,6 +339,11 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.mu.Unlock()
 	}
 	return answer, nil
+}
+
+// isDiskFull reports whether a response says that the disk is full, and that can be.
+func (c *chaos) isDiskFull(status int) bool {
+	return c.fill != nil && status == http.StatusInsufficientStorage
 }
 
 // within polls until done returns "", at most for chaosPatience.

@@ -19,16 +19,22 @@ import (
 const pause = 30 * time.Millisecond
 
 // write calls attempt repeatedly until the database is gone or the run ends,
-// but never during a check.
-func (c *chaos) write(db *chaosDatabase, attempt func(context.Context)) {
+// but never during a check. While the database rests, it calls leave instead.
+func (c *chaos) write(db *chaosDatabase, attempt func(context.Context), leave func()) {
 	for {
 		select {
 		case <-c.ended:
+			leave()
 			return
 		case <-time.After(rand.N(pause)):
 		}
 		if db.isGone() {
+			leave()
 			return
+		}
+		if db.rests() {
+			leave()
+			continue
 		}
 		ctx, cancel := context.WithTimeout(c.t.Context(), chaosPatience)
 		c.quiet.RLock()
@@ -80,10 +86,12 @@ func (c *chaos) writeByDriver(db *chaosDatabase) {
 			conn.Close(ctx)
 			conn = nil
 		}
+	}, func() {
+		if conn != nil {
+			conn.Close(context.WithoutCancel(c.t.Context()))
+			conn = nil
+		}
 	})
-	if conn != nil {
-		conn.Close(context.WithoutCancel(c.t.Context()))
-	}
 }
 
 func (c *chaos) openLedger(ctx context.Context, db *chaosDatabase) *pgx.Conn {
@@ -118,6 +126,7 @@ func (d *chaosDatabase) mark(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	before.grow(len(d.now.rows), possible)
+	before.of = fmt.Sprintf(" of the mark of %s, %s,", m.at.UTC().Format(time.RFC3339Nano), m.lsn)
 	const kept = 20
 	if d.marks = append(d.marks, m); len(d.marks) > kept {
 		d.marks = d.marks[1:]
@@ -183,8 +192,10 @@ func (c *chaos) writeByPsql(db *chaosDatabase) {
 		session.close()
 		session = nil
 		time.Sleep(100 * time.Millisecond)
+	}, func() {
+		if session != nil {
+			session.close()
+			session = nil
+		}
 	})
-	if session != nil {
-		session.close()
-	}
 }
