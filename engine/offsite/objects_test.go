@@ -447,11 +447,17 @@ func inLog(t testing.TB, r *stream.Repository, text string) bool {
 // TestObjectReplacedBeforeItWasCopied: where the copy ends before the bytes of a new version are in it, a recovery brings the
 // version before it back.
 func TestObjectReplacedBeforeItWasCopied(t *testing.T) {
+	t.Parallel()
+	for name, old := range map[string]string{"large": strings.Repeat("old", 50_000), "small": "old"} {
+		t.Run(name, func(t *testing.T) { testReplacedBeforeItWasCopied(t, old) })
+	}
+}
+
+func testReplacedBeforeItWasCopied(t *testing.T, old string) {
 	r := directoryRepository(t)
 	s := openBucketStore(t, dataDir(t), nil)
 	w, p := beginCopy(t, r, s)
 	s.CopyWith(p.isCopied)
-	old := strings.Repeat("old", 50_000)
 	s.put(t, "key", old)
 	if _, err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,13 @@ func (s *Service) countUnarchived(st *Status, now time.Time) {
 	if before.IsZero() {
 		before = s.state.Covered
 	}
+	if before.After(now) { // named by a clock that has been set back since
+		before = time.Time{}
+	}
 	unrecoverable, err := s.backups.Unrecoverable(s.known.hasBackup)
 	if err != nil {
 		s.core.Log.Error("look for backups that are not copied", "error", err)
-		point = before
+		return
 	}
 	for _, since := range unrecoverable {
 		st.Lag, point = max(st.Lag, now.Sub(since)), earlier(point, since)
