@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -11,11 +10,12 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
+	"holdfast/internal/objectstore"
 )
 
 // registerOffsite declares the settings of the copy in a store elsewhere.
 func (c *config) registerOffsite(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: s3://bucket/prefix or file:///path; prepare it with \"holdfast offsite init\" (default: none)")
+	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: "+objectstore.Locations+"; prepare it with \"holdfast offsite init\" (default: none)")
 	flags.StringVar(&c.OffsitePassphraseFile, "offsite-passphrase-file", "", "file with the passphrase of --offsite; earlier passphrases in the lines after it")
 	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with age identities that open --offsite, one a line, in place of a passphrase or beside it")
 	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
@@ -38,8 +38,8 @@ func (c *config) validateOffsite() error {
 		}
 		return nil
 	}
-	if u, err := url.Parse(o.URL); err != nil || u.Scheme != "s3" && u.Scheme != "file" {
-		return fmt.Errorf("offsite: %q is not s3://bucket/prefix or file:///path", o.URL)
+	if !objectstore.HasScheme(o.URL) {
+		return fmt.Errorf("offsite: %q is not %s", o.URL, objectstore.Locations)
 	}
 	if c.OffsitePassphraseFile == "" && c.OffsiteIdentityFile == "" {
 		return errors.New("offsite: name --offsite-passphrase-file or --offsite-identity, which open the copy")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
+	"holdfast/internal/objectstore"
 )
 
 // newOffsite returns the commands that need only the store, and neither an appliance nor a
@@ -127,10 +127,10 @@ func (c *copyCommand) becomeOwner(location string) error {
 // exactURL accepts exactly one URL of a store.
 func exactURL(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return errors.New("name the one store: s3://bucket/prefix or file:///path")
+		return errors.New("name the one store: " + objectstore.Locations)
 	}
-	if u, err := url.Parse(args[0]); err != nil || u.Scheme != "s3" && u.Scheme != "file" {
-		return fmt.Errorf("%q is not the URL of a store: s3://bucket/prefix or file:///path", args[0])
+	if !objectstore.HasScheme(args[0]) {
+		return fmt.Errorf("%q is not the URL of a store: %s", args[0], objectstore.Locations)
 	}
 	return nil
 }

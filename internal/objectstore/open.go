@@ -55,6 +55,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Locations are the forms of the locations that Open takes, for messages.
+const Locations = "s3://bucket/prefix or file:///path"
+
+// HasScheme reports whether a location has a scheme that Open knows.
+func HasScheme(location string) bool {
+	u, err := url.Parse(location)
+	return err == nil && (u.Scheme == "s3" || u.Scheme == "file")
+}
+
 // Open returns the store at location: s3://bucket/prefix or file:///path. It does not
 // talk to an S3 store yet; a directory must exist. It ends with ctx, which the store does not keep.
 //
