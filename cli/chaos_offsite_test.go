@@ -48,12 +48,13 @@ func (c *chaos) burn(random *rand.Rand) {
 	c.check(random)
 }
 
-// awaitBackups makes a backup of every database that has none: it could not be recovered.
+// awaitBackups makes a backup of every database that has none of its present data, as after an upgrade whose own failed on
+// the full disk: it could not be recovered.
 func (c *chaos) awaitBackups(ctx context.Context, api *client.Client) {
 	for _, db := range c.databases {
 		made := false
 		for b, err := range api.Backups(ctx, db.id, client.BackupOptions{}) {
-			made = made || err == nil && b.Status == wire.BackupCompleted
+			made = made || err == nil && b.Status == wire.BackupCompleted && b.StartedAt.After(db.since.Add(clockMoved))
 		}
 		if made {
 			continue
