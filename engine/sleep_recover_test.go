@@ -90,6 +90,29 @@ func TestSleepKilled(t *testing.T) {
 	}
 }
 
+// A database whose server does not start when somebody wakes it, as on a full disk, is archived again once it has started.
+func TestSleepWakeFails(t *testing.T) {
+	t.Parallel()
+	a, db, c, _ := startStepped(t)
+	a.letSleep(t, db.ID, time.Hour)
+	commitStep(t, c, 2)
+	a.sleepOnce(t, db.ID)
+	version := filepath.Join(a.Databases.DataDirectory(db.ID, 1), "PG_VERSION")
+	if err := os.Rename(version, version+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := pgx.Connect(t.Context(), c.URL()); err == nil {
+		conn.Close(t.Context())
+		t.Fatal("it woke without its version")
+	}
+	if err := os.Rename(version+".away", version); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+	a.mustHaveNoGap(t, db.ID)
+}
+
 // A database that sleeps is backed up and restored like any other, to moments at which it
 // slept, too.
 func TestSleepRecovery(t *testing.T) {

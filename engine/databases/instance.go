@@ -165,6 +165,7 @@ type instanceState struct {
 	state  postgres.State
 	reason string
 	failed bool // at least once since it last ran
+	slept  bool // since it last ran; no WAL is received from then on
 }
 
 func (s *instanceStates) swap(id string, next instanceState) (last instanceState) {
@@ -172,6 +173,7 @@ func (s *instanceStates) swap(id string, next instanceState) (last instanceState
 	defer s.changing.Unlock()
 	last = s.get(id)
 	next.failed = next.state == postgres.StateFailed || last.failed && next.state != postgres.StateRunning
+	next.slept = next.state == postgres.StateAsleep || last.slept && next.state != postgres.StateRunning
 	s.states.Store(id, next)
 	return last
 }
@@ -206,7 +208,7 @@ func (s *Service) HandleInstanceState(id string, state postgres.State, reason st
 		reason = s.core.ExplainDown(reason)
 	}
 	last := s.States.swap(id, instanceState{state: state, reason: reason})
-	if state == postgres.StateRunning && last.state == postgres.StateAsleep {
+	if state == postgres.StateRunning && last.slept { // perhaps after attempts that failed
 		s.receiveAgain(id)
 	}
 	var action model.Action
