@@ -4,24 +4,17 @@ import (
 	"time"
 )
 
-// countUnarchived sets the recovery points of the whole and of the streams of WAL. The log copies archives, so what a server
+// setRecoveryPoints sets the recovery points of the whole and of the streams of WAL. The log copies archives, so what a server
 // has committed and its archive does not have yet waits in no stream: a point is not after the time up to which
 // the archive is known to have every commit. While that is not known, as just after a server's start, a point
 // stays where it was. Nor is it after the time from which on everything of a database is missing, because no backup that
 // leads to its data is in the copy yet. s.mu is held.
-func (s *Service) countUnarchived(st *Status, now time.Time) {
-	point := now.Add(-st.Lag)
-	before := s.reached
-	if before.IsZero() {
-		before = s.state.Covered
-	}
-	if before.After(now) { // named by a clock that has been set back since
-		before = time.Time{}
-	}
+func (s *Service) setRecoveryPoints(st *Status, now time.Time) {
+	point, before := now.Add(-st.Lag), s.reachedBefore(now)
 	unrecoverable, err := s.backups.Unrecoverable(s.known.hasBackup)
 	if err != nil {
 		s.core.Log.Error("look for backups that are not copied", "error", err)
-		return
+		point = before
 	}
 	for _, since := range unrecoverable {
 		st.Lag, point = max(st.Lag, now.Sub(since)), earlier(point, since)
@@ -51,6 +44,19 @@ func (s *Service) countUnarchived(st *Status, now time.Time) {
 	}
 	s.reached = point
 	st.Point = &point
+}
+
+// reachedBefore returns the newest point that the status has named. One in the future was named by a clock that has been
+// set back since: then it is the time at which the service began. s.mu is held.
+func (s *Service) reachedBefore(now time.Time) time.Time {
+	before := s.reached
+	if before.IsZero() {
+		before = s.state.Covered
+	}
+	if before.After(now) {
+		return now.Add(-time.Since(s.made))
+	}
+	return before
 }
 
 // earlier returns the earlier of two times. A zero time is none.

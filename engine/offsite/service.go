@@ -25,6 +25,7 @@ type Service struct {
 	location  Location
 	parts     []part
 	plan      *planStore    // of the recovery into this data directory, nil without one
+	made      time.Time     // when New was called
 	recovery  *secondPhase  // nil unless the appliance is being recovered
 	soon      chan struct{} // a checkpoint is wanted soon
 
@@ -61,7 +62,7 @@ type failure struct {
 // machine from which another one has taken over is read-only at once, whatever
 // is configured.
 func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Service) (*Service, error) {
-	s := &Service{core: c, databases: d, objects: o, backups: r, config: c.Config.Offsite, soon: make(chan struct{}, 1)}
+	s := &Service{core: c, databases: d, objects: o, backups: r, config: c.Config.Offsite, made: time.Now(), soon: make(chan struct{}, 1)}
 	var err error
 	if s.state, err = ReadState(c.Config.DataDir); err != nil {
 		return nil, err

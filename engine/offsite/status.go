@@ -113,7 +113,7 @@ func (s *Service) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Status{State: model.OffsiteOff, Fenced: s.state.Fenced, Verified: s.state.Verified, Restored: s.state.Restored, Recovery: s.report()}
-	if covered := s.state.Covered; !covered.IsZero() {
+	if covered := s.state.Covered; !covered.IsZero() && !covered.After(s.core.Clock()) {
 		st.Point, st.Checkpoint = &covered, &covered
 	}
 	switch {
@@ -165,7 +165,7 @@ func (s *Service) describe(st *Status) {
 		}
 		if s.whole == s.gaps.Load() {
 			st.State, st.Lag, st.Streams = model.OffsiteCopying, w.Lag, streamsOf(w.Streams, now)
-			s.countUnarchived(st, now)
+			s.setRecoveryPoints(st, now)
 		}
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
@@ -230,7 +230,7 @@ func (s *Service) ended(w *stream.Writer) {
 	defer s.mu.Unlock()
 	if s.writer == w && s.whole == s.gaps.Load() {
 		st := Status{Lag: w.Status().Lag, Streams: streamsOf(w.Status().Streams, s.core.Clock())}
-		s.countUnarchived(&st, s.core.Clock())
+		s.setRecoveryPoints(&st, s.core.Clock())
 		s.state.Covered = *st.Point
 	}
 	s.writer, s.known = nil, nil
