@@ -71,7 +71,13 @@ func TestExtensions(t *testing.T) {
 	refused(t, owner, "42501", []string{"select pg_stat_statements_reset()"})
 	if slices.Contains(names, "postgis") {
 		allowed(t, owner, "create table spots (at geometry(Point, 4326))", "insert into spots values ('SRID=4326;POINT(1 2)')", "create index on spots using gist (at)",
-			"select st_transform(at, 3857), at <-> at, at && at from spots", "select count(*) from spatial_ref_sys, geometry_columns")
+			"select st_transform(at, 3857), at <-> at, at && at from spots", "select count(*) from spatial_ref_sys, geometry_columns",
+			"analyze spots", "select st_estimatedextent('public', 'spots', 'at')", "select _postgis_index_extent('spots', 'at')", "revoke all on spots from app_readonly, public")
+		refused(t, d.ReadOnly(t), "42501", []string{
+			"select extensions.st_estimatedextent('public', 'spots', 'at')", "select extensions.st_estimatedextent('spots', 'at')",
+			"select extensions._postgis_stats('public.spots', 'at')", "select extensions._postgis_index_extent('public.spots', 'at')",
+			"select extensions._postgis_selectivity('public.spots', 'at', extensions.st_makepoint(1, 2))",
+		})
 	}
 	if slices.Contains(names, "pg_partman") {
 		allowed(t, owner, "create table parts (at timestamptz not null) partition by range (at)", "create table part (like parts)",

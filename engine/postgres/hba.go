@@ -30,7 +30,7 @@ type HBA struct {
 	Allow    []netip.Prefix // the only networks that may connect; empty = none
 }
 
-// Equal reports whether both let the same connect.
+// Equal reports whether both admit the same connections.
 func (h HBA) Equal(o HBA) bool {
 	return h.Local == o.Local && h.Database == o.Database && h.Beside == o.Beside && h.Others == o.Others && slices.Equal(h.Users, o.Users) && slices.Equal(h.Creators, o.Creators) && slices.Equal(h.Allow, o.Allow)
 }

@@ -41,6 +41,8 @@ func byAppliance() []Extension {
 		{Name: "vector", Class: ClassAppliance, Package: "pgvector", Notes: "vectors and their nearest neighbours"},
 		{
 			Name: "postgis", Class: ClassAppliance, Package: "postgis-3",
+			// They answer about tables that the caller may not read.
+			Grants: postgisStatistics(), Revokes: postgisStatistics(),
 			Dump: "without rows that were added to spatial_ref_sys", Notes: "geometry and geography",
 		},
 		{
@@ -93,6 +95,11 @@ func byAppliance() []Extension {
 			Revokes: []string{"autoprewarm_start_worker", "autoprewarm_dump_now"},
 		},
 	}
+}
+
+// postgisStatistics returns the functions of postgis that read statistics and indexes of any table.
+func postgisStatistics() []string {
+	return []string{"st_estimatedextent", "_postgis_stats", "_postgis_selectivity", "_postgis_join_selectivity", "_postgis_index_extent"}
 }
 
 // preloaded lists the extensions that the server loads at its start.
