@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // The limits of the CORS rules of a bucket, as S3 has them: they are in the bucket's record.
@@ -50,6 +51,9 @@ func ValidateCORS(field string, rules []CORSRule) error {
 		for _, pattern := range slices.Concat(r.Origins, r.Headers) {
 			if strings.Count(pattern, "*") > 1 {
 				return Invalid(field, "must have at most one * in an origin or header")
+			}
+			if strings.ContainsFunc(pattern, unicode.IsControl) {
+				return Invalid(field, "must have no control characters in an origin or header")
 			}
 		}
 		if i := slices.IndexFunc(r.Methods, func(m string) bool { return !IsCORSMethod(m) }); i >= 0 {

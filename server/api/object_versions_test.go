@@ -144,7 +144,7 @@ func TestCORSOfBuckets(t *testing.T) {
 	}
 	for _, body := range []string{
 		`{"cors":[{}]}`, `{"cors":[{"origins":[],"methods":["GET"]}]}`, `{"cors":[{"origins":["*"],"methods":["OPTIONS"]}]}`,
-		`{"cors":[{"origins":["*.*"],"methods":["GET"]}]}`, `{"cors":[{"origins":["*"],"methods":["GET"],"headers":["a b"]}]}`,
+		`{"cors":[{"origins":["*.*"],"methods":["GET"]}]}`, `{"cors":[{"origins":["https://a\r\nX: y"],"methods":["GET"]}]}`, `{"cors":[{"origins":["*"],"methods":["GET"],"headers":["a b"]}]}`,
 	} {
 		if got := set(body); got.status != 422 {
 			t.Errorf("%s: %d %s", body, got.status, got.text)

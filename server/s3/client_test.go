@@ -97,6 +97,12 @@ func TestMinio(t *testing.T) {
 	if got, _ := io.ReadAll(res.Body); res.StatusCode != 200 || len(got) != 1024 {
 		t.Errorf("presigned: %s, %d bytes: %s", res.Status, len(got), got)
 	}
+	for _, source := range []minio.CopySrcOptions{{Bucket: "nothing", Object: "a"}, {Bucket: "photos", Object: "nothing"}} {
+		_, err := c.CopyObject(ctx, minio.CopyDestOptions{Bucket: "photos", Object: "copy"}, source)
+		if refused := minio.ToErrorResponse(err); refused.StatusCode != 404 || refused.Key != "nothing" && refused.BucketName != "nothing" {
+			t.Errorf("a copy of %s/%s: %+v", source.Bucket, source.Object, refused)
+		}
+	}
 	if _, err := c.CopyObject(ctx, minio.CopyDestOptions{Bucket: "photos", Object: "copy"}, minio.CopySrcOptions{Bucket: "photos", Object: "a b/1024+ü"}); err != nil {
 		t.Errorf("copy: %v", err)
 	}

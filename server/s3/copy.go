@@ -33,6 +33,7 @@ func (q *request) copySource() (objects.Download, error) {
 	}
 	b, err := q.engine.Objects.BucketNamed(q.Call, name)
 	if err != nil {
+		q.missing = objectName{name, key}
 		return objects.Download{}, err
 	}
 	source, err := q.engine.Objects.ObjectOpen(q.Request.Context(), q.Call, b.ID, key, version)
@@ -40,6 +41,7 @@ func (q *request) copySource() (objects.Download, error) {
 		return source, fail("InvalidRequest", "The source of a copy request may not specifically refer to a delete marker by version id: %s", deleted.Marker.VersionID())
 	}
 	if err != nil {
+		q.missing = objectName{name, key}
 		return source, err
 	}
 	if b.Versioning != model.VersioningOff {

@@ -181,9 +181,9 @@ func (q *request) detailsOf(code string) (all []detail) {
 	add := func(name, value string) { all = append(all, detail{xml.Name{Local: name}, value}) }
 	switch code {
 	case "NoSuchBucket", "BucketNotEmpty", "BucketAlreadyOwnedByYou", "InvalidBucketName":
-		add("BucketName", q.bucket)
+		add("BucketName", cmp.Or(q.missing.bucket, q.bucket))
 	case "NoSuchKey":
-		add("Key", q.key)
+		add("Key", cmp.Or(q.missing.key, q.key))
 	case "NoSuchUpload":
 		add("UploadId", q.query.Get("uploadId"))
 	}

@@ -103,6 +103,7 @@ type request struct {
 	engine      *engine.Engine
 	method      string
 	bucket, key string
+	missing     objectName // of which errors are, where they are not of bucket and key: the source of a copy
 	query       sigv4.Query
 	malformed   error          // why the query is incomplete
 	signature   *sigv4.Request // once authenticated
@@ -113,6 +114,8 @@ type request struct {
 	digests     *digests
 	release     func() // of the digest, nil while there is none
 }
+
+type objectName struct{ bucket, key string }
 
 type requestKey struct{}
 
