@@ -46,6 +46,21 @@ func TestObjectsOrigin(t *testing.T) {
 	if status, body := download(t, object.URL); status != http.StatusOK || body != "<script>" {
 		t.Errorf("%s: %d %s", object.URL, status, body)
 	}
+	var link struct{ URL, Method string }
+	m.must("POST", "/buckets/"+bucket+"/upload-links", map[string]any{"key": "sent.txt"}, &link)
+	sending, err := http.NewRequestWithContext(t.Context(), link.Method, link.URL, strings.NewReader("sent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(sending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	m.must("GET", objects+"/sent.txt", nil, &object)
+	if status, body := download(t, object.URL); answer.StatusCode != http.StatusOK || strings.HasPrefix(link.URL, main) || body != "sent" {
+		t.Errorf("uploaded by %s: %d, then %d %s", link.URL, answer.StatusCode, status, body)
+	}
 	origin, path, _ := strings.Cut(strings.TrimPrefix(object.URL, "http://"), "/")
 	for _, url := range []string{main + "/" + path, "http://" + origin + "/", "http://" + origin + "/v1/openapi.json"} {
 		if status, _ := download(t, url); status != http.StatusNotFound {

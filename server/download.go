@@ -37,12 +37,12 @@ func (d *downloads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch public, _ := errors.AsType[*model.Error](err); {
 	case err == nil:
 	case model.CodeOf(err) == model.CodeRateLimited:
-		w.Header().Set("Retry-After", strconv.Itoa(int(public.RetryAfter.Seconds())+1))
+		w.Header().Set("Retry-After", strconv.Itoa(public.RetryAfterSeconds()))
 		http.Error(w, model.PublicMessage(err), http.StatusTooManyRequests)
 	case errors.Is(err, content.ErrCutOff):
 		panic(http.ErrAbortHandler) // so that no client takes a truncated response for complete
 	case public != nil && public.Reason == model.ReasonUnavailable:
-		w.Header().Set("Retry-After", strconv.Itoa(int(public.RetryAfter.Seconds())))
+		w.Header().Set("Retry-After", strconv.Itoa(public.RetryAfterSeconds()))
 		http.Error(w, model.PublicMessage(err), http.StatusServiceUnavailable)
 	case model.CodeOf(err) == model.CodeInternal:
 		d.log.Error("download", "path", r.URL.Path, "error", err)

@@ -25,7 +25,7 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 		return nil, err
 	}
 	uploads := api.NewUploads(e, api.Options{BaseURL: opts.BaseURL, Log: opts.Log, Known: known})
-	files := objectsHandler(&downloads{engine: e, log: opts.Log}, api.NewLinks(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered}))
+	files := newFiles(e, opts)
 	base, err := baseOf(opts.BaseURL)
 	if err != nil {
 		return nil, err
@@ -65,8 +65,10 @@ func newHandler(e *engine.Engine, opts Options) (http.Handler, error) {
 	}), nil
 }
 
-// objectsHandler serves downloads, and uploads by links.
-func objectsHandler(files, links http.Handler) http.Handler {
+// newFiles serves downloads, and uploads by links.
+func newFiles(e *engine.Engine, opts Options) http.Handler {
+	files := &downloads{engine: e, log: opts.Log}
+	links := api.NewLinks(e, api.Options{BaseURL: opts.BaseURL, ObjectsURL: opts.ObjectsURL, Log: opts.Log, Answered: opts.Answered})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, objects.ObjectPath) && api.IsUploadLink(r) {
 			links.ServeHTTP(w, r)

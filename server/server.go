@@ -100,7 +100,7 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	s := &Server{
 		opts:    opts,
 		public:  serve(proxies.resolve(handler)),
-		objects: serve(proxies.resolve(onlyObjects(&downloads{engine: e, log: opts.Log}))),
+		objects: serve(proxies.resolve(onlyObjects(newFiles(e, opts)))),
 		s3:      serve(proxies.resolve(newS3(e, opts))),
 		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
 		metrics: serve(newMetricsHandler(e, opts.Metrics)),

@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -185,7 +184,7 @@ func (req *request) fail(a answer, err error) {
 		a = answer{page: "problem.html", title: problemTitle(err)}
 	}
 	if refused, ok := errors.AsType[*model.Error](err); ok && refused.RetryAfter > 0 {
-		req.w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refused.RetryAfter.Seconds())))))
+		req.w.Header().Set("Retry-After", strconv.Itoa(refused.RetryAfterSeconds()))
 	}
 	// Do not reload an error page: the user may still be reading, and the path
 	// of a form may not have a page.

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -56,6 +57,9 @@ type Error struct {
 	RetryAfter time.Duration // with CodeRateLimited and ReasonUnavailable: how long to wait
 	Err        error
 }
+
+// RetryAfterSeconds returns RetryAfter as the header Retry-After has it: in seconds, rounded up, at least 1.
+func (e *Error) RetryAfterSeconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
 // Error implements error. The text includes the cause and is for logs; clients
 // see Message.

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"math"
 	"strconv"
 
 	"holdfast/engine/model"
@@ -30,7 +29,7 @@ func (x *Exchange) Fail(err error) *model.Error {
 	case public.Code == model.CodeUnauthorized:
 		x.Header().Set("WWW-Authenticate", "Bearer")
 	case public.Code == model.CodeRateLimited, public.Reason == model.ReasonUnavailable:
-		x.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(public.RetryAfter.Seconds())))))
+		x.Header().Set("Retry-After", strconv.Itoa(public.RetryAfterSeconds()))
 	}
 	return public
 }

@@ -2,7 +2,7 @@
 //
 // A request gets an id and the headers of every response. The gate authenticates its key (401), checks the key's
 // scopes and its dangerous-operations toggle (403), and draws on its budget (429). Then the protocol's function gets
-// the request, as an Exchange with the request's one model.Call. Exchange.Once and Keep serve requests that clients
+// the request, as an Exchange with the request's one model.Call. Exchange.NoteIdempotencyKey and Keep serve requests that clients
 // may repeat. Whatever the outcome, including a panic, the request is audited once;
 // only preflights are not.
 //

@@ -9,7 +9,7 @@ const IdempotencyHeader = "Idempotency-Key"
 // ReplayedHeader marks a repetition of the first response.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Once notes the request's Idempotency-Key, if it has one. The engine claims the key when it executes the request.
+// NoteIdempotencyKey notes the request's Idempotency-Key, if it has one. The engine claims the key when it executes the request.
 // content returns what repetitions must share.
 func (x *Exchange) NoteIdempotencyKey(content func(*Exchange) ([]byte, error)) error {
 	values := x.Request.Header[IdempotencyHeader]
