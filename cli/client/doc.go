@@ -16,9 +16,9 @@
 // types that are the client's own, such as list options and pages.
 //
 // A request that the API refuses returns an *Error with its code, its status
-// and, if the API states it, when to retry. The client does not retry requests;
-// only the waits continue after a connection error. To retry a request without
-// carrying it out twice, see WithIdempotencyKey. A read request fails when
+// and, if the API states it, when to retry. The client repeats requests only where Config.Retries
+// says so, and the waits continue after a connection error. To retry a request
+// without carrying it out twice, see WithIdempotencyKey. A read request fails when
 // nothing arrives for a minute; a request that changes something may take as
 // long as its context allows. A Client is safe for concurrent use.
 package client

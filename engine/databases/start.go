@@ -137,7 +137,7 @@ func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) err
 // record, and notes passwords that were changed with SQL.
 func (s *Service) setRoles(ctx context.Context, db model.Database) error {
 	if err := s.applyOrRestart(ctx, db.ID, s.reconcileRoles(db)); err != nil {
-		return fmt.Errorf("provision database: %w", err)
+		return fmt.Errorf("set the roles: %w", err)
 	}
 	return nil
 }

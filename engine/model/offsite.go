@@ -14,11 +14,6 @@ const (
 	OffsiteFenced     OffsiteState = "fenced"  // another machine has taken over; this one is read-only
 )
 
-// OffsiteStates returns every state.
-func OffsiteStates() []OffsiteState {
-	return []OffsiteState{OffsiteOff, OffsiteStarting, OffsiteRecovering, OffsiteCopying, OffsiteFailing, OffsiteFenced}
-}
-
 // NewOffsiteCopy is what the operator does about a damaged copy.
 const NewOffsiteCopy = "for a new copy, prepare another prefix with `holdfast offsite init`, and start with that as --offsite"
 
