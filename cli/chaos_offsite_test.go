@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,6 +158,14 @@ func (c *chaos) compareRecovered(ctx context.Context, lasting map[*chaosDatabase
 	}
 	for _, b := range c.buckets {
 		c.checkObjects(ctx, api, b, rand.New(rand.NewPCG(1, 1)))
+	}
+	// The copy may end between the deletion of a database and that of its backups.
+	for _, name := range names(filepath.Join(c.m.dataDir, "quarantine")) {
+		if strings.HasSuffix(name, "-backups") {
+			if err := os.RemoveAll(filepath.Join(c.m.dataDir, "quarantine", name)); err != nil {
+				c.t.Error(err)
+			}
+		}
 	}
 	c.eachObject(func(o *chaosObject) { o.remembers = false })
 	c.mu.Lock()
