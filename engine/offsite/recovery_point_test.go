@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/model"
 	"holdfast/internal/testenv"
 )
 
@@ -30,6 +31,12 @@ func TestPointWithoutBackup(t *testing.T) {
 	})
 
 	m.backUp(db.ID)
+	deleted, _ := m.createDatabase("deleted")
+	m.backUp(deleted.ID)
+	if _, err := m.Databases.Delete(t.Context(), m.call(model.ActionDatabaseDelete), deleted.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.Offsite.ForgetBackups(deleted.ID)
 	moment := time.Now()
 	testenv.Eventually(t, "the point to go on", func() bool { return passes(moment) })
 }

@@ -44,7 +44,8 @@ func (s *Service) isAway(database string) bool {
 
 // Unrecoverable returns the databases that a copy of the archives could not rebuild as they are, by id, and from when on it
 // lacks everything: no backup that the copy has, as has reports, leads to the present data. Databases that have no backup
-// and get none by themselves, or later, such as branches, do not count.
+// and get none by themselves, or later, such as branches, do not count, nor do those in the trash and those that are yet
+// to be brought back from the copy.
 func (s *Service) Unrecoverable(has func(database, backup string) bool) (map[string]time.Time, error) {
 	type protected struct {
 		db     model.Database
@@ -53,6 +54,9 @@ func (s *Service) Unrecoverable(has func(database, backup string) bool) (map[str
 	var all []protected
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
+			if db.Trash != nil || s.isRecovered(db.ID) || s.isAway(db.ID) {
+				return nil
+			}
 			newest, err := databases.NewestCompleted(tx, db.ID)
 			if newest != nil || databases.IsUnprotected(db, nil) && db.Parent == "" && s.databases.BackupInterval(db) > 0 {
 				all = append(all, protected{db, newest})
