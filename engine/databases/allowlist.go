@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"time"
 
-	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -62,7 +61,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	if err != nil {
 		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
 		s.restoreAccess(ctx, id)
-		return Allowlist{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
+		return Allowlist{}, errors.Join(serverFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
 	db, err = s.endChange(call, id)

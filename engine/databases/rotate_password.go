@@ -50,7 +50,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 			d.ReplicationPassword = old.ReplicationPassword
 		})
 		s.restoreAccess(ctx, id)
-		return Rotation{}, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
+		return Rotation{}, errors.Join(serverFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
 	if db, err = s.endChange(call, id); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
@@ -173,5 +172,5 @@ func ValidateTemplateKey(field, key string) error {
 
 // explain returns the error for a client.
 func (s *Suite) explain(err error) error {
-	return core.ExplainDiskFull(serverGone(err))
+	return serverFailed(err)
 }

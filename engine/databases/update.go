@@ -285,7 +285,7 @@ func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next m
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55006" { // object_in_use
 			err = errBeingRead()
 		}
-		return next, errors.Join(serverGone(core.ExplainDiskFull(err)), undoErr)
+		return next, errors.Join(serverFailed(err), undoErr)
 	}
 	return s.endChange(call, db.ID)
 }

@@ -1,14 +1,16 @@
 package databases
 
 import (
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 )
 
-// serverGone returns the error for a client whose request failed because the server
-// died, or because it had no free connection for the appliance. It returns every
-// other error unchanged. The supervisor restarts a server that died.
-func serverGone(err error) error {
+// serverFailed returns the error for a client whose request failed because the server
+// died, or because it had no free connection for the appliance, or because the disk is
+// full. It returns every other error unchanged. The supervisor restarts a server that died.
+func serverFailed(err error) error {
+	err = core.ExplainDiskFull(err)
 	switch {
 	case err == nil || model.CodeOf(err) != model.CodeInternal:
 		return err
