@@ -58,7 +58,7 @@ func (s *Service) Unrecoverable(has func(database, backup string) bool) (map[str
 				return nil
 			}
 			newest, err := databases.NewestCompleted(tx, db.ID)
-			if newest != nil || databases.IsUnprotected(db, nil) && db.Parent == "" && s.databases.BackupInterval(db) > 0 {
+			if newest != nil || databases.IsUnprotected(db, nil) && s.databases.BackupInterval(db) > 0 {
 				all = append(all, protected{db, newest})
 			}
 			return err
