@@ -93,6 +93,20 @@ func (c *chaos) pickDatabase(random *rand.Rand) *chaosDatabase {
 	return db
 }
 
+// pickToChange draws a database whose settings, roles or extensions are changed, and locks those too, until endChange.
+func (c *chaos) pickToChange(random *rand.Rand) *chaosDatabase {
+	db := c.pickDatabase(random)
+	if db != nil {
+		db.access.Lock()
+	}
+	return db
+}
+
+func (d *chaosDatabase) endChange() {
+	d.access.Unlock()
+	d.data.RUnlock()
+}
+
 // seizeDatabase draws a database and locks it exclusively.
 func (c *chaos) seizeDatabase(random *rand.Rand) *chaosDatabase {
 	db := c.drawDatabase(random)
@@ -242,13 +256,11 @@ func (c *chaos) restart(ctx context.Context, random *rand.Rand, api *client.Clie
 
 // rotate rotates a database's password. The old one must stop working.
 func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	db := c.pickDatabase(random)
+	db := c.pickToChange(random)
 	if db == nil {
 		return false
 	}
-	defer db.data.RUnlock()
-	db.access.Lock()
-	defer db.access.Unlock()
+	defer db.endChange()
 	rotated, err := api.RotateDatabasePassword(ctx, db.id, wire.RotatePassword{TerminateSessions: new(random.IntN(2) == 0)})
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -266,13 +278,11 @@ func (c *chaos) rotate(ctx context.Context, random *rand.Rand, api *client.Clien
 
 // allow replaces the allow-list, sometimes with one that admits no address.
 func (c *chaos) allow(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	db := c.pickDatabase(random)
+	db := c.pickToChange(random)
 	if db == nil {
 		return false
 	}
-	defer db.data.RUnlock()
-	db.access.Lock()
-	defer db.access.Unlock()
+	defer db.endChange()
 	if random.IntN(3) > 0 {
 		c.setAllowlist(ctx, api, db, openLists[random.IntN(len(openLists))])
 		return true

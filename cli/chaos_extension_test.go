@@ -32,13 +32,11 @@ func (d *chaosDatabase) extensions() map[string][]bool {
 
 // changeExtension creates an extension or drops one.
 func (c *chaos) changeExtension(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	db := c.pickDatabase(random)
+	db := c.pickToChange(random)
 	if db == nil {
 		return false
 	}
-	defer db.data.RUnlock()
-	db.access.Lock()
-	defer db.access.Unlock()
+	defer db.endChange()
 	name, creates := chaosExtensions[random.IntN(len(chaosExtensions))], random.IntN(3) > 0
 	known := db.extensions()
 	var is outcome

@@ -27,13 +27,11 @@ var roleAccesses = []wire.RoleAccess{wire.AccessRead, wire.AccessWrite, wire.Acc
 
 // changeRole makes a role of a database, or changes or deletes one.
 func (c *chaos) changeRole(ctx context.Context, random *rand.Rand, api *client.Client) bool {
-	db := c.pickDatabase(random)
+	db := c.pickToChange(random)
 	if db == nil {
 		return false
 	}
-	defer db.data.RUnlock()
-	db.access.Lock()
-	defer db.access.Unlock()
+	defer db.endChange()
 	var left []*chaosRole
 	for _, r := range db.roles {
 		if r.there != refused {

@@ -71,13 +71,12 @@ func (c *chaos) s3Outcome(what string, err error, allowed ...string) outcome {
 		return refused
 	case refusal.Code == "AccessDenied" && c.fill != nil && strings.Contains(refusal.Message, "disk"):
 		return refused
-	case refusal.StatusCode >= http.StatusInternalServerError:
-		c.t.Errorf("S3: %s: %d %s: %s", what, refusal.StatusCode, refusal.Code, refusal.Message)
-		return unknown
-	default:
-		c.t.Errorf("S3: %s: %d %s: %s", what, refusal.StatusCode, refusal.Code, refusal.Message)
-		return refused
 	}
+	c.t.Errorf("S3: %s: %d %s: %s", what, refusal.StatusCode, refusal.Code, refusal.Message)
+	if refusal.StatusCode >= http.StatusInternalServerError {
+		return unknown
+	}
+	return refused
 }
 
 func (c *chaos) putByS3(ctx context.Context, random *rand.Rand, _ *client.Client) bool {
@@ -91,16 +90,12 @@ func (c *chaos) putByS3(ctx context.Context, random *rand.Rand, _ *client.Client
 	absent := random.IntN(4) == 0
 	if absent {
 		opts.SetMatchETagExcept("*")
-		if len(o.known()) > 1 || o.known()[0] != noObject {
-			allowed = []string{"PreconditionFailed"}
-		}
+	}
+	if absent && o.mayExist() {
+		allowed = []string{"PreconditionFailed"}
 	}
 	_, err := c.s3.PutObject(ctx, b.name, key, bytes.NewReader(v.bytes()), int64(v.size), "", "", opts)
-	is := c.s3Outcome("put", err, allowed...)
-	if absent && is == done && !slices.Contains(o.known(), noObject) {
-		c.t.Errorf("%s was replaced although it was there", key)
-	}
-	o.asked(is, v)
+	c.stored(key, o, c.s3Outcome("put", err, allowed...), v, absent)
 	return true
 }
 
@@ -193,7 +188,7 @@ func (c *chaos) getByS3(ctx context.Context, random *rand.Rand, _ *client.Client
 	defer body.Close()
 	content, err := io.ReadAll(body)
 	if err == nil && !o.mayBe(content) {
-		c.t.Errorf("S3: %s in %s has %d bytes that nobody put there: %v", key, b.name, len(content), o.known())
+		c.t.Errorf("S3: %s in %s has %d bytes that no client stored: %v", key, b.name, len(content), o.known())
 	}
 	return true
 }

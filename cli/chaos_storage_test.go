@@ -92,6 +92,11 @@ func (o *chaosObject) known() []version {
 	return o.versions
 }
 
+// mayExist reports whether there may be an object.
+func (o *chaosObject) mayExist() bool {
+	return slices.ContainsFunc(o.known(), func(v version) bool { return v != noObject })
+}
+
 // mayBe reports whether the object may have the content.
 func (o *chaosObject) mayBe(content []byte) bool {
 	return slices.ContainsFunc(o.known(), func(v version) bool { return v != noObject && bytes.Equal(v.bytes(), content) })
@@ -239,15 +244,19 @@ func (c *chaos) putObject(ctx context.Context, random *rand.Rand, api *client.Cl
 	}
 	_, err := api.UploadObject(ctx, b.id, up)
 	var allowed []wire.ErrorCode
-	if absent && (len(o.known()) > 1 || o.known()[0] != noObject) {
+	if absent && o.mayExist() {
 		allowed = append(allowed, wire.CodeConflict)
 	}
-	is := c.outcome("put", err, allowed...)
+	c.stored(key, o, c.outcome("put", err, allowed...), v, absent)
+	return true
+}
+
+// stored notes the outcome of a request to store v, if absent only where there is no object.
+func (c *chaos) stored(key string, o *chaosObject, is outcome, v version, absent bool) {
 	if absent && is == done && !slices.Contains(o.known(), noObject) {
 		c.t.Errorf("%s was replaced although it was there", key)
 	}
 	o.asked(is, v)
-	return true
 }
 
 func (c *chaos) deleteObject(ctx context.Context, random *rand.Rand, api *client.Client) bool {
@@ -305,7 +314,7 @@ func (c *chaos) compareObject(ctx context.Context, api *client.Client, b *chaosB
 	defer body.Close()
 	content, err := io.ReadAll(body)
 	if err == nil && !o.mayBe(content) {
-		c.t.Errorf("%s in %s has %d bytes that nobody put there: %v", key, b.name, len(content), o.known())
+		c.t.Errorf("%s in %s has %d bytes that no client stored: %v", key, b.name, len(content), o.known())
 	}
 }
 
