@@ -90,7 +90,7 @@ func TestSleepKilled(t *testing.T) {
 	}
 }
 
-// A database whose server does not start when somebody wakes it, as on a full disk, is archived again once it has started.
+// When the server of a sleeping database fails to start on a connection, its WAL is archived again once it has started.
 func TestSleepWakeFails(t *testing.T) {
 	t.Parallel()
 	a, db, c, _ := startStepped(t)
