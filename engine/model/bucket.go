@@ -97,7 +97,7 @@ type Object struct {
 	// Absences are the times in which it was in the trash, oldest first.
 	Absences []Absence `json:"absences,omitempty"`
 	// Replaced is the object before this one, while the off-site copy may not have the bytes of this one: a
-	// recovery then brings that one back.
+	// recovery then brings that one back, or the one that that one replaced.
 	Replaced *Object `json:"replaced,omitempty"`
 }
 

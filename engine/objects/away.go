@@ -40,9 +40,13 @@ type Fetch func(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCl
 // before the first upload.
 func (s *Service) CopyWith(has func(blobstore.Ref) bool) { s.copied = has }
 
-// replaced returns the object that a new one replaces, to be brought back by a recovery that has no bytes of the new one:
-// the newest of which the off-site copy has the bytes. A small object needs none, because its bytes are copied
-// with its record. Versions that are kept need none either: they are there.
+// maxReplaced bounds the objects in a chain of replaced ones, in the record of the newest.
+const maxReplaced = 32
+
+// replaced returns the object that a new one replaces, with those that it replaced itself, down to the newest one of which
+// the off-site copy has the bytes: a recovery without the bytes of the new one brings the newest of them back of which it
+// has any. A small object needs none, because its bytes are copied with its record. Versions that are kept need none
+// either: they are there.
 func (s *Service) replaced(b model.Bucket, object model.Object) *model.Object {
 	if s.copied == nil || object.Blob == "" || object.Versioned {
 		return nil
@@ -55,11 +59,29 @@ func (s *Service) replaced(b model.Bucket, object model.Object) *model.Object {
 	if err != nil {
 		return nil
 	}
-	if old.Segment == 0 && old.Replaced != nil && !s.copied(blobstore.Ref(old.Blob)) {
-		return old.Replaced
+	return s.downToCopied(old, maxReplaced)
+}
+
+// downToCopied returns an object with those that it replaced, down to the newest copied one. Of more than most it leaves out
+// the oldest that are not copied.
+func (s *Service) downToCopied(o model.Object, most int) *model.Object {
+	if s.inCopy(o) {
+		o.Replaced = nil
 	}
-	old.Replaced = nil
-	return &old
+	if o.Replaced == nil {
+		return &o
+	}
+	before := s.downToCopied(*o.Replaced, most-1)
+	if most <= 1 {
+		return before
+	}
+	o.Replaced = before
+	return &o
+}
+
+// inCopy reports whether the off-site copy has, or will have with the record, the bytes of an object.
+func (s *Service) inCopy(o model.Object) bool {
+	return o.Segment != 0 || o.Blob == "" || s.copied(blobstore.Ref(o.Blob))
 }
 
 // fetch opens bytes of a blob that is away.

@@ -18,13 +18,15 @@ import (
 )
 
 // sendAway takes the bytes of an object from the disk and lists them as away.
-func sendAway(t testing.TB, s *store, object model.Object) {
+func sendAway(t testing.TB, s *store, sent ...model.Object) {
 	t.Helper()
 	s.close(t)
 	dir := filepath.Join(t.TempDir(), "blobs")
 	r, err := blobstore.NewRestorer(dir)
-	if err == nil {
-		err = r.Away(blobstore.Away{Ref: blobstore.Ref(object.Blob), Size: object.SizeBytes, Location: []byte("there")})
+	for _, o := range sent {
+		if err == nil {
+			err = r.Away(blobstore.Away{Ref: blobstore.Ref(o.Blob), Size: o.SizeBytes, Location: []byte("there")})
+		}
 	}
 	if err == nil {
 		err = r.Finish()
@@ -33,11 +35,20 @@ func sendAway(t testing.TB, s *store, object model.Object) {
 		away := filepath.Join(blobDirectory(s.core), "away")
 		err = errors.Join(os.Remove(away), os.Rename(filepath.Join(dir, "away"), away))
 	}
-	directory, id, _ := strings.Cut(object.Blob, "-")
-	removeErr := os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id))
-	if err != nil || removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
-		t.Fatal(err, removeErr)
+	for _, o := range sent {
+		if removeErr := removeBytes(s, o); !errors.Is(removeErr, os.ErrNotExist) {
+			err = errors.Join(err, removeErr)
+		}
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeBytes removes the file of a large object.
+func removeBytes(s *store, o model.Object) error {
+	directory, id, _ := strings.Cut(o.Blob, "-")
+	return os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id))
 }
 
 // TestAway: bytes that are elsewhere are fetched for a download, and no damage until then.

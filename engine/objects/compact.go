@@ -81,6 +81,9 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 	if use.Objects > 0 { // blobs that could not be read and were not moved
 		return nil
 	}
+	if needed, err := s.neededByRecovery(segment); needed || err != nil {
+		return err
+	}
 	s.core.RemovalLock.RLock()
 	defer s.core.RemovalLock.RUnlock()
 	return s.core.Blobs.DropSegment(segment)
@@ -146,4 +149,40 @@ func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 		return nil, err
 	}
 	return (&objectNote{Act: actMove, Object: object, From: blob}).encode()
+}
+
+// neededByRecovery reports whether a segment without live blobs has one that a recovery from the off-site copy would bring
+// back, because the copy has no bytes of the object that replaced it yet.
+func (s *Service) neededByRecovery(segment uint32) (needed bool, err error) {
+	if s.copied == nil {
+		return false, nil
+	}
+	err = s.core.Blobs.ReadSegment(segment, func(entry blobstore.Entry, _ []byte) error {
+		var note objectNote
+		if needed || entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {
+			return nil
+		}
+		newer, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Object, error) {
+			return tx.ObjectVersion(note.Object.Bucket, note.Object.Key, model.NullVersion)
+		})
+		needed = err == nil && s.bringsBack(newer, entry.Ref)
+		if errors.Is(err, meta.ErrNotFound) {
+			err = nil
+		}
+		return err
+	})
+	if errors.Is(err, blobstore.ErrDamaged) { // nobody can bring back what follows
+		err = nil
+	}
+	return needed, err
+}
+
+// bringsBack reports whether a recovery that lacks the bytes of an object may bring back those of ref.
+func (s *Service) bringsBack(o model.Object, ref blobstore.Ref) bool {
+	for !s.inCopy(o) && o.Replaced != nil {
+		if o = *o.Replaced; o.Blob == string(ref) {
+			return true
+		}
+	}
+	return false
 }

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 )
@@ -133,4 +135,35 @@ func TestCompactionUnderTrash(t *testing.T) {
 	s.close(t)
 	s.open(t)
 	s.mustHold(t, kept, want)
+}
+
+// TestCompactionKeepsWhatARecoveryBringsBack: a small object that was replaced stays in the journal until the copy has the
+// bytes of the large one that replaced it.
+func TestCompactionKeepsWhatARecoveryBringsBack(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "compacted")
+	var copied atomic.Bool
+	s.mustPut(t, bucket, "key", "small")
+	small, err := s.object(bucket, "key")
+	if err != nil || small.Segment == 0 {
+		t.Fatalf("%+v, %v", small, err)
+	}
+	s.close(t)
+	s.open(t) // begins another segment
+	s.CopyWith(func(blobstore.Ref) bool { return copied.Load() })
+	s.mustPut(t, bucket, "key", text(1<<20))
+	s.mustPut(t, bucket, "other", "small")
+	if err := s.core.Meta.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, isCopied := range []bool{false, true} {
+		copied.Store(isCopied)
+		if err := s.compactOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if has := s.core.Blobs.Has(blobstore.Ref(small.Blob)); has == isCopied {
+			t.Errorf("copied: %t, and the small object is there: %t", isCopied, has)
+		}
+	}
 }

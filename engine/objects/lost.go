@@ -16,7 +16,7 @@ const lostPage = 1000
 
 // DropLost removes the objects since a time whose bytes are neither here nor can be fetched, and returns how many there
 // were: after a recovery from an off-site copy, those whose bytes the copy did not have yet. The version before comes
-// back, or what they replaced if its bytes are there. Nothing else changes objects meanwhile.
+// back, or the newest of those they replaced whose bytes are there. Nothing else changes objects meanwhile.
 func (s *Service) DropLost(ctx context.Context, since time.Time) (dropped int, err error) {
 	if err := s.core.Meta.Flush(); err != nil {
 		return 0, err
@@ -97,9 +97,12 @@ func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Tim
 
 func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 	call := s.lostCall(b.Organization, o)
-	hasReplaced := o.Replaced != nil && s.core.Blobs.Has(blobstore.Ref(o.Replaced.Blob))
-	if hasReplaced {
-		call.Note("brought_back", o.Replaced.Version)
+	back := o.Replaced
+	for back != nil && back.Blob != "" && !s.core.Blobs.Has(blobstore.Ref(back.Blob)) {
+		back = back.Replaced
+	}
+	if back != nil {
+		call.Note("brought_back", back.Version)
 	}
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		now := s.core.Clock()
@@ -107,8 +110,10 @@ func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
 		}
-		if err == nil && hasReplaced {
-			err = putBack(tx, *o.Replaced, now)
+		if err == nil && back != nil {
+			found := *back
+			found.Replaced = nil
+			err = putBack(tx, found, now)
 		}
 		return err
 	})

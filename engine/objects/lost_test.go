@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,39 +74,82 @@ func TestDropLostBringsBack(t *testing.T) {
 	large := func(text string) string { return strings.Repeat(text, 70_000) }
 	put("small first", "small", false)
 	lost := []model.Object{put("small first", large("b"), false)}
-	kept := put("large", large("first"), true)
+	kept := []model.Object{put("large", large("first"), true)}
 	lost = append(lost, put("large", large("second"), false), put("large", large("third"), false), put("only", large("x"), false))
-	for i := range 3 {
-		if o := lost[i]; o.Replaced == nil || o.Replaced.Replaced != nil {
-			t.Errorf("%s replaced %v", o.Key, o.Replaced)
-		}
-	}
+	kept = append(kept, put("copied later", large("first"), true), put("copied later", large("first"), false))
+	lost = append(lost, put("copied later", large("third"), false))
 	if err := s.core.Meta.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	sendAway(t, s, kept)
+	sendAway(t, s, kept...)
 	for _, o := range lost {
-		directory, id, _ := strings.Cut(o.Blob, "-")
-		_ = os.Remove(filepath.Join(blobDirectory(s.core), "blobs", directory, id))
+		_ = removeBytes(s, o)
 	}
 	s.open(t)
-	if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 3 || err != nil {
+	if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 4 || err != nil {
 		t.Errorf("%d were dropped, %v", n, err)
 	}
 	s.FetchWith(func(context.Context, blobstore.Away, int64, int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(large("first"))), nil
 	})
-	for key, want := range map[string]string{"small first": "small", "large": large("first")} {
+	for key, want := range map[string]string{"small first": "small", "large": large("first"), "copied later": large("first")} {
 		if got, err := s.get(bucket, key); err != nil || got != want {
 			t.Errorf("%s has %d bytes, %v", key, len(got), err)
 		}
+	}
+	if o, err := s.object(bucket, "copied later"); err != nil || o.Version != kept[2].Version || o.Replaced != nil {
+		t.Errorf("the version that was copied later did not come back: %+v, %v", o, err)
 	}
 	if _, err := s.object(bucket, "only"); err == nil {
 		t.Error("an object that replaced none is there")
 	}
 	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
-	if err != nil || b.ObjectCount != 2 || b.SizeBytes != int64(len("small")+len(large("first"))) {
+	if err != nil || b.ObjectCount != 3 || b.SizeBytes != int64(len("small")+2*len(large("first"))) {
 		t.Errorf("the bucket counts %d objects, %d bytes, %v", b.ObjectCount, b.SizeBytes, err)
+	}
+}
+
+// TestReplacedChain: an object remembers those that it replaced down to the newest copied one, and a limited number of them.
+func TestReplacedChain(t *testing.T) {
+	s := openStore(t)
+	bucket := s.bucket(t, "photos")
+	copied := map[blobstore.Ref]bool{}
+	s.CopyWith(func(ref blobstore.Ref) bool { return copied[ref] })
+	put := func() (o model.Object, chain []string) {
+		t.Helper()
+		s.mustPut(t, bucket, "key", strings.Repeat("large", 70_000))
+		o, err := s.object(bucket, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := o.Replaced; r != nil; r = r.Replaced {
+			chain = append(chain, r.Version)
+		}
+		return o, chain
+	}
+	first, _ := put()
+	copied[blobstore.Ref(first.Blob)] = true
+	second, chain := put()
+	if !slices.Equal(chain, []string{first.Version}) {
+		t.Errorf("the second replaced %q", chain)
+	}
+	third, chain := put()
+	if !slices.Equal(chain, []string{second.Version, first.Version}) {
+		t.Errorf("the third replaced %q", chain)
+	}
+	copied[blobstore.Ref(second.Blob)] = true
+	fourth, chain := put()
+	if !slices.Equal(chain, []string{third.Version, second.Version}) {
+		t.Errorf("the fourth replaced %q, and the second was copied", chain)
+	}
+	newest := fourth.Version
+	for range 2 * maxReplaced {
+		var o model.Object
+		o, chain = put()
+		if chain[0] != newest || chain[len(chain)-1] != second.Version || len(chain) > maxReplaced {
+			t.Fatalf("%s replaced %q", o.Version, chain)
+		}
+		newest = o.Version
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -451,6 +452,40 @@ func TestObjectReplacedBeforeItWasCopied(t *testing.T) {
 	for name, old := range map[string]string{"large": strings.Repeat("old", 50_000), "small": "old"} {
 		t.Run(name, func(t *testing.T) { testReplacedBeforeItWasCopied(t, old) })
 	}
+}
+
+// TestCheckpointHasWhatIsRemovedMeanwhile: a body that is replaced while a checkpoint is made is in it, because the copy may end before the
+// bytes of what replaced it.
+func TestCheckpointHasWhatIsRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := openBucketStore(t, dataDir(t), nil)
+	w, p := beginCopy(t, directoryRepository(t), s)
+	s.put(t, "key", strings.Repeat("old", 50_000))
+	if _, err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := p.known.Names("", KindBlob)
+	if len(before) != 1 {
+		t.Fatalf("the copy has %v", before)
+	}
+	s.put(t, "key", strings.Repeat("new", 50_000))
+	if err := errors.Join(s.core.Meta.Flush(), s.core.RemoveDiscarded()); err != nil {
+		t.Fatal(err)
+	}
+	for old := slices.Collect(maps.Keys(before))[0]; p.isCopied(blobstore.Ref(old)); {
+		time.Sleep(time.Millisecond)
+	}
+	entries, err := p.allBodies(t.Context(), before)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("a checkpoint that was begun before has %v, %v", entries, err)
+	}
+	entries, err = p.allBodies(t.Context(), p.known.Names("", KindBlob))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the next has %v, %v", entries, err)
+	}
+	p.stop()
+	_ = w.Close(cancelled())
+	s.close(t)
 }
 
 func testReplacedBeforeItWasCopied(t *testing.T, old string) {

@@ -105,11 +105,12 @@ func (p *objectsPart) isCopied(ref blobstore.Ref) bool {
 }
 
 func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {
+	before := p.known.Names("", KindBlob)
 	segments, err := p.segments(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("copy the journal: %w", err)
 	}
-	bodies, err := p.allBodies(ctx)
+	bodies, err := p.allBodies(ctx, before)
 	if err != nil {
 		return nil, fmt.Errorf("copy large objects: %w", err)
 	}

@@ -3,6 +3,7 @@ package offsite
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -19,12 +20,12 @@ const (
 	liveBatch = 1000
 )
 
-// allBodies returns the entries of all bodies, once those have been stored that were there when it was called.
-func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, err error) {
+// allBodies returns the entries of all bodies, once those have been stored that were there when it was called, and of those
+// that the store had before: what was removed since comes back in a recovery that has no bytes of what replaced it.
+func (p *objectsPart) allBodies(ctx context.Context, before map[string]stream.Reference) (entries []stream.Entry, err error) {
 	if err := p.core.Meta.Flush(); err != nil { // so that what was published has its record
 		return nil, err
 	}
-	before := p.known.Names("", KindBlob)
 	var here []blobstore.Ref
 	sizes := map[blobstore.Ref]int64{} // of those that the store may lack
 	if err := p.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
@@ -47,18 +48,25 @@ func (p *objectsPart) allBodies(ctx context.Context) (entries []stream.Entry, er
 	if err != nil {
 		return nil, err
 	}
-	listed := map[string]bool{}
+	listed, removed := map[string]bool{}, maps.Clone(before)
 	for _, e := range entries {
 		listed[e.Name] = true
-		delete(before, e.Name)
+		delete(removed, e.Name)
 	}
-	for _, ref := range here {
-		delete(before, string(ref))
-		if known, ok := p.known.Get("", KindBlob, string(ref)); ok && !listed[string(ref)] {
-			entries = append(entries, stream.Entry{Kind: KindBlob, Name: string(ref), Ref: known})
+	for name, ref := range before {
+		if !listed[name] {
+			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: ref})
 		}
 	}
-	for name := range before { // removed, which the tap may have forgotten
+	for _, ref := range here {
+		name := string(ref)
+		delete(removed, name)
+		_, had := before[name]
+		if known, ok := p.known.Get("", KindBlob, name); ok && !had && !listed[name] {
+			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: known})
+		}
+	}
+	for name := range removed { // the tap may have forgotten that
 		p.known.Drop("", KindBlob, name)
 	}
 	return entries, nil
@@ -165,8 +173,9 @@ func (l *bodyLane) store(ctx context.Context, b *blobstore.Body, r *blobstore.Re
 		return true
 	}
 	name := string(b.Ref)
-	l.part.known.Put("", KindBlob, name, ref)
+	// What replaces the object once it is known to be copied comes after it in the log.
 	l.add(stream.Frame{Time: b.Time, Body: stream.File{Kind: KindBlob, Name: name, Ref: ref}})
+	l.part.known.Put("", KindBlob, name, ref)
 	if l.part.tap.Done(b) {
 		l.part.known.Drop("", KindBlob, name)
 		l.add(stream.Frame{Time: time.Now(), Body: stream.FileDrop{Kind: KindBlob, Name: name}})
