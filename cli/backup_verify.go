@@ -98,6 +98,9 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 	}
 	for _, b := range backups {
 		r := v.report(ctx, b)
+		if !r.Restorable && v.isDeleted(b.ID) { // meanwhile, with its WAL
+			continue
+		}
 		if slices.Contains(found.Affected, b.ID) {
 			r.Restorable = false
 		} else if !r.Restorable {
@@ -106,6 +109,12 @@ func (v vault) verify(ctx context.Context) (report vaultReport, err error) {
 		report.Backups = append(report.Backups, r)
 	}
 	return report, nil
+}
+
+// isDeleted reports whether a backup that was listed is not there any more.
+func (v vault) isDeleted(id string) bool {
+	ids, err := v.repository.Backups()
+	return err == nil && !slices.Contains(ids, id)
 }
 
 // keeps returns the WAL that backups need.

@@ -38,6 +38,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // errDamaged means that the content of a file is not as it was written.
 var errDamaged = errors.New("the file is damaged")
 
+// errGone means that a file was removed since it was listed.
+var errGone = damagedf("the file is gone")
+
 func damagedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errDamaged, fmt.Sprintf(format, args...))
 }

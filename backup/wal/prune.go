@@ -145,20 +145,31 @@ type Problem struct {
 }
 
 // Verify reads every segment and summary and returns the damaged ones. For an excluded generation it returns the
-// file that caused the exclusion.
+// file that caused the exclusion. Another process may prune the archive meanwhile.
 func (a *Archive) Verify(ctx context.Context) (problems []Problem, err error) {
 	for number, damaged := range a.damaged {
 		problems = append(problems, Problem{number, filepath.Base(damaged.path), damaged.err})
 	}
 	for _, b := range a.snapshot() {
-		for _, s := range b.segments {
-			if err := ctx.Err(); err != nil {
+		for _, timeline := range b.timelines() {
+			found, err := a.verifyTimeline(ctx, b, timeline)
+			if problems = append(problems, found...); err != nil {
 				return problems, err
 			}
-			file, err := a.verifySegment(b, s)
-			if err != nil {
-				problems = append(problems, Problem{b.number, file, err})
-			}
+		}
+	}
+	return problems, nil
+}
+
+func (a *Archive) verifyTimeline(ctx context.Context, b *branch, timeline uint32) (problems []Problem, err error) {
+	pruned := true // so far, everything
+	for _, s := range b.of(timeline) {
+		if err := ctx.Err(); err != nil {
+			return problems, err
+		}
+		file, err := a.verifySegment(b, s)
+		if pruned = pruned && errors.Is(err, errGone); err != nil && !pruned {
+			problems = append(problems, Problem{b.number, file, err})
 		}
 	}
 	return problems, nil

@@ -43,6 +43,40 @@ func TestPruneEndsEverywhere(t *testing.T) {
 	}
 }
 
+// TestVerifyDuringPrune: what another process prunes after an archive was opened is not damaged, and what it lacks in the middle is.
+func TestVerifyDuringPrune(t *testing.T) {
+	t.Parallel()
+	b := longWAL(6, nil)
+	from := store(t, b)
+	from.Close()
+	reader, err := Open(from.dir, Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	pruner, err := Open(from.dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if freed, err := pruner.Prune([]Keep{{1, pruneFrom}}); err != nil || freed == 0 {
+		t.Fatalf("%d bytes were freed, %v", freed, err)
+	}
+	pruner.Close()
+	if problems, err := reader.Verify(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	left, err := filepath.Glob(filepath.Join(from.dir, "1", "*"+compressedSuffix))
+	if err != nil || len(left) < 2 {
+		t.Fatalf("%q, %v", left, err)
+	}
+	if err := os.Remove(left[1]); err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := reader.Verify(t.Context()); err != nil || len(problems) != 1 || problems[0].File != filepath.Base(left[1]) {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
 func mustBePruned(t *testing.T, dir string, b *xlogtest.Builder, when string) {
 	t.Helper()
 	a, err := Open(dir, Options{})

@@ -194,7 +194,7 @@ func (a *Archive) decompress(b *branch, s *segment, skip int, each func([]byte) 
 	}
 	f, err := os.Open(b.path(s.segmentKey, compressedSuffix))
 	if notExist(err) {
-		return damagedf("the file is gone")
+		return errGone
 	}
 	if err != nil {
 		return fmt.Errorf("read WAL archive: %w", err)
