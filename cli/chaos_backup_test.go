@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/backup/wal/xlog"
 	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
@@ -292,7 +293,28 @@ func (c *chaos) reachable(ctx context.Context, random *rand.Rand, api *client.Cl
 	if m.at.After(since) && random.IntN(2) == 0 {
 		return m, wire.RequestRestore{TargetLSN: new(m.lsn)}, true
 	}
-	return m, wire.RequestRestore{TargetTime: &m.at}, true
+	return m, wire.RequestRestore{TargetTime: &m.at}, !c.misdated(ctx, api, db, m)
+}
+
+// misdated reports whether a backup of what was written after a mark has a time from before it: the appliance's clock was
+// set back, and not that of the server, which a machine's clock would have been too.
+func (c *chaos) misdated(ctx context.Context, api *client.Client, db *chaosDatabase, m mark) bool {
+	marked, err := xlog.ParseLSN(m.lsn)
+	if err != nil {
+		c.t.Error(err)
+	}
+	for b, err := range api.Backups(ctx, db.id, client.BackupOptions{}) {
+		if err != nil {
+			return true
+		}
+		if b.Status != wire.BackupCompleted || b.CompletedAt.After(m.at) {
+			continue
+		}
+		if stop, err := xlog.ParseLSN(*b.StopLSN); err != nil || stop > marked {
+			return true
+		}
+	}
+	return false
 }
 
 // beyond returns the refusals that a mark allows: commits from shortly before

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
@@ -73,8 +76,9 @@ func collect[T any](c *chaos, list iter.Seq2[T, error], key func(T) string) map[
 	return all
 }
 
-// awaitDatabases waits until no database has an operation, removes those whose
-// creation was not acknowledged, and compares the list with the model.
+// awaitDatabases waits until no database has an operation and all servers answer, removes those whose
+// creation was not acknowledged, and compares the list with the model. A server that crashed is available
+// until the appliance notices it, or while the server recovers by itself.
 func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 	var listed map[string]wire.Database
 	c.within("quiet among the databases", func() string {
@@ -82,6 +86,9 @@ func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 		for _, d := range listed {
 			if d.Status != wire.DatabaseAvailable || d.Operation != nil {
 				return fmt.Sprintf("%s (%s) is %s %s, operation %+v", d.Name, d.ID, d.Status, deref(d.StatusReason), d.Operation)
+			}
+			if err := serverAnswers(ctx, d); err != nil {
+				return fmt.Sprintf("the server of %s (%s): %v", d.Name, d.ID, err)
 			}
 		}
 		return ""
@@ -106,6 +113,18 @@ func (c *chaos) awaitDatabases(ctx context.Context, api *client.Client) {
 			c.t.Errorf("delete a database that nobody was told of: %v", err)
 		}
 	}
+}
+
+// serverAnswers returns an error while a server is down or starts. One that does not let the client in answers.
+func serverAnswers(ctx context.Context, d wire.Database) error {
+	conn, err := pgx.Connect(ctx, fmt.Sprintf("postgres://nobody@%s:%d/postgres", d.Host, d.Port))
+	if err == nil {
+		return conn.Close(ctx)
+	}
+	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code != "57P03" {
+		return nil
+	}
+	return err
 }
 
 func (c *chaos) awaitBuckets(ctx context.Context, api *client.Client) {
