@@ -53,7 +53,7 @@ func (s *Service) dropLostTrash(since time.Time) (dropped int, err error) {
 			return dropped, err
 		}
 		if s.isLost(o.Object, since) {
-			err = s.purgeSome(s.lostCall(o.Organization, o.Object), []model.TrashedObject{o})
+			err = s.purgeSome(s.lostCall(o.Organization, o.Object, nil), []model.TrashedObject{o})
 			dropped++
 		}
 	}
@@ -65,11 +65,16 @@ func (s *Service) isLost(o model.Object, since time.Time) bool {
 	return o.Blob != "" && !o.LastModified.Before(since) && !s.core.Blobs.Has(blobstore.Ref(o.Blob))
 }
 
-// lostCall logs that an object is dropped, and returns the call for the audit log.
-func (s *Service) lostCall(organization string, o model.Object) *model.Call {
-	s.core.Log.Warn("an object is dropped, because its bytes had not been copied off-site yet", "bucket", o.Bucket, "key", o.Key, "version", o.Version)
+// lostCall logs that an object is dropped, and returns the call for the audit log. back is what comes back for it, nil for nothing.
+func (s *Service) lostCall(organization string, o model.Object, back *model.Object) *model.Call {
+	log := s.core.Log.With("bucket", o.Bucket, "key", o.Key, "version", o.Version)
 	call := s.core.System(model.ActionObjectDamaged, organization, objectResource(o.Bucket, o.Key))
 	call.Note("dropped", "its bytes had not been copied off-site")
+	if back != nil {
+		log = log.With("brought_back", back.Version)
+		call.Note("brought_back", back.Version)
+	}
+	log.Warn("an object is dropped, because its bytes had not been copied off-site yet")
 	return call
 }
 
@@ -96,14 +101,11 @@ func (s *Service) dropLostOf(ctx context.Context, b model.Bucket, since time.Tim
 }
 
 func (s *Service) dropLost(b model.Bucket, o model.Object) error {
-	call := s.lostCall(b.Organization, o)
 	back := o.Replaced
 	for back != nil && back.Blob != "" && !s.core.Blobs.Has(blobstore.Ref(back.Blob)) {
 		back = back.Replaced
 	}
-	if back != nil {
-		call.Note("brought_back", back.Version)
-	}
+	call := s.lostCall(b.Organization, o, back)
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		now := s.core.Clock()
 		_, err := tx.DeleteVersion(o.Bucket, o.Key, o.VersionID(), now)
