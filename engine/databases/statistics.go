@@ -2,6 +2,8 @@ package databases
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -79,6 +81,24 @@ func (s *Service) noteSession(ctx context.Context, conn *pgx.Conn, db model.Data
 	if err := s.endReadersPrepared(ctx, conn, db); err != nil {
 		s.core.Log.Debug("end prepared transactions of a database", "database", db.ID, "error", err)
 	}
+	if err := s.boundStatements(ctx, conn, db); err != nil {
+		s.core.Log.Debug("forget the statements of a database", "database", db.ID, "error", err)
+	}
+}
+
+// statementTexts bounds the texts of the statements that a server counts, in bytes. PostgreSQL does not, and reads them all
+// at each look; every role can send statements of any length.
+const statementTexts = 32 << 20
+
+// boundStatements forgets what is counted of statements if their texts take too much.
+func (s *Service) boundStatements(ctx context.Context, conn *pgx.Conn, db model.Database) error {
+	info, err := os.Stat(filepath.Join(s.DataDirectory(db.ID, db.Generation), postgres.StatementTexts))
+	if err != nil || info.Size() <= statementTexts { // without pg_stat_statements there is none
+		return nil
+	}
+	s.core.Log.Warn("the statistics of statements are reset, because the texts of the statements take too much", "database", db.ID, "name", db.Name, "bytes", info.Size())
+	_, err = conn.Exec(ctx, "select public.pg_stat_statements_reset()")
+	return err
 }
 
 // readersPrepared is how long a role that only reads may leave a transaction

@@ -67,6 +67,9 @@ func terminate(ctx context.Context, conn *pgx.Conn, condition string, argument a
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
+// StatementTexts is where pg_stat_statements keeps the texts of all statements, below the data directory.
+const StatementTexts = "pg_stat_tmp/pgss_query_texts.stat"
+
 // Usage is the size of an instance's databases and the sessions in them.
 type Usage struct {
 	SizeBytes   int64 // of the tenant's database and those beside it
