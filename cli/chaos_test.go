@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -355,5 +356,6 @@ func (c *chaos) within(what string, done func() string) bool {
 		}
 	}
 	c.t.Errorf("%s did not come about: %s", what, left)
+	_ = c.m.process.Process.Signal(syscall.SIGQUIT) // its log then says what it does
 	return false
 }

@@ -361,7 +361,7 @@ func (r *firstPhase) replay(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, errGap):
-			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost", f.Time.Format(time.RFC3339)))
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil
 		case stream.Damaged(err):
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the log is damaged after %s, and later changes are lost: %v", r.report.Until.Format(time.RFC3339), err))
