@@ -105,12 +105,15 @@ func (p *objectsPart) isCopied(ref blobstore.Ref) bool {
 }
 
 func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {
-	before := p.known.Names("", KindBlob)
 	segments, err := p.segments(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("copy the journal: %w", err)
 	}
-	bodies, err := p.allBodies(ctx, before)
+	var bodies []stream.Entry
+	here, err := p.bodiesHere(ctx)
+	if err == nil {
+		bodies, err = p.allBodies(ctx, here)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("copy large objects: %w", err)
 	}

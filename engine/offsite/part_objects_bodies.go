@@ -2,7 +2,6 @@ package offsite
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -20,16 +19,21 @@ const (
 	liveBatch = 1000
 )
 
-// allBodies returns the entries of all bodies, once those have been stored that were there when it was called, and of those
-// that the store had before: what was removed since comes back in a recovery that has no bytes of what replaced it.
-func (p *objectsPart) allBodies(ctx context.Context, before map[string]stream.Reference) (entries []stream.Entry, err error) {
+// presentBodies are the bodies that are here at a moment, and those that the store had then.
+type presentBodies struct {
+	refs []blobstore.Ref
+	had  map[string]stream.Reference
+}
+
+// bodiesHere returns the bodies that are here, and lets those be copied that the store lacks.
+func (p *objectsPart) bodiesHere(ctx context.Context) (b presentBodies, err error) {
 	if err := p.core.Meta.Flush(); err != nil { // so that what was published has its record
-		return nil, err
+		return b, err
 	}
-	var here []blobstore.Ref
+	b.had = p.known.Names("", KindBlob)
 	sizes := map[blobstore.Ref]int64{} // of those that the store may lack
 	if err := p.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
-		here = append(here, ref)
+		b.refs = append(b.refs, ref)
 		if _, known := p.known.Get("", KindBlob, string(ref)); !known {
 			sizes[ref] = size
 		}
@@ -38,9 +42,15 @@ func (p *objectsPart) allBodies(ctx context.Context, before map[string]stream.Re
 		}
 		return p.offer(ctx, sizes)
 	}); err != nil {
-		return nil, err
+		return b, err
 	}
-	if err := errors.Join(p.offer(ctx, sizes), p.tap.Copied(ctx)); err != nil {
+	return b, p.offer(ctx, sizes)
+}
+
+// allBodies returns the entries of all bodies that were here, once they have been stored. It has those that were removed
+// since: they come back in a recovery that has no bytes of what replaced them.
+func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, err error) {
+	if err := p.tap.Copied(ctx); err != nil {
 		return nil, err
 	}
 	// What is listed as away comes first: it is in the store, whether or not it comes or leaves meanwhile.
@@ -48,25 +58,23 @@ func (p *objectsPart) allBodies(ctx context.Context, before map[string]stream.Re
 	if err != nil {
 		return nil, err
 	}
-	listed, removed := map[string]bool{}, maps.Clone(before)
+	listed, gone := map[string]bool{}, maps.Clone(b.had)
 	for _, e := range entries {
 		listed[e.Name] = true
-		delete(removed, e.Name)
+		delete(gone, e.Name)
 	}
-	for name, ref := range before {
-		if !listed[name] {
+	for _, body := range b.refs {
+		name := string(body)
+		delete(gone, name)
+		ref, some := p.known.Get("", KindBlob, name)
+		if !some {
+			ref, some = b.had[name]
+		}
+		if some && !listed[name] {
 			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: ref})
 		}
 	}
-	for _, ref := range here {
-		name := string(ref)
-		delete(removed, name)
-		_, had := before[name]
-		if known, ok := p.known.Get("", KindBlob, name); ok && !had && !listed[name] {
-			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: known})
-		}
-	}
-	for name := range removed { // the tap may have forgotten that
+	for name := range gone { // which the tap may have forgotten
 		p.known.Drop("", KindBlob, name)
 	}
 	return entries, nil
