@@ -352,7 +352,8 @@ func (r *firstPhase) fill(ctx context.Context) error {
 	return all.finish(ctx)
 }
 
-// replay applies the log. It ends before damage and before a gap: what follows is lost.
+// replay applies the log. It ends before damage and before a gap: what follows is lost. Up to where the checkpoint
+// follows the log, a gap is of something that was removed before the checkpoint could collect it.
 func (r *firstPhase) replay(ctx context.Context) error {
 	var done uint64
 	for f, err := range r.history.Frames(ctx, r.checkpoint, r.o.At) {
@@ -360,6 +361,7 @@ func (r *firstPhase) replay(ctx context.Context) error {
 			err = r.restorers.frame(ctx, f)
 		}
 		switch {
+		case errors.Is(err, errGap) && f.Log <= r.checkpoint.Through:
 		case errors.Is(err, errGap):
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil

@@ -12,6 +12,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/offsite/stream"
 	"holdfast/internal/durable"
 )
 
@@ -171,6 +172,67 @@ func TestRecoverBegun(t *testing.T) {
 		}
 		if err := refuseUsed(dir, nil); (err != nil) != step.refused {
 			t.Errorf("with %s: %v", step.name, err)
+		}
+	}
+}
+
+// TestReplayPassesOverWhatWasRemoved: the log may have the end of something that was removed before the checkpoint could collect
+// its beginning. That is no gap, and everything after it is recovered. After the checkpoint, a gap is one.
+func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
+	t.Parallel()
+	r := directoryRepository(t)
+	w, err := stream.NewWriter(t.Context(), claimEpoch(t, r), stream.Options{Interval: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := &frameQueue{wake: w.Wake, known: newKnown()}
+	w.Add(queue)
+	say := func(bodies ...stream.Body) {
+		t.Helper()
+		queue.add(bodies...)
+		if _, err := w.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(owner string) stream.Body {
+		return stream.WAL{Owner: owner, Generation: 1, Timeline: 1, From: 100, Bytes: []byte("the end of a segment")}
+	}
+	if _, err := w.Checkpoint(t.Context(), func(context.Context) ([]stream.Entry, error) {
+		say(end("db_removed"))
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	small := func(name string) stream.Body {
+		return stream.WALFile{Owner: name, Generation: 1, Name: "00000002.history", Content: []byte("1\t0/3000000\treason\n")}
+	}
+	say(small("db_kept"))
+	say(end("db_lost"))
+	say(small("db_after_the_gap"))
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h, err := r.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := firstPhase{o: RecoverOptions{DataDir: t.TempDir(), Progress: func(Progress) {}}, history: h}
+	if p.checkpoint, err = h.Find(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if p.restorers, err = newRestorers(r, "", p.o.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.replay(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.report.Warnings) != 1 || !strings.Contains(p.report.Warnings[0], "db_lost") {
+		t.Errorf("warnings: %q", p.report.Warnings)
+	}
+	for owner, want := range map[string]bool{"db_kept": true, "db_after_the_gap": false} {
+		_, err := os.Stat(walOf(p.o.DataDir, owner))
+		if err == nil != want {
+			t.Errorf("%s: %v", owner, err)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func (m *machine) names(database, kind string) []string {
 
 // TestUnreadableBackups: what cannot be read of one database stays as the copy has it, is named, and holds up nothing else.
 func TestUnreadableBackups(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	m := startMachine(t)
 	manifest, _ := m.createDatabase("manifest")

@@ -33,7 +33,7 @@ func BenchmarkLogObject(b *testing.B) {
 	for name, content := range map[string][]byte{"wal": walLike(4 << 20), "random": random(4 << 20)} {
 		frames := make([]Frame, 64)
 		for i := range frames {
-			frames[i] = Frame{time.Now(), WAL{"01JDATABASE", 1, 1, uint64(i) << 16, content[i<<16 : (i+1)<<16]}}
+			frames[i] = Frame{Time: time.Now(), Body: WAL{"01JDATABASE", 1, 1, uint64(i) << 16, content[i<<16 : (i+1)<<16]}}
 		}
 		const total = 64 * 64 << 10
 		l, packed := &logBuilder{}, []byte(nil)

@@ -144,7 +144,7 @@ func TestDamagedLog(t *testing.T) {
 		},
 		"of another chain": func(t *testing.T, s *stored) {
 			b := &logBuilder{header: logHeader{seq: 3, previous: Hash{1}}}
-			if err := b.add(Frame{time.Now(), OwnerDrop{"everything"}}); err != nil {
+			if err := b.add(Frame{Time: time.Now(), Body: OwnerDrop{"everything"}}); err != nil {
 				t.Fatal(err)
 			}
 			object, _ := b.finish(s.zstd, nil)

@@ -13,6 +13,7 @@ const MaxFrame = 4 << 20
 type Frame struct {
 	Time time.Time // when it was durable on the machine; the times of a Source never go back
 	Body Body
+	Log  uint64 // the number of its log object, 0 until it is in one
 }
 
 // Body is the content of a frame: one of the types WAL, WALFile, Journal,

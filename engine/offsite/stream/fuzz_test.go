@@ -38,7 +38,7 @@ func logOf(t testing.TB, c *compressor, all []Body) []byte {
 	t.Helper()
 	l := &logBuilder{header: logHeader{seq: 5, previous: Hash{9}}}
 	for i, b := range all {
-		if err := l.add(Frame{time.Unix(1000+int64(i), 1).UTC(), b}); err != nil {
+		if err := l.add(Frame{Time: time.Unix(1000+int64(i), 1).UTC(), Body: b}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -112,7 +112,7 @@ func decodeFrames(plain []byte, n int) ([]Frame, error) {
 		if err != nil {
 			return nil, err
 		}
-		frames = append(frames, Frame{at, f})
+		frames = append(frames, Frame{Time: at, Body: f})
 	}
 	return frames, d.end("the last frame")
 }

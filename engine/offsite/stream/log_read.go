@@ -147,6 +147,7 @@ func (l *logObject) yield(yield func(Frame, error) bool, until time.Time) bool {
 		if !until.IsZero() && f.Time.After(until) {
 			continue
 		}
+		f.Log = l.header.seq
 		if !yield(f, nil) {
 			return false
 		}

@@ -233,8 +233,8 @@ func TestMergedInOrderOfTime(t *testing.T) {
 		for n := range 3000 {
 			s := sources[n*n%7%3]
 			s.frames = append(s.frames, Frame{
-				start.Add(time.Duration(n) * time.Millisecond),
-				WAL{Owner: s.owner, Generation: 1, Timeline: 1, From: uint64(len(s.frames)), Bytes: make([]byte, 5000)},
+				Time: start.Add(time.Duration(n) * time.Millisecond),
+				Body: WAL{Owner: s.owner, Generation: 1, Timeline: 1, From: uint64(len(s.frames)), Bytes: make([]byte, 5000)},
 			})
 		}
 		w.Wake()

@@ -144,7 +144,7 @@ func (s *script) add(w *Writer, size int) {
 	s.mu.Lock()
 	b := fmt.Appendf(nil, "%s %d ", s.owner, len(s.frames))
 	b = append(b, bytes.Repeat([]byte{byte(len(s.frames))}, max(0, size-len(b)))...)
-	s.frames = append(s.frames, Frame{time.Now(), WAL{Owner: s.owner, Generation: 1, Timeline: 1, From: uint64(len(s.frames)), Bytes: b}})
+	s.frames = append(s.frames, Frame{Time: time.Now(), Body: WAL{Owner: s.owner, Generation: 1, Timeline: 1, From: uint64(len(s.frames)), Bytes: b}})
 	s.mu.Unlock()
 	w.Wake()
 }
