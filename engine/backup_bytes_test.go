@@ -93,6 +93,7 @@ func (a *appliance) wantBackupBytes(t *testing.T, by *atomic.Int64, when string)
 // TestBackupBytes: the figure is the disk usage of backups, WAL and exports, whatever was created and removed, even
 // after a restart.
 func TestBackupBytes(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	cfg := exporting(t)
 	by := ahead(&cfg)
