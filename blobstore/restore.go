@@ -50,6 +50,9 @@ func (r *Restorer) path(number uint32) string {
 // Write writes bytes of a segment, which may be there already. It returns ErrGap if those before them are missing. Bytes
 // of another segment with the same number replace it.
 func (r *Restorer) Write(number uint32, from int64, b []byte) error {
+	if from > 0 && !r.segments[number] {
+		return gapError(number, from, 0)
+	}
 	if err := r.open(number); err != nil {
 		return fmt.Errorf("restore journal segment: %w", err)
 	}
@@ -58,7 +61,7 @@ func (r *Restorer) Write(number uint32, from int64, b []byte) error {
 	case err != nil:
 		return fmt.Errorf("restore journal segment: %w", err)
 	case from > size:
-		return fmt.Errorf("restore journal segment %08x from %d on, of which %d bytes are there: %w", number, from, size, ErrGap)
+		return gapError(number, from, size)
 	case from == 0 && size > 0:
 		err = r.replace(b)
 	}
@@ -70,6 +73,10 @@ func (r *Restorer) Write(number uint32, from int64, b []byte) error {
 	}
 	r.segments[number] = true
 	return nil
+}
+
+func gapError(number uint32, from, size int64) error {
+	return fmt.Errorf("restore journal segment %08x from %d on, of which %d bytes are there: %w", number, from, size, ErrGap)
 }
 
 // replace empties the open segment if b begins another one.
