@@ -132,10 +132,16 @@ func (s *Service) copySegment(ctx context.Context, segment uint32) error {
 	return errors.Join(err, flush())
 }
 
+// noteOfBlob returns the note that came with the entry's blob, false if it has none.
+func noteOfBlob(entry blobstore.Entry) (note objectNote, ok bool) {
+	ok = entry.Ref != "" && json.Unmarshal(entry.Note, &note) == nil
+	return note, ok
+}
+
 // moved returns the note to copy the entry's blob with, nil if no object uses the blob any more.
 func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
-	var note objectNote
-	if entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {
+	note, ok := noteOfBlob(entry)
+	if !ok {
 		return nil, nil
 	}
 	blob := string(entry.Ref)
@@ -157,24 +163,30 @@ func (s *Service) neededByRecovery(segment uint32) (needed bool, err error) {
 	if s.copied == nil {
 		return false, nil
 	}
+	found := errors.New("found") // ends the reading
 	err = s.core.Blobs.ReadSegment(segment, func(entry blobstore.Entry, _ []byte) error {
-		var note objectNote
-		if needed || entry.Ref == "" || json.Unmarshal(entry.Note, &note) != nil {
+		note, ok := noteOfBlob(entry)
+		if !ok {
 			return nil
 		}
 		newer, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Object, error) {
 			return tx.ObjectVersion(note.Object.Bucket, note.Object.Key, model.NullVersion)
 		})
-		needed = err == nil && s.bringsBack(newer, entry.Ref)
 		if errors.Is(err, meta.ErrNotFound) {
-			err = nil
+			return nil
+		}
+		if err == nil && s.bringsBack(newer, entry.Ref) {
+			err = found
 		}
 		return err
 	})
-	if errors.Is(err, blobstore.ErrDamaged) { // nobody can bring back what follows
-		err = nil
+	switch {
+	case errors.Is(err, found):
+		return true, nil
+	case errors.Is(err, blobstore.ErrDamaged): // what follows cannot be read by a recovery either
+		return false, nil
 	}
-	return needed, err
+	return false, err
 }
 
 // bringsBack reports whether a recovery that lacks the bytes of an object may bring back those of ref.

@@ -2,7 +2,6 @@ package offsite
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -48,7 +47,7 @@ func (p *objectsPart) bodiesHere(ctx context.Context) (b presentBodies, err erro
 }
 
 // allBodies returns the entries of all bodies that were here, once they have been stored. It has those that were removed
-// since: they come back in a recovery that has no bytes of what replaced them.
+// since: they come back in a recovery that has no bytes of what replaced them. It uses b up.
 func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, err error) {
 	if err := p.tap.Copied(ctx); err != nil {
 		return nil, err
@@ -58,23 +57,23 @@ func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries [
 	if err != nil {
 		return nil, err
 	}
-	listed, gone := map[string]bool{}, maps.Clone(b.had)
+	listed := map[string]bool{}
 	for _, e := range entries {
 		listed[e.Name] = true
-		delete(gone, e.Name)
+		delete(b.had, e.Name)
 	}
 	for _, body := range b.refs {
 		name := string(body)
-		delete(gone, name)
 		ref, some := p.known.Get("", KindBlob, name)
 		if !some {
 			ref, some = b.had[name]
 		}
+		delete(b.had, name)
 		if some && !listed[name] {
 			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: ref})
 		}
 	}
-	for name := range gone { // which the tap may have forgotten
+	for name := range b.had { // they were gone already, which the tap may have forgotten
 		p.known.Drop("", KindBlob, name)
 	}
 	return entries, nil
