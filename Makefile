@@ -44,7 +44,7 @@ CHAOSTIME ?= 10m
 SEED ?= $(shell date +%s)
 
 chaos: ## everything at random, killed at random, compared with a model
-	HOLDFAST_LONG=1 go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED)
+	HOLDFAST_LONG=1 go test ./cli -run '^TestChaos$$' -count 1 -v -timeout 0 -chaos.for $(CHAOSTIME) -chaos.seed $(SEED) $(if $(KEEP),-chaos.keep $(KEEP))
 
 SOAKTIME ?= 15m
 

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +44,7 @@ import (
 var (
 	chaosSeed = flag.Uint64("chaos.seed", 1, "what draws the acts and faults of TestChaos")
 	chaosFor  = flag.Duration("chaos.for", 5*time.Second, "how long TestChaos makes new rounds")
+	chaosKeep = flag.String("chaos.keep", "", "the directory into which TestChaos, when it fails, copies what is on the disk and off-site")
 )
 
 const (
@@ -143,6 +146,9 @@ func newChaos(t *testing.T) *chaos {
 	} else {
 		t.Log("the disk is not filled: that takes root")
 	}
+	if *chaosKeep != "" {
+		t.Cleanup(c.keep)
+	}
 	c.start()
 	c.project = c.m.project()
 	for i := range chaosClients {
@@ -152,6 +158,19 @@ func newChaos(t *testing.T) *chaos {
 	c.signIn()
 	c.openS3()
 	return c
+}
+
+// keep copies what a run that failed has on its disk and off-site. It kills what still runs.
+func (c *chaos) keep() {
+	if !c.t.Failed() {
+		return
+	}
+	if c.m.process != nil {
+		c.m.killAll()
+	}
+	if out, err := exec.Command("cp", "-a", filepath.Dir(c.m.dataDir), strings.TrimPrefix(c.copy.url, "file://"), *chaosKeep).CombinedOutput(); err != nil {
+		c.t.Errorf("%v: %s", err, out)
+	}
 }
 
 // findVersions has the appliance use the tests' version of PostgreSQL and the newest that this machine has.
