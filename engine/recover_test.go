@@ -386,6 +386,7 @@ func crashes() []crash {
 				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 6), "PG_VERSION"), "15\n") // it was replaced once
 				writeFile(t, filepath.Join(a.Databases.DataDirectory(db.ID, 7), "PG_VERSION"), "15\n") // no record knows it
 				writeFile(t, filepath.Join(a.Databases.DatabaseDirectory(db.ID), "notes.txt"), "not a generation")
+				writeFile(t, filepath.Join(a.Databases.DatabaseDirectory(db.ID), "clone-1.new"), "a trial of the file system") // removed
 			},
 			func(t *testing.T, a *appliance, db model.Database, c databases.Connection) {
 				if db.Generation != 2 || db.Replaced == nil || db.Replaced.Generation != 1 {

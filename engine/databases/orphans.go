@@ -14,6 +14,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/internal/durable"
 )
 
 // removingSuffix marks a directory that is being removed.
@@ -91,14 +92,14 @@ func (s *Service) TryClearOrphan(path, name string, replaced bool) {
 }
 
 // clearOrphan removes a data directory that was replaced or whose removal was
-// interrupted, and quarantines any other.
+// interrupted, and a temporary file, and quarantines any other.
 func (s *Service) clearOrphan(path, name string, replaced bool) error {
 	ctx, cancel := context.WithTimeout(s.core.Lifetime, s.Timeouts.Stop)
 	defer cancel()
 	if err := stopOrphans(ctx, path); err != nil {
 		return err
 	}
-	if replaced || strings.HasSuffix(name, removingSuffix) {
+	if replaced || strings.HasSuffix(name, removingSuffix) || strings.HasSuffix(name, durable.NewSuffix) {
 		return os.RemoveAll(path)
 	}
 	return s.quarantine(path, name)
