@@ -12,7 +12,7 @@ import (
 // updateSleep changes how long a database must be unused before it sleeps. Whether
 // clients reach the server directly depends on that, so turning it on or off restarts
 // the server. The change is recorded first: an interrupted one is complete with the next
-// start.
+// start, and if the server does not come back at once, the supervisor goes on trying.
 func (s *Service) updateSleep(ctx context.Context, call *model.Call, db, next model.Database) (model.Database, error) {
 	if next.SleepAfter > 0 && slices.Contains(db.Preload, "pg_cron") {
 		return db, model.Errorf(model.CodeConflict, "sleep_after_seconds: the jobs of the extension pg_cron would not run while the database sleeps: drop it first")
@@ -29,7 +29,8 @@ func (s *Service) updateSleep(ctx context.Context, call *model.Call, db, next mo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop+s.Timeouts.Start)
 	defer cancel()
 	if err := s.StopInstance(ctx, db.ID); err != nil {
-		return next, err
+		s.core.Log.Error("stop a database after a change", "database", db.ID, "error", err)
 	}
-	return next, s.doesNotStart(s.StartDatabase(ctx, next))
+	s.startRecorded(ctx, next)
+	return next, nil
 }

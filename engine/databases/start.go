@@ -123,6 +123,14 @@ func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
 	return nil
 }
 
+// startRecorded is StartDatabase after a change that is recorded. A failure does not undo the change: it is logged, and
+// the database's status says why it is not available yet.
+func (s *Service) startRecorded(ctx context.Context, db model.Database) {
+	if err := s.StartDatabase(ctx, db); err != nil {
+		s.core.Log.Error("start a database after a change", "database", db.ID, "error", err)
+	}
+}
+
 // receiveAndSetRoles makes a running instance available: it receives its WAL and
 // sets its roles, each even if the other fails.
 func (s *Service) receiveAndSetRoles(ctx context.Context, db model.Database) error {

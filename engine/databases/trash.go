@@ -84,7 +84,8 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		})
 		return db, nil
 	}
-	return db, s.doesNotStart(s.StartDatabase(ctx, db))
+	s.startRecorded(ctx, db)
+	return db, nil
 }
 
 // TrashExpired reports whether a deleted database may be removed: its time in the
