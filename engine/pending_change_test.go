@@ -51,6 +51,28 @@ func TestChangeWhileAnotherIsPending(t *testing.T) {
 	}
 }
 
+// A change that was taken back, after the server had followed half-way, is not taken for what the tenant did by SQL, when
+// the appliance dies before the server follows the record again.
+func TestTakenBackChange(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	a.beginChange(t, model.ActionDatabaseRotatePassword, db.ID, func(d *model.Database) { d.PendingChange.TakenBack = true })
+	if _, err := connect(t, c).Exec(t.Context(), "alter role app password 'of the rotation'"); err != nil {
+		t.Fatal(err)
+	}
+	a.abandon(t)
+	b := a.reopen(t)
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	if now, err := b.Databases.Record(db.ID); err != nil || now.PendingChange != nil || now.OwnPassword != nil {
+		t.Errorf("pending change %+v, own password %+v, %v", now.PendingChange, now.OwnPassword, err)
+	}
+	connect(t, c)
+	if _, err := b.Databases.RotatePassword(t.Context(), b.call(model.ActionDatabaseRotatePassword), db.ID, false); err != nil {
+		t.Error(err)
+	}
+}
+
 // The sweep ends a pending rename, access rules included.
 func TestPendingRename(t *testing.T) {
 	t.Parallel()

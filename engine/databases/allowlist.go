@@ -59,12 +59,11 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	}
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
-		_, undoErr := s.revertChange(id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
-		s.restoreAccess(ctx, id)
+		undoErr := s.takeBack(ctx, id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
 		return Allowlist{}, errors.Join(serverFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
-	db, err = s.endChange(call, id)
+	db, err = s.concludeChange(call, id)
 	return Allowlist{Entries: allow, UpdatedAt: db.AllowlistUpdatedAt, AppliedAt: db.AllowlistAppliedAt, SessionsTerminated: ended}, err
 }
 

@@ -49,7 +49,7 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 		}
 		return db, errors.Join(badSettings(err), undoErr)
 	}
-	return s.endChange(call, id)
+	return s.concludeChange(call, id)
 }
 
 func badSettings(err error) error {

@@ -44,18 +44,101 @@ func (s *Service) alter(id string, change func(*model.Database)) (model.Database
 	})
 }
 
-// endChange records and audits that the instance has applied the pending change.
-func (s *Service) endChange(call *model.Call, id string) (model.Database, error) {
-	change := func(change func(*meta.Tx) error) error { return s.core.Change(call, change) }
-	return meta.Value(change, func(tx *meta.Tx) (model.Database, error) {
-		return tx.Databases().Update(id, func(d *model.Database) error {
-			d.PendingChange = nil
-			if call.Operation.Action == model.ActionAllowlistSet {
-				d.AllowlistAppliedAt = s.core.Clock()
-			}
-			return nil
+// takeBack undoes a pending change that the instance could not apply, or only half-way, and makes the instance follow the
+// record again. The change stays pending until that is so: after a crash in between, what the instance has is not taken
+// for what its tenant did. On a full disk that waits for space, and the database is not available until then.
+func (s *Service) takeBack(ctx context.Context, id string, undo func(*model.Database)) error {
+	revert := func(d *model.Database) {
+		undo(d)
+		if d.PendingChange != nil {
+			change := *d.PendingChange
+			change.TakenBack = true
+			d.PendingChange = &change
+		}
+	}
+	_, err := s.alter(id, revert)
+	if err == nil {
+		if s.restoreAccess(ctx, id) {
+			err = s.forgetTakenBack(id)
+		}
+		return err
+	}
+	s.States.setAccessPending(id)
+	if !core.IsDiskFull(err) {
+		return err
+	}
+	s.takingBack.Store(id, true)
+	return s.core.RecordLater(err, "that a change is taken back", func(tx *meta.Tx) error {
+		tx.OnCommit(func() {
+			s.States.setAccessPending(id)
+			s.takingBack.Delete(id)
 		})
+		return tx.Databases().Change(id, revert)
 	})
+}
+
+// forgetTakenBack records that the instance follows the record again.
+func (s *Service) forgetTakenBack(id string) error {
+	_, err := s.alter(id, func(d *model.Database) {
+		if d.PendingChange != nil && d.PendingChange.TakenBack {
+			d.PendingChange = nil
+		}
+	})
+	return err
+}
+
+// isTakingBack reports whether a change waits for disk space to be undone.
+func (s *Service) isTakingBack(id string) bool {
+	_, waits := s.takingBack.Load(id)
+	return waits
+}
+
+// endChange records and audits that the instance has applied the pending change.
+func (s *Service) endChange(call *model.Call, id string) (db model.Database, err error) {
+	err = s.core.Change(call, func(tx *meta.Tx) (err error) {
+		db, err = s.recordEnd(tx, call, id)
+		return err
+	})
+	return db, err
+}
+
+// concludeChange is endChange for a client, who is told of a change that is in force although the disk is too full to
+// record its end: the record already has it, and its entry follows when there is space.
+func (s *Service) concludeChange(call *model.Call, id string) (model.Database, error) {
+	db, err := s.endChange(call, id)
+	if err == nil || !core.IsDiskFull(err) {
+		return db, err
+	}
+	later := *call
+	call.Audited = true
+	_ = s.core.RecordLater(err, "the end of a change", func(tx *meta.Tx) error {
+		if now, err := tx.Databases().Get(id); err != nil || now.PendingChange == nil {
+			return err // the sweep has ended it
+		}
+		if _, err := s.recordEnd(tx, &later, id); err != nil {
+			return err
+		}
+		return s.core.Audit(tx, &later, nil)
+	})
+	if db, err = s.Record(id); err == nil {
+		s.end(&db, call.Operation.Action)
+	}
+	return db, err
+}
+
+func (s *Service) recordEnd(tx *meta.Tx, call *model.Call, id string) (model.Database, error) {
+	return tx.Databases().Update(id, func(d *model.Database) error {
+		s.end(d, call.Operation.Action)
+		return nil
+	})
+}
+
+// end marks the pending change of a record as applied.
+func (s *Service) end(d *model.Database, change model.Action) {
+	d.PendingChange = nil
+	if change == model.ActionAllowlistSet {
+		d.AllowlistAppliedAt = s.core.Clock()
+	}
 }
 
 // recoverChange ends a change that was pending when the appliance died, after the
@@ -85,6 +168,9 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 // completeChange ends the sessions that a pending change excludes, and then ends
 // the change.
 func (s *Service) completeChange(ctx context.Context, db model.Database, call *model.Call) error {
+	if db.PendingChange.TakenBack {
+		return s.forgetTakenBack(db.ID)
+	}
 	ended, err := 0, error(nil)
 	switch {
 	case call.Operation.Action == model.ActionAllowlistSet:

@@ -58,15 +58,21 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 	}
 	rules, err := s.Instances.Rules(id)
 	inForce := !s.States.accessPending(id) || err == nil && rules.Equal(Access(db)) // by the start
-	if inForce && (db.PendingChange == nil || changesSettings(db)) {
+	takenBack := db.PendingChange != nil && db.PendingChange.TakenBack
+	if inForce && (db.PendingChange == nil || takenBack || changesSettings(db)) {
 		s.States.clearRolesPending(id) // any other change still has sessions to end
+	}
+	if inForce && takenBack {
+		if err := s.forgetTakenBack(id); err != nil {
+			s.core.Log.Error("record that a change was taken back", "database", id, "error", err)
+		}
 	}
 }
 
 // ApplyPending makes an instance follow its record, if its roles or a change are
 // pending. Unless the change is one of settings, the instance must be running.
 func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
-	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || state != postgres.StateRunning && !changesSettings(db) {
+	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || s.isTakingBack(db.ID) || state != postgres.StateRunning && !changesSettings(db) {
 		return nil
 	}
 	release, err := s.core.Claims.Take(db.ID, "what is pending")
@@ -109,8 +115,8 @@ func (s *Service) pending(db model.Database) bool {
 }
 
 // restoreAccess makes an instance admit those that its record names, after a change of
-// the record that failed half-way and was reverted. If it cannot, that stays pending.
-func (s *Service) restoreAccess(ctx context.Context, id string) {
+// the record that failed half-way and was reverted. If it cannot, it returns false, and that stays pending.
+func (s *Service) restoreAccess(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop) // ctx may have expired
 	defer cancel()
 	s.States.setAccessPending(id) // first: the instance may start in between
@@ -123,7 +129,8 @@ func (s *Service) restoreAccess(ctx context.Context, id string) {
 	}
 	if err != nil {
 		s.core.Log.Warn("access rules and roles are set later", "database", id, "error", err)
-		return
+		return false
 	}
 	s.States.clearRolesPending(id)
+	return true
 }

@@ -101,7 +101,7 @@ func (s *Service) switchReplication(ctx context.Context, call *model.Call, id st
 		}
 		return View{}, errors.Join(serverFailed(err), undoErr)
 	}
-	next, err = s.endChange(call, id)
+	next, err = s.concludeChange(call, id)
 	if err != nil {
 		return View{}, err
 	}

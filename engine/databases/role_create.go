@@ -118,14 +118,13 @@ func (s *Service) changeRoles(ctx context.Context, call *model.Call, db model.Da
 		err = nil
 	}
 	if err != nil {
-		_, undoErr := s.revertChange(db.ID, func(d *model.Database) { d.Roles, d.UpdatedAt = old.Roles, old.UpdatedAt })
-		s.restoreAccess(ctx, db.ID)
+		undoErr := s.takeBack(ctx, db.ID, func(d *model.Database) { d.Roles, d.UpdatedAt = old.Roles, old.UpdatedAt })
 		err = locked("access", "hold locks on what the role owns: delete the role to end its access at once", err)
 		return old, ended, errors.Join(serverFailed(err), undoErr)
 	}
 	if ends != "" {
 		call.Note("sessions_terminated", fmt.Sprint(ended))
 	}
-	db, err = s.endChange(call, db.ID)
+	db, err = s.concludeChange(call, db.ID)
 	return db, ended, err
 }

@@ -45,15 +45,14 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 	}
 	terminated, err := s.applyPasswords(ctx, db, terminate)
 	if err != nil {
-		_, undoErr := s.revertChange(id, func(d *model.Database) {
+		undoErr := s.takeBack(ctx, id, func(d *model.Database) {
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 			d.ReplicationPassword = old.ReplicationPassword
 		})
-		s.restoreAccess(ctx, id)
 		return Rotation{}, errors.Join(serverFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
-	if db, err = s.endChange(call, id); err != nil {
+	if db, err = s.concludeChange(call, id); err != nil {
 		return Rotation{}, err
 	}
 	connection, err := s.ConnectionOf(db, true)

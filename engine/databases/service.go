@@ -36,6 +36,7 @@ type Service struct {
 	minors        minorUpdates
 	proxies       proxySet
 	resting       sync.Map // ids of databases that sleep, see Rests
+	takingBack    sync.Map // ids of databases, see takeBack
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases

@@ -101,7 +101,7 @@ func (s *Service) SettingsUpdate(ctx context.Context, call *model.Call, id strin
 		}
 		return nil, errors.Join(refusedSettings(err), undoErr)
 	}
-	if db, err = s.endChange(call, id); err != nil {
+	if db, err = s.concludeChange(call, id); err != nil {
 		return nil, err
 	}
 	return s.settingViews(ctx, db)

@@ -280,14 +280,13 @@ func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next m
 		return next, core.ExplainDiskFull(err)
 	}
 	if err := s.applyUpdate(ctx, db, next); err != nil {
-		_, undoErr := s.revertChange(db.ID, func(d *model.Database) { copyProperties(d, db) })
-		s.restoreAccess(ctx, db.ID)
+		undoErr := s.takeBack(ctx, db.ID, func(d *model.Database) { copyProperties(d, db) })
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55006" { // object_in_use
 			err = errBeingRead()
 		}
 		return next, errors.Join(serverFailed(err), undoErr)
 	}
-	return s.endChange(call, db.ID)
+	return s.concludeChange(call, db.ID)
 }
 
 // applyUpdate makes the server follow the record. Nobody can open a session under the

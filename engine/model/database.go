@@ -147,6 +147,9 @@ type PendingChange struct {
 	Terminate bool `json:"terminate,omitempty"`
 	// EndRole is the role whose sessions the change ends, "" for none.
 	EndRole string `json:"end_role,omitempty"`
+	// TakenBack means that the record is again what it was before the change, because the instance did not follow it.
+	// The instance may have followed half-way.
+	TakenBack bool `json:"taken_back,omitempty"`
 }
 
 // Served records when a generation began to serve.
