@@ -137,7 +137,7 @@ func (w *Writer) advance(key segmentKey, end xlog.LSN, sum *summary) {
 	defer a.mu.Unlock()
 	if s := w.branch.segments[key]; s != nil && end > s.end {
 		s.end, s.summary = end, sum
-		a.grew(w.branch, key, end)
+		a.grew(w.branch, key, end, w.since)
 		close(a.grown)
 		a.grown = make(chan struct{})
 	}

@@ -121,7 +121,7 @@ func (f *follower) take(ctx context.Context, now walPosition) (took bool, err er
 		if ctx.Err() != nil {
 			return took, context.Cause(ctx)
 		}
-		f.r.tracker.change(func(s *Status) { s.Backlog = int64(end - w.pos) })
+		f.r.tracker.change(func(s *Status) { s.Backlog, w.since = int64(end-w.pos), s.RestorableTo })
 		if f.buf == nil {
 			f.buf = make([]byte, pieceSize)
 		}

@@ -14,7 +14,7 @@ import (
 
 // Piece is something that an archive has made durable: a part of the WAL, or a small file of a generation, whole.
 type Piece struct {
-	At         time.Time // when it was durable
+	At         time.Time // when it was durable here, which is after the server acknowledged its commits
 	Generation int
 
 	Name    string // of the small file: the generation file or a history file; empty for WAL
@@ -51,6 +51,8 @@ type tapStream struct{ read, end xlog.LSN }
 // tapChange says that the WAL of a timeline is durable up to end or, with a name, that a small file was published.
 type tapChange struct {
 	at time.Time
+	// since is a time before which no commit of the WAL was acknowledged, zero if none is known.
+	since time.Time
 	timelineKey
 	end  xlog.LSN
 	name string
@@ -126,10 +128,11 @@ func (b *branch) smallFiles() []string {
 	return names
 }
 
-// grew tells the taps that a segment is durable up to end. The caller holds mu.
-func (a *Archive) grew(b *branch, key segmentKey, end xlog.LSN) {
+// grew tells the taps that a segment is durable up to end, and since when its commits may have been acknowledged. The caller
+// holds mu.
+func (a *Archive) grew(b *branch, key segmentKey, end xlog.LSN, since time.Time) {
 	for t := range a.taps {
-		t.grew(timelineKey{b.number, key.timeline}, b.start(key), end)
+		t.grew(timelineKey{b.number, key.timeline}, b.start(key), end, since)
 	}
 }
 
@@ -140,7 +143,7 @@ func (a *Archive) published(b *branch, name string) {
 	}
 }
 
-func (t *Tap) grew(key timelineKey, start, end xlog.LSN) {
+func (t *Tap) grew(key timelineKey, start, end xlog.LSN, since time.Time) {
 	t.mu.Lock()
 	s := t.streams[key]
 	if s == nil {
@@ -150,7 +153,7 @@ func (t *Tap) grew(key timelineKey, start, end xlog.LSN) {
 	t.waiting += int64(end - s.end)
 	s.end = end
 	t.mu.Unlock()
-	t.add(tapChange{at: time.Now(), timelineKey: key, end: end})
+	t.add(tapChange{at: time.Now(), since: since, timelineKey: key, end: end})
 }
 
 func (t *Tap) add(c tapChange) {
@@ -200,6 +203,19 @@ func (t *Tap) Waiting() (bytes int64, oldest time.Time) {
 		return 0, time.Time{}
 	}
 	return t.waiting, t.changes[0].at
+}
+
+// Since returns a time before which no commit was acknowledged whose WAL Next would return, zero if none is known. It
+// reports false if Next would return no WAL.
+func (t *Tap) Since() (since time.Time, some bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.changes {
+		if c.name == "" {
+			return c.since, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // Read returns up to where Next has returned the WAL of a timeline, false if the tap does not know the timeline.

@@ -30,6 +30,9 @@ type Writer struct {
 	n        uint64
 	pos      xlog.LSN // end of the received bytes
 
+	// since is a time before which every acknowledged commit is in the archive, zero if none is known. Its owner keeps it.
+	since time.Time
+
 	unsynced   bool
 	commits    []time.Time // times of commits after the fork since the last Sync, at most maxCommits
 	compressor *compressor

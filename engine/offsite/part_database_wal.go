@@ -51,9 +51,18 @@ func (s *walSource) Stored(uint64) {}
 // Stream implements stream.Named.
 func (s *walSource) Stream() stream.Stream { return stream.Stream{Kind: StreamWAL, Owner: s.owner} }
 
-// Waiting implements stream.Source.
+// unknownSince is before every commit.
+var unknownSince = time.Unix(0, 0)
+
+// Waiting implements stream.Source. A server acknowledges a commit before the archive has it.
 func (s *walSource) Waiting() (w stream.Waiting) {
 	w.Bytes, w.Oldest = s.tap.Waiting()
+	if since, some := s.tap.Since(); some {
+		w.Since = since
+		if since.IsZero() {
+			w.Since = unknownSince
+		}
+	}
 	return w
 }
 

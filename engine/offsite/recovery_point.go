@@ -2,15 +2,32 @@ package offsite
 
 import (
 	"time"
+
+	"holdfast/backup/wal"
 )
 
-// setRecoveryPoints sets the recovery points of the whole and of the streams of WAL. The log copies archives, so what a server
-// has committed and its archive does not have yet waits in no stream: a point is not after the time up to which
+// archived returns the times up to which the archives are known to have every commit, by database, zero for those of which
+// that is not known. It is called before the writer's status is read: what comes to an archive in between then waits in
+// the writer, or is stored. s.mu is held.
+func (s *Service) archived() map[string]wal.Status {
+	all := map[string]wal.Status{}
+	for name := range s.writer.Status().Streams {
+		archive, receives := s.backups.WALStatus(name.Owner)
+		if name.Owner != "" && receives && !s.databases.Rests(name.Owner) {
+			all[name.Owner] = archive
+		}
+	}
+	return all
+}
+
+// setRecoveryPoints sets the recovery points of the whole and of the streams of WAL: nothing is missing in the copy that was
+// acknowledged before. since is a time before which nothing was acknowledged that waits in the writer. The log copies archives,
+// so what a server has committed and its archive does not have yet waits in no stream: a point is not after the time up to which
 // the archive is known to have every commit. While that is not known, as just after a server's start, a point
 // stays where it was. Nor is it after the time from which on everything of a database is missing, because no backup that
 // leads to its data is in the copy yet. s.mu is held.
-func (s *Service) setRecoveryPoints(st *Status, now time.Time) {
-	point, before := now.Add(-st.Lag), s.reachedBefore(now)
+func (s *Service) setRecoveryPoints(st *Status, archived map[string]wal.Status, since, now time.Time) {
+	point, before := pointOf(since, now), s.reachedBefore(now)
 	unrecoverable, err := s.backups.Unrecoverable(s.known.hasBackup)
 	if err != nil {
 		s.core.Log.Error("look for backups that are not copied", "error", err)
@@ -21,11 +38,12 @@ func (s *Service) setRecoveryPoints(st *Status, now time.Time) {
 	}
 	for i := range st.Streams {
 		stream := &st.Streams[i]
-		archive, receives := s.backups.WALStatus(stream.Database)
+		stream.Point = later(stream.Point, before)
 		if since, lacks := unrecoverable[stream.Database]; lacks {
 			stream.Lag, stream.Point = max(stream.Lag, now.Sub(since)), earlier(stream.Point, since)
 		}
-		if stream.Database == "" || !receives || s.databases.Rests(stream.Database) {
+		archive, receives := archived[stream.Database]
+		if !receives {
 			continue
 		}
 		if !archive.Healthy() || archive.Backlog > 0 {
@@ -39,11 +57,17 @@ func (s *Service) setRecoveryPoints(st *Status, now time.Time) {
 		stream.Point = earlier(stream.Point, known)
 		point = earlier(point, known)
 	}
-	if point.Before(before) {
-		point = before // which stays true
+	s.reached = later(point, before) // which stays true
+	st.Point = new(s.reached)
+}
+
+// pointOf returns the moment up to which everything is stored, if nothing was acknowledged before since that is not, zero for
+// nothing at all.
+func pointOf(since, now time.Time) time.Time {
+	if since.IsZero() {
+		return now
 	}
-	s.reached = point
-	st.Point = &point
+	return now.Add(-max(0, time.Since(since)))
 }
 
 // reachedBefore returns the newest point that the status has named. One in the future was named by a clock that has been
@@ -62,6 +86,13 @@ func (s *Service) reachedBefore(now time.Time) time.Time {
 // earlier returns the earlier of two times. A zero time is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return b
 	}
 	return a

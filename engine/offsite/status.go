@@ -77,7 +77,7 @@ func (s Status) Of(database string) (StreamStatus, bool) {
 // streamsOf returns the recovery points of a writer's streams.
 func streamsOf(all map[stream.Stream]stream.StreamStatus, now time.Time) (streams []StreamStatus) {
 	for name, st := range all {
-		streams = append(streams, StreamStatus{Stream: name.Kind, Database: name.Owner, Point: now.Add(-st.Lag), Lag: st.Lag, Backlog: st.Backlog})
+		streams = append(streams, StreamStatus{Stream: name.Kind, Database: name.Owner, Point: pointOf(st.Since, now), Lag: st.Lag, Backlog: st.Backlog})
 	}
 	slices.SortFunc(streams, func(a, b StreamStatus) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Database, b.Database))
@@ -155,6 +155,7 @@ func (s *Service) describe(st *Status) {
 	st.Unreadable, st.Foreign = s.unreadable.all(), s.foreign
 	st.State, st.Cause, st.Since = model.OffsiteStarting, s.failure.err, s.failure.since
 	if s.writer != nil {
+		archived := s.archived()
 		w := s.writer.Status()
 		st.Backlog, st.Counts, st.Foreign = w.Backlog, w.Counts, slices.Concat(s.foreign, w.Foreign)
 		if at := w.Point.Time; !at.IsZero() {
@@ -165,7 +166,7 @@ func (s *Service) describe(st *Status) {
 		}
 		if s.whole == s.gaps.Load() {
 			st.State, st.Lag, st.Streams = model.OffsiteCopying, w.Lag, streamsOf(w.Streams, now)
-			s.setRecoveryPoints(st, now)
+			s.setRecoveryPoints(st, archived, w.Since, now)
 		}
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
@@ -229,8 +230,9 @@ func (s *Service) ended(w *stream.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == w && s.whole == s.gaps.Load() {
-		st := Status{Lag: w.Status().Lag, Streams: streamsOf(w.Status().Streams, s.core.Clock())}
-		s.setRecoveryPoints(&st, s.core.Clock())
+		now, archived, last := s.core.Clock(), s.archived(), w.Status()
+		st := Status{Lag: last.Lag, Streams: streamsOf(last.Streams, now)}
+		s.setRecoveryPoints(&st, archived, last.Since, now)
 		s.state.Covered = *st.Point
 	}
 	s.writer, s.known = nil, nil

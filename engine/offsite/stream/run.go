@@ -15,7 +15,6 @@ func (w *Writer) run() {
 			return
 		}
 		w.lastCut = time.Now()
-		w.beginCut()
 		w.gather()
 		w.send()
 	}
@@ -24,7 +23,7 @@ func (w *Writer) run() {
 // rest waits until a log object is to be cut. It returns false when the Writer ends.
 func (w *Writer) rest() bool {
 	for w.Err() == nil {
-		oldest, bytes := w.waiting()
+		oldest, _, bytes := w.waiting()
 		flushing := w.finishFlushes(oldest)
 		if oldest.IsZero() {
 			if !w.sleep(nil) {
@@ -62,18 +61,18 @@ func (w *Writer) sleep(timer <-chan time.Time) bool {
 	return true
 }
 
-// waiting returns the time of the oldest frame that no log object has, zero for none,
-// and about how many bytes wait.
-func (w *Writer) waiting() (oldest time.Time, bytes int64) {
+// waiting returns the time of the oldest frame that no log object has, zero for none, the time before which none of those
+// was acknowledged, and about how many bytes wait.
+func (w *Writer) waiting() (oldest, since time.Time, bytes int64) {
 	for _, i := range w.sources() {
 		waiting := i.source.Waiting()
 		if waiting.Oldest.IsZero() {
 			continue
 		}
 		bytes += waiting.Bytes
-		oldest = earlier(oldest, waiting.Oldest)
+		oldest, since = earlier(oldest, waiting.Oldest), earlier(since, waiting.since())
 	}
-	return oldest, bytes
+	return oldest, since, bytes
 }
 
 // earlier returns the earlier of two times, of which a zero one does not count.
@@ -99,20 +98,6 @@ func (w *Writer) finishFlushes(oldest time.Time) bool {
 	return len(w.flushes) > 0
 }
 
-// beginCut notes that frames leave their sources: until they are in flight, nothing else knows that they are not stored.
-func (w *Writer) beginCut() {
-	oldest, _ := w.waiting()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cutting = earlier(oldest, time.Now())
-}
-
-func (w *Writer) endCut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cutting = time.Time{}
-}
-
 // acquire waits until another log object may be made.
 func (w *Writer) acquire() error {
 	select {
@@ -128,10 +113,10 @@ func (w *Writer) acquire() error {
 // a change is not after it, wherever the log is cut. A source that fails is passed over.
 func (w *Writer) gather() {
 	w.builder = logBuilder{plain: w.builder.plain[:0]}
-	if _, bytes := w.waiting(); bytes > maxLog/2 {
+	if _, _, bytes := w.waiting(); bytes > maxLog/2 {
 		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
 	}
-	w.stuck, w.held, w.reads = false, false, map[*input]readMark{}
+	w.stuck, w.held = false, false
 	failed := map[*input]bool{}
 	defer func() { w.stuck = w.stuck || w.builder.header.frames == 0 }()
 	for len(w.builder.plain) < maxLog {
@@ -139,16 +124,30 @@ func (w *Writer) gather() {
 		if next == nil {
 			return
 		}
+		// First: a frame that has left its source and that nobody knows of would count as stored.
+		w.mark(next, oldest)
 		read, err := next.read(w.ctx, &w.builder, until)
 		if err != nil {
 			w.note("read what is to be copied", err)
 		}
-		w.reads[next] = readMark{next.frames, earlier(w.reads[next].oldest, oldest)}
+		w.mark(next, oldest)
 		if err != nil || read == 0 {
 			failed[next] = true
 			w.stuck, w.held = w.stuck || err != nil, true
 		}
 	}
+}
+
+// mark notes what was read of an input for the log object that is being made, and that a frame of a time is read next.
+func (w *Writer) mark(i *input, next time.Time) {
+	since := i.source.Waiting().since()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reads == nil {
+		w.reads = map[*input]readMark{}
+	}
+	mark := w.reads[i]
+	w.reads[i] = readMark{i.frames, earlier(mark.oldest, next), earlier(mark.since, since)}
 }
 
 // oldestInput returns the input whose next frame is the oldest, nil if none has one, its time, and the time up to which its
@@ -183,7 +182,9 @@ func (w *Writer) askInputs(except map[*input]bool) (next *input, oldest, others 
 // send makes a log object of what was gathered, and sends it in the background.
 func (w *Writer) send() {
 	if w.builder.header.frames == 0 {
-		w.endCut()
+		w.mu.Lock()
+		w.reads = nil
+		w.mu.Unlock()
 		w.budget.give(maxLogPlain)
 		<-w.slots
 		return
@@ -192,11 +193,12 @@ func (w *Writer) send() {
 	object, hash := w.pack()
 	size := min(int64(cap(object)), maxLogPlain)
 	w.budget.give(maxLogPlain - size)
-	p := &pending{seq: w.cut.Log + 1, oldest: w.builder.header.first, bytes: size, reads: w.reads}
+	p := &pending{seq: w.cut.Log + 1, bytes: size}
 	w.mu.Lock()
 	w.cut = Position{p.seq, hash}
 	w.logged += int64(len(w.builder.plain))
-	w.flight, w.cutting = append(w.flight, p), time.Time{}
+	p.reads, w.reads = w.reads, nil
+	w.flight = append(w.flight, p)
 	w.mu.Unlock()
 	w.tasks.Go(func() {
 		defer w.budget.give(size)

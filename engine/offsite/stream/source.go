@@ -48,6 +48,17 @@ type Waiting struct {
 	Bytes  int64     // that Next would return, about
 	Later  int64     // bytes that cannot be returned yet, as of a file that is being stored
 	Oldest time.Time // of the first frame, zero if there is none
+	// Since is a time before which nothing was acknowledged that waits, zero if that is Oldest. It is earlier where a change
+	// is acknowledged before it reaches the Source.
+	Since time.Time
+}
+
+// since returns the time before which nothing was acknowledged that waits, zero if nothing waits.
+func (w Waiting) since() time.Time {
+	if w.Oldest.IsZero() || w.Since.IsZero() {
+		return w.Oldest
+	}
+	return earlier(w.Since, w.Oldest)
 }
 
 // share is how many bytes are read from one source before another one may be older.

@@ -7,6 +7,8 @@ type Status struct {
 	Epoch Epoch
 	// Lag is the age of the oldest change that is not stored, 0 if there is none.
 	Lag time.Duration
+	// Since is a time before which nothing was acknowledged that is not stored, zero if everything is.
+	Since time.Time
 	// Backlog is the bytes that wait, those in flight included.
 	Backlog int64
 	// Stored is the last log object that is stored with all before it.
@@ -30,6 +32,7 @@ type Status struct {
 // StreamStatus describes a stream.
 type StreamStatus struct {
 	Lag     time.Duration // as in Status
+	Since   time.Time     // as in Status
 	Backlog int64         // bytes that no log object has yet
 	oldest  time.Time
 }
@@ -49,7 +52,7 @@ type Failure struct {
 
 // Status returns a description of the moment.
 func (w *Writer) Status() Status {
-	var oldest time.Time
+	var oldest, since time.Time
 	var bytes int64
 	streams := map[Stream]StreamStatus{}
 	for _, i := range w.sources() {
@@ -59,8 +62,8 @@ func (w *Writer) Status() Status {
 			size += waiting.Bytes
 		}
 		bytes += size
-		oldest = earlier(oldest, waiting.Oldest)
-		addTo(streams, i.source, waiting.Oldest, size)
+		oldest, since = earlier(oldest, waiting.Oldest), earlier(since, waiting.since())
+		addTo(streams, i.source, waiting.Oldest, waiting.since(), size)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,15 +71,18 @@ func (w *Writer) Status() Status {
 		Epoch: w.claim.Epoch, Backlog: bytes, Stored: w.stored, Point: w.point, Replay: w.logged - w.covered,
 		Counts: w.counts, Problem: w.problem, Foreign: w.foreign, Ended: w.Err(),
 	}
-	oldest = earlier(oldest, w.cutting)
-	for _, p := range w.flight {
-		s.Backlog += p.bytes
-		oldest = earlier(oldest, p.oldest)
-		for i, mark := range p.reads {
-			addTo(streams, i.source, mark.oldest, 0)
+	addMarks := func(reads map[*input]readMark) {
+		for i, mark := range reads {
+			oldest, since = earlier(oldest, mark.oldest), earlier(since, mark.since)
+			addTo(streams, i.source, mark.oldest, mark.since, 0)
 		}
 	}
-	s.Lag, s.Streams = lagOf(oldest), streams
+	addMarks(w.reads)
+	for _, p := range w.flight {
+		s.Backlog += p.bytes
+		addMarks(p.reads)
+	}
+	s.Lag, s.Since, s.Streams = lagOf(oldest), since, streams
 	for name, st := range streams {
 		st.Lag = lagOf(st.oldest)
 		streams[name] = st
@@ -92,10 +98,10 @@ func lagOf(oldest time.Time) time.Duration {
 }
 
 // addTo adds what a source lacks to its stream.
-func addTo(streams map[Stream]StreamStatus, s Source, oldest time.Time, bytes int64) {
+func addTo(streams map[Stream]StreamStatus, s Source, oldest, since time.Time, bytes int64) {
 	name := streamOf(s)
 	st := streams[name]
-	st.oldest, st.Backlog = earlier(st.oldest, oldest), st.Backlog+bytes
+	st.oldest, st.Since, st.Backlog = earlier(st.oldest, oldest), earlier(st.Since, since), st.Backlog+bytes
 	streams[name] = st
 }
 

@@ -68,8 +68,7 @@ type Writer struct {
 	flush   chan struct{} // Flush was called, or a source removed
 
 	buffers sync.Pool  // *[]byte, for log objects
-	builder logBuilder // of run, as are the next four
-	reads   map[*input]readMark
+	builder logBuilder // of run, as are the next three
 	lastCut time.Time
 	stuck   bool // nothing could be read though a source said so, or a source failed
 	held    bool // a source had nothing to read though it said so
@@ -84,14 +83,15 @@ type Writer struct {
 	checking sync.Mutex
 	junk     map[string]bool // keys below "epoch/" that are not claims; under checking
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced when something below changes
-	inputs    []*input      // replaced, never changed
-	flushes   []flushMark   // calls of Flush under way
-	cut       Position      // the last log object that was made
-	stored    uint64        // the last one that is stored, with all before
-	flight    []*pending    // those between, in order
-	cutting   time.Time     // before the first frame of the one that is being made, zero if none is
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something below changes
+	inputs  []*input      // replaced, never changed
+	flushes []flushMark   // calls of Flush under way
+	cut     Position      // the last log object that was made
+	stored  uint64        // the last one that is stored, with all before
+	flight  []*pending    // those between, in order
+	// reads is what was read for the log object that is being made.
+	reads     map[*input]readMark
 	lastFile  uint64
 	lastFlush uint64
 	point     Point
@@ -117,17 +117,16 @@ type Position struct {
 // pending is a log object that is being sent.
 type pending struct {
 	seq    uint64
-	oldest time.Time
 	bytes  int64
 	reads  map[*input]readMark
 	stored bool
 }
 
-// readMark is what a log object has of an input: its frames up to the end of the object, and the time of the first one
-// in it.
+// readMark is what a log object has of an input: its frames up to the end of the object, the time of the first one
+// in it, and a time before which nothing of it was acknowledged.
 type readMark struct {
-	frames uint64
-	oldest time.Time
+	frames        uint64
+	oldest, since time.Time
 }
 
 // NewWriter starts the Writer of the newest epoch of a history, which the caller has
