@@ -23,6 +23,7 @@ func TestEndedWithoutAWord(t *testing.T) {
 		{"/proc", ended, model.CodeForbidden, core.DiskFull}, // which never has space
 		{"/proc", taken, model.CodeConflict, "the name is taken"},
 		{t.TempDir(), ended, model.CodeInternal, ""},
+		{t.TempDir(), errors.New("connect: FATAL: could not write init file"), model.CodeForbidden, core.DiskFull},
 	} {
 		e := &Engine{Core: &core.Core{Config: core.Config{DataDir: c.dir}}}
 		err := core.ExplainDiskFull(e.Core.ExplainFailed(c.err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,9 +83,12 @@ func IsDiskFull(err error) bool {
 	return saysDiskFull(err.Error())
 }
 
+// saysDiskFull also recognizes what ends a session that begins on a full disk: write_relcache_init_file (relcache.c) does not
+// say why a buffered write failed.
 func saysDiskFull(text string) bool {
-	return strings.Contains(text, syscall.ENOSPC.Error()) || strings.Contains(text, "No space left on device") ||
-		strings.Contains(text, "Disk quota exceeded")
+	return slices.ContainsFunc([]string{
+		syscall.ENOSPC.Error(), "No space left on device", "Disk quota exceeded", "could not write init file",
+	}, func(words string) bool { return strings.Contains(text, words) })
 }
 
 // MinFreeSpace is the minimum that a server needs to start another WAL segment.
