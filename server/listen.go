@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/internal/listen"
 )
 
 const (
@@ -29,7 +30,7 @@ func Listen(address string, proxies []netip.Prefix) (net.Listener, error) {
 	if address == "" {
 		return nil, errors.New("the address is empty")
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := listen.TCP(address)
 	if err != nil {
 		return nil, err
 	}

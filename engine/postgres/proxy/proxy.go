@@ -22,6 +22,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"holdfast/internal/listen"
 )
 
 // Rules say who may connect, like [postgres.HBA].
@@ -122,7 +124,7 @@ func Open(o Options) (*Proxy, error) {
 		if host == "*" {
 			host = ""
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(o.Port)))
+		l, err := listen.TCP(net.JoinHostPort(host, strconv.Itoa(o.Port)))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listen for clients: %w", err), p.closeListeners())
 		}
