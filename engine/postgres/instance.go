@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 )
@@ -103,9 +102,10 @@ func (i *instance) launchOnFreePort(ctx context.Context) (*process, error) {
 	if moveErr != nil {
 		return nil, errors.Join(err, moveErr)
 	}
-	// A killed postmaster leaves its socket behind, which is named by the port.
-	socket := SocketPath(i.spec.Config.SocketDir, i.spec.Config.Port)
-	_, _ = os.Remove(socket), os.Remove(socket+".lock")
+	// A killed postmaster leaves its socket behind, which is named by the port. It may be another's now.
+	if err := i.clearSocket(); err != nil {
+		i.log.Warn("remove the socket of the former port", "error", err)
+	}
 	i.mu.Lock()
 	i.spec.Config.Port = port
 	i.mu.Unlock()
