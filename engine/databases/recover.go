@@ -26,7 +26,7 @@ func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 // RollBackCreate removes a database whose creation did not complete.
 func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("rolling back the creation of a database", "database", db.ID, "name", db.Name)
-	if err := postgres.StopOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
+	if err := postgres.KillOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
 	call := s.core.System(model.ActionDatabaseCreate, db.Organization, DatabaseResource(db))
@@ -57,7 +57,7 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 	}
 	s.core.Log.Warn("rolling back an operation", "database", db.ID, "operation", op.ID, "type", op.Type, "phase", op.Phase)
 	if op.Generation != 0 {
-		if err := s.endBuild(ctx, op); err != nil {
+		if err := s.endBuild(ctx, db, op); err != nil {
 			return err
 		}
 		if err := s.backups.RemoveBuilt(db, op); err != nil {
@@ -69,12 +69,16 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 }
 
 // endBuild ends what still runs on the data directories that an interrupted operation was building.
-func (s *Service) endBuild(ctx context.Context, op model.DatabaseOperation) error {
+func (s *Service) endBuild(ctx context.Context, db model.Database, op model.DatabaseOperation) error {
 	dir := s.DataDirectory(op.Database, op.Generation)
-	if op.Type == model.OperationUpgrade {
+	switch {
+	case op.Type == model.OperationUpgrade:
 		return postgres.EndUpgrade(ctx, s.DataDirectory(op.Database, op.CopyGeneration()), dir)
+	case db.Replaced != nil && db.Replaced.Generation == op.Generation:
+		return postgres.StopOrphan(ctx, dir) // an undo: it is kept
+	default:
+		return postgres.KillOrphan(ctx, dir)
 	}
-	return postgres.StopOrphan(ctx, dir)
 }
 
 // RollBack returns the appliance's own call that rolls back an operation.

@@ -19,11 +19,20 @@ import (
 
 func TestStopOrphan(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(context.Context, string) error{"stop": postgres.StopOrphan, "kill": postgres.KillOrphan} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testEndOfOrphan(t, end)
+		})
+	}
+}
+
+func testEndOfOrphan(t *testing.T, end func(context.Context, string) error) {
 	d := postgrestest.Prepare(t)
-	if err := postgres.StopOrphan(t.Context(), d.Spec.Dir); err != nil {
+	if err := end(t.Context(), d.Spec.Dir); err != nil {
 		t.Errorf("nothing runs: %v", err)
 	}
-	if err := postgres.StopOrphan(t.Context(), filepath.Join(t.TempDir(), "nothing")); err != nil {
+	if err := end(t.Context(), filepath.Join(t.TempDir(), "nothing")); err != nil {
 		t.Errorf("no directory: %v", err)
 	}
 	s, _ := supervisor(t)
@@ -41,7 +50,7 @@ func TestStopOrphan(t *testing.T) {
 	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := postgres.StopOrphan(within(t, 100*time.Millisecond), d.Spec.Dir); err != nil {
+	if err := end(within(t, 100*time.Millisecond), d.Spec.Dir); err != nil {
 		t.Error(err)
 	}
 	if syscall.Kill(pid, 0) == nil {

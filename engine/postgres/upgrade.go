@@ -180,7 +180,7 @@ func EndUpgrade(ctx context.Context, dirs ...string) error {
 		}
 	}
 	for _, dir := range dirs {
-		if err := StopOrphan(ctx, dir); err != nil {
+		if err := KillOrphan(ctx, dir); err != nil {
 			return err
 		}
 	}
