@@ -10,9 +10,16 @@ import (
 // discardBatch is how many blobs are unlinked before their rows are removed.
 const discardBatch = 1000
 
+// KeepDiscarded has RemoveDiscarded remove nothing until ReleaseDiscarded is called: a recovery may bring objects back that
+// were replaced, and replays their replacement before it knows.
+func (c *Core) KeepDiscarded() { c.keepsDiscarded.Store(true) }
+
+// ReleaseDiscarded ends KeepDiscarded.
+func (c *Core) ReleaseDiscarded() { c.keepsDiscarded.Store(false) }
+
 // RemoveDiscarded unlinks the blobs that no record refers to any more.
 func (c *Core) RemoveDiscarded() error {
-	for {
+	for !c.keepsDiscarded.Load() {
 		var refs []string
 		var more bool
 		if err := c.Meta.View(func(tx *meta.Tx) error {
@@ -26,6 +33,7 @@ func (c *Core) RemoveDiscarded() error {
 			return err
 		}
 	}
+	return nil
 }
 
 func (c *Core) removeBlobs(refs []string) error {

@@ -55,6 +55,8 @@ type Core struct {
 	Stop     context.CancelFunc
 	Work     sync.WaitGroup
 
+	keepsDiscarded atomic.Bool
+
 	auditKey []byte
 	readOnly atomic.Pointer[string] // why changes are refused, nil if they are not
 	once     idempotentInProgress

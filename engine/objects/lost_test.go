@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -106,6 +107,35 @@ func TestDropLostBringsBack(t *testing.T) {
 	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
 	if err != nil || b.ObjectCount != 3 || b.SizeBytes != int64(len("small")+2*len(large("first"))) {
 		t.Errorf("the bucket counts %d objects, %d bytes, %v", b.ObjectCount, b.SizeBytes, err)
+	}
+}
+
+// TestDropLostAfterReplay: what a recovery replays discards the bytes of what was replaced. They stay until it is known whether
+// that comes back.
+func TestDropLostAfterReplay(t *testing.T) {
+	s := openStore(t)
+	bucket := s.bucket(t, "photos")
+	s.CopyWith(func(blobstore.Ref) bool { return true })
+	s.core.KeepDiscarded()
+	first := strings.Repeat("first", 70_000)
+	s.mustPut(t, bucket, "key", first)
+	s.mustPut(t, bucket, "key", strings.Repeat("second", 70_000))
+	newest, err := s.object(bucket, "key")
+	if err == nil {
+		err = errors.Join(s.core.Meta.Flush(), s.core.RemoveDiscarded(), removeBytes(s, newest))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 1 || err != nil {
+		t.Errorf("%d were dropped, %v", n, err)
+	}
+	s.core.ReleaseDiscarded()
+	if err := s.core.RemoveDiscarded(); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.get(bucket, "key"); err != nil || got != first {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 

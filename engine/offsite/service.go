@@ -82,6 +82,9 @@ func New(c *core.Core, d *databases.Service, o *objects.Service, r *recovery.Ser
 	if s.recovery, err = openSecondPhase(c, o, r, s.plan, s.reader); err != nil {
 		return nil, err
 	}
+	if s.recovery != nil && s.recovery.isPending() {
+		c.KeepDiscarded() // until ContinueRecovery
+	}
 	if !s.Enabled() {
 		return s, nil
 	}
@@ -169,6 +172,7 @@ func (s *Service) ContinueRecovery(ctx context.Context, o *objects.Service) (ord
 	if s.recovery.isPending() {
 		err = s.recovery.dropLost(ctx, o)
 	}
+	s.core.ReleaseDiscarded()
 	return s.recovery.order(), err
 }
 
