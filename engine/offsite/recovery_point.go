@@ -6,10 +6,9 @@ import (
 	"holdfast/backup/wal"
 )
 
-// archived returns the times up to which the archives are known to have every commit, by database, zero for those of which
-// that is not known. It is called before the writer's status is read: what comes to an archive in between then waits in
-// the writer, or is stored. s.mu is held.
-func (s *Service) archived() map[string]wal.Status {
+// archives returns the archives that receive WAL, by database. It is called before the writer's status is read: what comes to
+// an archive in between then waits in the writer, or is stored. s.mu is held.
+func (s *Service) archives() map[string]wal.Status {
 	all := map[string]wal.Status{}
 	for name := range s.writer.Status().Streams {
 		archive, receives := s.backups.WALStatus(name.Owner)
@@ -26,7 +25,7 @@ func (s *Service) archived() map[string]wal.Status {
 // the archive is known to have every commit. While that is not known, as just after a server's start, a point
 // stays where it was. Nor is it after the time from which on everything of a database is missing, because no backup that
 // leads to its data is in the copy yet. s.mu is held.
-func (s *Service) setRecoveryPoints(st *Status, archived map[string]wal.Status, since, now time.Time) {
+func (s *Service) setRecoveryPoints(st *Status, archives map[string]wal.Status, since, now time.Time) {
 	point, before := pointOf(since, now), s.reachedBefore(now)
 	unrecoverable, err := s.backups.Unrecoverable(s.known.hasBackup)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Service) setRecoveryPoints(st *Status, archived map[string]wal.Status, 
 		if since, lacks := unrecoverable[stream.Database]; lacks {
 			stream.Lag, stream.Point = max(stream.Lag, now.Sub(since)), earlier(stream.Point, since)
 		}
-		archive, receives := archived[stream.Database]
+		archive, receives := archives[stream.Database]
 		if !receives {
 			continue
 		}

@@ -155,7 +155,7 @@ func (s *Service) describe(st *Status) {
 	st.Unreadable, st.Foreign = s.unreadable.all(), s.foreign
 	st.State, st.Cause, st.Since = model.OffsiteStarting, s.failure.err, s.failure.since
 	if s.writer != nil {
-		archived := s.archived()
+		archives := s.archives()
 		w := s.writer.Status()
 		st.Backlog, st.Counts, st.Foreign = w.Backlog, w.Counts, slices.Concat(s.foreign, w.Foreign)
 		if at := w.Point.Time; !at.IsZero() {
@@ -166,7 +166,7 @@ func (s *Service) describe(st *Status) {
 		}
 		if s.whole == s.gaps.Load() {
 			st.State, st.Lag, st.Streams = model.OffsiteCopying, w.Lag, streamsOf(w.Streams, now)
-			s.setRecoveryPoints(st, archived, w.Since, now)
+			s.setRecoveryPoints(st, archives, w.Since, now)
 		}
 	}
 	if st.Point != nil && st.State != model.OffsiteCopying {
@@ -230,9 +230,9 @@ func (s *Service) ended(w *stream.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == w && s.whole == s.gaps.Load() {
-		now, archived, last := s.core.Clock(), s.archived(), w.Status()
+		now, archives, last := s.core.Clock(), s.archives(), w.Status()
 		st := Status{Lag: last.Lag, Streams: streamsOf(last.Streams, now)}
-		s.setRecoveryPoints(&st, archived, last.Since, now)
+		s.setRecoveryPoints(&st, archives, last.Since, now)
 		s.state.Covered = *st.Point
 	}
 	s.writer, s.known = nil, nil

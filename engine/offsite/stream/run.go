@@ -23,7 +23,7 @@ func (w *Writer) run() {
 // rest waits until a log object is to be cut. It returns false when the Writer ends.
 func (w *Writer) rest() bool {
 	for w.Err() == nil {
-		oldest, _, bytes := w.waiting()
+		oldest, bytes := w.waiting()
 		flushing := w.finishFlushes(oldest)
 		if oldest.IsZero() {
 			if !w.sleep(nil) {
@@ -61,18 +61,18 @@ func (w *Writer) sleep(timer <-chan time.Time) bool {
 	return true
 }
 
-// waiting returns the time of the oldest frame that no log object has, zero for none, the time before which none of those
-// was acknowledged, and about how many bytes wait.
-func (w *Writer) waiting() (oldest, since time.Time, bytes int64) {
+// waiting returns the time of the oldest frame that no log object has, zero for none,
+// and about how many bytes wait.
+func (w *Writer) waiting() (oldest time.Time, bytes int64) {
 	for _, i := range w.sources() {
 		waiting := i.source.Waiting()
 		if waiting.Oldest.IsZero() {
 			continue
 		}
 		bytes += waiting.Bytes
-		oldest, since = earlier(oldest, waiting.Oldest), earlier(since, waiting.since())
+		oldest = earlier(oldest, waiting.Oldest)
 	}
-	return oldest, since, bytes
+	return oldest, bytes
 }
 
 // earlier returns the earlier of two times, of which a zero one does not count.
@@ -113,7 +113,7 @@ func (w *Writer) acquire() error {
 // a change is not after it, wherever the log is cut. A source that fails is passed over.
 func (w *Writer) gather() {
 	w.builder = logBuilder{plain: w.builder.plain[:0]}
-	if _, _, bytes := w.waiting(); bytes > maxLog/2 {
+	if _, bytes := w.waiting(); bytes > maxLog/2 {
 		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
 	}
 	w.stuck, w.held = false, false
