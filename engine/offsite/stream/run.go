@@ -124,7 +124,7 @@ func (w *Writer) gather() {
 		if next == nil {
 			return
 		}
-		// First: a frame that has left its source and that nobody knows of would count as stored.
+		// Before the read: otherwise a frame that has left its source, but is not marked, would count as stored.
 		w.mark(next, oldest)
 		read, err := next.read(w.ctx, &w.builder, until)
 		if err != nil {

@@ -52,7 +52,6 @@ type Failure struct {
 
 // Status returns a description of the moment.
 func (w *Writer) Status() Status {
-	var oldest, since time.Time
 	var bytes int64
 	streams := map[Stream]StreamStatus{}
 	for _, i := range w.sources() {
@@ -62,7 +61,6 @@ func (w *Writer) Status() Status {
 			size += waiting.Bytes
 		}
 		bytes += size
-		oldest, since = earlier(oldest, waiting.Oldest), earlier(since, waiting.since())
 		addTo(streams, i.source, waiting.Oldest, waiting.since(), size)
 	}
 	w.mu.Lock()
@@ -73,7 +71,6 @@ func (w *Writer) Status() Status {
 	}
 	addMarks := func(reads map[*input]readMark) {
 		for i, mark := range reads {
-			oldest, since = earlier(oldest, mark.oldest), earlier(since, mark.since)
 			addTo(streams, i.source, mark.oldest, mark.since, 0)
 		}
 	}
@@ -82,11 +79,13 @@ func (w *Writer) Status() Status {
 		s.Backlog += p.bytes
 		addMarks(p.reads)
 	}
-	s.Lag, s.Since, s.Streams = lagOf(oldest), since, streams
+	var oldest time.Time
 	for name, st := range streams {
+		oldest, s.Since = earlier(oldest, st.oldest), earlier(s.Since, st.Since)
 		st.Lag = lagOf(st.oldest)
 		streams[name] = st
 	}
+	s.Lag, s.Streams = lagOf(oldest), streams
 	return s
 }
 
