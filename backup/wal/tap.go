@@ -69,14 +69,17 @@ const (
 type Sent struct {
 	// End returns the end of the WAL of a timeline in the copy, false if it has none.
 	End func(generation int, timeline uint32) (end xlog.LSN, some bool)
+	// Rest means that the copy gets the files of the archive too: of a timeline of which it has none, the tap then begins
+	// with the newest segment.
+	Rest bool
 	// At is the moment that the copy has: what it lacks counts as durable since then, as it is not known since when it
 	// is.
 	At time.Time
 }
 
 // Tap returns a tap. It begins with every small file, and with the WAL of each timeline where the copy ends or, if the
-// copy has none of it, with what becomes durable from now on. wake is called when something was added to nothing. It
-// must not block.
+// copy has none of it, with a segment: a copy takes none from the middle on. wake is called when something was added to
+// nothing. It must not block.
 func (a *Archive) Tap(sent Sent, wake func()) *Tap {
 	t := &Tap{archive: a, wake: wake, streams: map[timelineKey]*tapStream{}}
 	if sent.At.IsZero() {
@@ -103,9 +106,13 @@ func (t *Tap) begin(b *branch, sent Sent) {
 	for _, timeline := range b.timelines() {
 		key, end := timelineKey{b.number, timeline}, b.end(timeline)
 		from, some := sent.End(b.number, timeline)
-		if !some || from > end {
-			from = end
+		switch {
+		case !some && sent.Rest:
+			from = end - end%xlog.LSN(b.info().SegmentSize)
+		case !some:
+			from = b.start(b.of(timeline)[0].segmentKey)
 		}
+		from = min(from, end)
 		t.streams[key] = &tapStream{from, end}
 		if t.waiting += int64(end - from); end > from {
 			at = sent.At

@@ -167,6 +167,48 @@ func TestTapWhileWriting(t *testing.T) {
 	expectWAL(t, copied.dir, b, b.Pos())
 }
 
+// TestTapOfNoneInTheCopy: a copy that has none of a timeline takes what the tap of a growing archive begins with, whatever
+// the archive has already.
+func TestTapOfNoneInTheCopy(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []bool{false, true} {
+		b := longWAL(3, nil)
+		a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		begin := b.Start + xlog.LSN(rand.Int64N(int64(b.Pos()-b.Start)))
+		l := &tapLog{t: t}
+		var tap *Tap
+		err = appendAll(w, b, func(at xlog.LSN) {
+			if tap == nil && at >= begin {
+				none := func(int, uint32) (xlog.LSN, bool) { return 0, false }
+				tap = a.Tap(Sent{End: none, Rest: rest}, func() {})
+				begin = at
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tap.Close()
+		l.drain(tap)
+		copied := NewCopy(filepath.Join(t.TempDir(), "copy"))
+		l.play(copied, len(l.pieces))
+		first := slices.IndexFunc(l.pieces, func(p Piece) bool { return p.Name == "" })
+		if from := l.pieces[first].From; rest && from+smallSegment < begin || !rest && from != b.Start {
+			t.Errorf("rest %v: the archive ended at %v, and the tap begins at %v", rest, begin, from)
+		}
+		c := openArchive(t, copied.dir)
+		if err := c.Check(t.Context(), 1, 1, l.pieces[first].From, b.Pos(), nil); err != nil {
+			t.Errorf("rest %v: %v", rest, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestTapOfPruned: WAL that was pruned before it was read is left out, and what remains can be used.
 func TestTapOfPruned(t *testing.T) {
 	t.Parallel()

@@ -159,7 +159,7 @@ func (r *databaseRun) of(id string) *databaseCopy {
 	return c
 }
 
-// attach begins to copy the WAL of a database.
+// attach begins to copy the WAL of a database that is there when the run begins.
 func (r *databaseRun) attach(id string) {
 	c := r.of(id)
 	c.mu.Lock()
@@ -167,18 +167,18 @@ func (r *databaseRun) attach(id string) {
 	if isAway(r.dir, id) {
 		return
 	}
-	if _, err := c.open(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := c.open(true); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.unreadable.note(r.log, id, err)
 	}
 }
 
-// open opens the archives of a database, and reads its WAL from then on.
-func (c *databaseCopy) open() (*repository.Repository, error) {
+// open opens the archives of a database, and reads its WAL from then on. beginning means that the run begins.
+func (c *databaseCopy) open(beginning bool) (*repository.Repository, error) {
 	archive, r, err := c.recovery.Archives(c.id)
 	if err != nil || archive == c.archive {
 		return r, err
 	}
-	sent := c.sent(archive, c.source)
+	sent := c.sent(archive, c.source, beginning)
 	if c.source != nil {
 		c.writer.Remove(c.source)
 		c.source.tap.Close()
@@ -245,7 +245,7 @@ func (c *databaseCopy) state(ctx context.Context, checkpoint bool) ([]stream.Ent
 			return entries, err
 		}
 	}
-	r, err := c.open()
+	r, err := c.open(false)
 	if err != nil {
 		return nil, err
 	}

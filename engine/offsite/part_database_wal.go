@@ -66,12 +66,13 @@ func (s *walSource) Waiting() (w stream.Waiting) {
 	return w
 }
 
-// sent returns what the copy has: what the source before has read, if there was one, else what the store knows.
-func (c *databaseCopy) sent(archive *wal.Archive, before *walSource) wal.Sent {
+// sent returns what the copy has: what the source before has read, if there was one, else what the store knows. The
+// checkpoint at the beginning of a run has the files of the archives that were there.
+func (c *databaseCopy) sent(archive *wal.Archive, before *walSource, beginning bool) wal.Sent {
 	stored := c.storedWAL(archive)
-	sent := wal.Sent{At: c.known.Until()}
-	if before != nil {
-		sent.At = time.Now()
+	sent := wal.Sent{At: time.Now(), Rest: beginning}
+	if beginning {
+		sent.At = c.known.Until()
 	}
 	sent.End = func(generation int, timeline uint32) (xlog.LSN, bool) {
 		if before != nil {
