@@ -12,7 +12,8 @@
 //   - One machine writes. A machine that finds that another one took over never writes to
 //     the store again, and is read-only from then on, also after a restart.
 //   - The log of a run may lack what happened before the first checkpoint of the run. A
-//     restorer notices, returns errGap, and the recovery ends before the gap.
+//     restorer notices, returns errGap, and the recovery ends before the gap. A gap in the WAL of one database ends only
+//     that database.
 //
 // Files, by what they are about:
 //

@@ -33,7 +33,7 @@ type part interface {
 type restorer interface {
 	entry(ctx context.Context, e stream.Entry) error
 	// frame applies a frame. It returns errGap when the frame does not continue what
-	// the restorer has.
+	// the restorer has, as a holeError if that is the WAL of one database.
 	frame(ctx context.Context, f stream.Frame) error
 	// finish returns when everything of the first phase is durable on disk. What remains to
 	// be fetched later is on disk as a list.
@@ -42,5 +42,5 @@ type restorer interface {
 
 // errGap means that the log lacks what came before a frame: the machine was killed
 // before it could store it, and the next checkpoint, which has it, is not there yet. A
-// recovery ends before that frame.
+// recovery ends before that frame or, where the gap is in a database's WAL, that database.
 var errGap = errors.New("the log lacks what came before")

@@ -352,16 +352,20 @@ func (r *firstPhase) fill(ctx context.Context) error {
 	return all.finish(ctx)
 }
 
-// replay applies the log. It ends before damage and before a gap: what follows is lost. Up to where the checkpoint
-// follows the log, a gap is of something that was removed before the checkpoint could collect it.
+// replay applies the log. It ends before damage and before a gap: what follows is lost. A gap in the WAL of one database
+// ends only that. Up to where the checkpoint follows the log, a gap is of something that was removed before the
+// checkpoint could collect it.
 func (r *firstPhase) replay(ctx context.Context) error {
 	var done uint64
 	for f, err := range r.history.Frames(ctx, r.checkpoint, r.o.At) {
 		if err == nil {
 			err = r.restorers.frame(ctx, f)
 		}
+		hole, isHole := errors.AsType[*holeError](err)
 		switch {
 		case errors.Is(err, errGap) && f.Log <= r.checkpoint.Through:
+		case isHole:
+			r.restorers.databases.lack(hole.database, f.Time)
 		case errors.Is(err, errGap):
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil
@@ -404,6 +408,9 @@ func (r *firstPhase) complete(context.Context) error {
 		}
 		if r.restorers.databases.isStale(d.ID) {
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing", d.Name))
+		}
+		if since, lacks := r.restorers.databases.lacking(d.ID); lacks {
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the copy lacks WAL of the database %s: its changes after %s may be missing", d.Name, since.Format(time.RFC3339)))
 		}
 		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Organization: d.Organization, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
 	}

@@ -177,7 +177,8 @@ func TestRecoverBegun(t *testing.T) {
 }
 
 // TestReplayPassesOverWhatWasRemoved: the log may have the end of something that was removed before the checkpoint could collect
-// its beginning. That is no gap, and everything after it is recovered. After the checkpoint, a gap is one.
+// its beginning. That is no gap, and everything after it is recovered. After the checkpoint, a gap is one: in the WAL of a
+// database it ends that database, else everything.
 func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	r := directoryRepository(t)
@@ -208,6 +209,8 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 	}
 	say(small("db_kept"))
 	say(end("db_lost"))
+	say(small("db_after_the_hole"))
+	say(stream.Journal{Segment: 7, From: 100, Bytes: []byte("the end of a segment")})
 	say(small("db_after_the_gap"))
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -226,10 +229,15 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 	if err := p.replay(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.report.Warnings) != 1 || !strings.Contains(p.report.Warnings[0], "db_lost") {
+	if len(p.report.Warnings) != 1 || !strings.Contains(p.report.Warnings[0], "journal") {
 		t.Errorf("warnings: %q", p.report.Warnings)
 	}
-	for owner, want := range map[string]bool{"db_kept": true, "db_after_the_gap": false} {
+	for owner, want := range map[string]bool{"db_removed": false, "db_kept": false, "db_lost": true} {
+		if _, lacks := p.restorers.databases.lacking(owner); lacks != want {
+			t.Errorf("%s lacks WAL: %v", owner, lacks)
+		}
+	}
+	for owner, want := range map[string]bool{"db_kept": true, "db_after_the_hole": true, "db_after_the_gap": false} {
 		_, err := os.Stat(walOf(p.o.DataDir, owner))
 		if err == nil != want {
 			t.Errorf("%s: %v", owner, err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -41,6 +42,8 @@ type restoredDatabase struct {
 	partial map[string]stream.Entry
 	// stale means that the machine could not read the database for the checkpoint: its WAL may have holes.
 	stale bool
+	// lacks is the time from which on the log lacks WAL of the database, zero if it has all.
+	lacks time.Time
 }
 
 type fetchKey struct{ kind, name string }
@@ -117,6 +120,22 @@ func (d *databaseRestorer) isStale(owner string) bool {
 	return d.owners[owner] != nil && d.owners[owner].stale
 }
 
+// lack notes that the log lacks WAL of a database that came before a time.
+func (d *databaseRestorer) lack(owner string, before time.Time) {
+	if o := d.owners[owner]; o != nil && o.lacks.IsZero() {
+		o.lacks = before
+	}
+}
+
+// lacking returns the time from which on the copy lacks WAL of a database, false if it has all.
+func (d *databaseRestorer) lacking(owner string) (since time.Time, some bool) {
+	o := d.owners[owner]
+	if o == nil {
+		return since, false
+	}
+	return o.lacks, !o.lacks.IsZero()
+}
+
 // list adds a file to those to be fetched.
 func (o *restoredDatabase) list(kind, name string, ref stream.Reference) error {
 	if _, err := fetchPath("", kind, name); err != nil {
@@ -152,10 +171,19 @@ func (d *databaseRestorer) frame(_ context.Context, f stream.Frame) error {
 		return nil
 	}
 	if errors.Is(err, wal.ErrHole) {
-		return fmt.Errorf("%w: database %s: %w", errGap, owner, err)
+		return &holeError{owner, err}
 	}
 	return err
 }
+
+// holeError is the gap of a database, which ends at it. Everything else does not.
+type holeError struct {
+	database string
+	err      error
+}
+
+func (e *holeError) Error() string   { return fmt.Sprintf("%v: database %s: %v", errGap, e.database, e.err) }
+func (e *holeError) Unwrap() []error { return []error{errGap, e.err} }
 
 func (o *restoredDatabase) apply(body stream.Body) error {
 	switch b := body.(type) {
