@@ -33,7 +33,7 @@ type Spec struct {
 // launch writes the configuration, and starts a postmaster or adopts the one that
 // already serves the directory. It returns once the postmaster accepts
 // connections. If ctx is cancelled first, launch stops the postmaster again. It
-// restarts an adopted postmaster that runs with another configuration.
+// replaces an adopted postmaster that runs with another configuration or is about to end.
 func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) {
 	running, err := readPIDFile(spec.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -53,12 +53,12 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 	p.proxied = spec.Proxied
 	log.Info("postmaster adopted", "pid", p.pid)
 	if changed || running.port != spec.Config.Port || running.socketDir != spec.Config.SocketDir {
-		if err := p.stop(ctx); err != nil {
-			return nil, fmt.Errorf("restart adopted postmaster: %w", err)
-		}
-		return start(ctx, spec)
+		return p.replace(ctx, spec)
 	}
 	err = awaitReady(ctx, spec, p)
+	if errors.Is(err, errStopping) || p.gone() {
+		return p.replace(ctx, spec)
+	}
 	serves := err == nil || IsFull(err) // other clients, if not the appliance
 	if err == nil {
 		// Always: the process that wrote the rules may have died before it sent the
@@ -74,6 +74,19 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 		return nil, err
 	}
 	return nil, errors.Join(err, p.kill())
+}
+
+// adoptedStop is how long the fast shutdown of an adopted postmaster may take.
+const adoptedStop = time.Minute
+
+// replace stops an adopted postmaster, by force after adoptedStop, and starts another.
+func (p *process) replace(ctx context.Context, spec Spec) (*process, error) {
+	stopping, cancel := context.WithTimeout(ctx, adoptedStop)
+	defer cancel()
+	if err := p.stop(stopping); !p.gone() {
+		return nil, fmt.Errorf("restart adopted postmaster: %w", err)
+	}
+	return start(ctx, spec)
 }
 
 // configure writes everything PostgreSQL reads at its start, and reports whether
@@ -155,12 +168,20 @@ func portTaken(lines string, pid int) bool {
 	return false
 }
 
+// errStopping says that somebody has told a postmaster to stop.
+var errStopping = errors.New("it shuts down")
+
 // awaitReady waits until the superuser can connect. The error says that the
-// postmaster exited, or that ctx ended and whether the server was full then.
+// postmaster exited or is about to, or that ctx ended and whether the server was full then.
 func awaitReady(ctx context.Context, spec Spec, p *process) error {
 	var full error
 	for {
-		if file, err := readPIDFile(spec.Dir); err == nil && file.pid == p.pid && file.accepting() {
+		file, err := readPIDFile(spec.Dir)
+		switch {
+		case err != nil || file.pid != p.pid:
+		case file.stopping():
+			return errStopping
+		case file.accepting():
 			conn, err := connect(ctx, spec, p.lockout(spec.Dir), "postgres")
 			if err == nil {
 				return conn.Close(ctx)

@@ -20,6 +20,9 @@ type pidFile struct {
 // accepting reports whether the postmaster accepts clients, at least for reading.
 func (f pidFile) accepting() bool { return f.status == "ready" || f.status == "standby" }
 
+// stopping reports whether the postmaster has been told to shut down.
+func (f pidFile) stopping() bool { return f.status == "stopping" }
+
 func pidFilePath(dir string) string { return filepath.Join(dir, "postmaster.pid") }
 
 // readPIDFile reads dir's postmaster.pid; the error is os.ErrNotExist if there is

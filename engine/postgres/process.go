@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"holdfast/engine/postgres/binaries"
 )
 
@@ -18,6 +20,7 @@ import (
 // for the exit and ends with it, or with detach.
 type process struct {
 	pid     int
+	dir     string    // the data directory
 	child   *exec.Cmd // nil when adopted
 	watch   *watch
 	proxied *Proxied      // nil if clients connect directly
@@ -89,7 +92,7 @@ func adopt(dir string) (*process, error) {
 }
 
 func follow(dir string, pid int, child *exec.Cmd, w *watch) *process {
-	p := &process{pid: pid, child: child, watch: w, born: markLog(dir), done: make(chan struct{})}
+	p := &process{pid: pid, dir: dir, child: child, watch: w, born: markLog(dir), done: make(chan struct{})}
 	go p.wait()
 	return p
 }
@@ -151,7 +154,17 @@ const immediateGrace = 8 * time.Second
 // stop shuts the postmaster down: fast (sessions end, a checkpoint is made) until
 // ctx is done, then immediate (recovery at the next start). It returns when the
 // process has ended; the error says that force was needed.
+//
+// A server that recovers because one of its processes died is stopped at once: PostgreSQL 15
+// to 18 never end a fast shutdown that begins then. It has no sessions, and the
+// recovery begins again at the next start.
 func (p *process) stop(ctx context.Context) error {
+	if p.isReinitializing(ctx) {
+		if err := p.kill(); err != nil {
+			return err
+		}
+		return errors.New("stopped at once while it recovered from the death of one of its processes")
+	}
 	if err := p.signal(syscall.SIGINT); err != nil {
 		return err
 	}
@@ -165,6 +178,34 @@ func (p *process) stop(ctx context.Context) error {
 	}
 	return fmt.Errorf("fast shutdown took too long, stopped at once: %w", ctx.Err())
 }
+
+// isReinitializing reports whether a server that had accepted sessions refuses them,
+// because one of its processes has died.
+func (p *process) isReinitializing(ctx context.Context) bool {
+	file, err := readPIDFile(p.dir)
+	if err != nil || file.pid != p.pid || !file.accepting() {
+		return false // what it says while it starts or stops; it is not changed when a process dies
+	}
+	config, err := superuserConfig(file.socketDir, file.port, "postgres")
+	if err != nil {
+		return false
+	}
+	config.ConnectTimeout = refusalTimeout
+	conn, err := openSession(context.WithoutCancel(ctx), p.dir, config)
+	if err == nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return false
+	}
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == cannotConnectNow
+}
+
+const (
+	// refusalTimeout is how long a server may take to say that it accepts no sessions.
+	refusalTimeout = time.Second
+	// cannotConnectNow is the SQLSTATE of a server that starts, recovers or shuts down.
+	cannotConnectNow = "57P03"
+)
 
 // kill shuts the postmaster down without a checkpoint.
 func (p *process) kill() error {

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -448,6 +449,67 @@ func TestStopAtDeadline(t *testing.T) {
 	}
 	if err := s.Start(t.Context(), d.Spec); err != nil {
 		t.Errorf("start after an immediate shutdown: %v", err)
+	}
+}
+
+// TestStopWhileReinitializing: a fast shutdown of a server that recovers from the death of one of its processes does not end
+// by itself.
+func TestStopWhileReinitializing(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	log := filepath.Join(d.Spec.Dir, "log", "postgres.log")
+	reinitialized := func() int {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Count(text, []byte("reinitializing"))
+	}
+	for range 12 {
+		if err := s.Start(t.Context(), d.Spec); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := reinitialized()
+		if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for reinitialized() == before {
+			time.Sleep(time.Millisecond)
+		}
+		if err := s.Stop(within(t, 20*time.Second), d.Spec.ID); errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		_ = conn.Close(t.Context())
+		testenv.Within(t, 10*time.Second, "the end of all processes", func() bool { // that of the log ends last
+			return len(processesBelow(t, filepath.Dir(d.Spec.Dir))) == 0
+		})
+	}
+}
+
+// TestAdoptionWhileStopping: a server that another process of the appliance has told to stop is started again.
+func TestAdoptionWhileStopping(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Prepare(t)
+	s, _ := supervisor(t)
+	if err := s.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := s.Status(d.Spec.ID)
+	s.Detach()
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := supervisor(t)
+	if err := next.Start(t.Context(), d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, now := next.Status(d.Spec.ID); now == pid {
+		t.Error("the same process")
 	}
 }
 
