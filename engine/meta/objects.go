@@ -143,28 +143,39 @@ func (tx *Tx) MoveObject(object model.Object, from string) error {
 // ErrNotFound. It removes a damaged record too; otherwise nothing could replace it.
 // It is for objects of which no other versions are kept.
 func (tx *Tx) DeleteObject(bucket, key string, at time.Time) (model.Object, error) {
-	old, err := tx.Object(bucket, key)
-	damaged := isDamaged(err)
-	if err != nil && !damaged {
+	old, damaged, err := tx.currentObject(bucket, key)
+	if err != nil {
 		return old, err
 	}
-	keys, ages := tx.objectBuckets(bucket)
-	if damaged {
-		data := keys.Get([]byte(key))
-		old = model.Object{Bucket: bucket, Key: key, Version: string(data[:min(len(data), model.VersionLength)])}
+	return old, tx.removeCurrent(old, damaged, at)
+}
+
+// currentObject is Object that knows of a damaged record what its key says and the version.
+func (tx *Tx) currentObject(bucket, key string) (current model.Object, damaged bool, err error) {
+	current, err = tx.Object(bucket, key)
+	if !isDamaged(err) {
+		return current, false, err
 	}
-	if err := keys.Delete([]byte(key)); err != nil {
-		return old, fmt.Errorf("remove object: %w", err)
+	keys, _ := tx.objectBuckets(bucket)
+	data := keys.Get([]byte(key))
+	return model.Object{Bucket: bucket, Key: key, Version: string(data[:min(len(data), model.VersionLength)])}, true, nil
+}
+
+// removeCurrent removes what currentObject has returned.
+func (tx *Tx) removeCurrent(old model.Object, damaged bool, at time.Time) error {
+	keys, ages := tx.objectBuckets(old.Bucket)
+	if err := keys.Delete([]byte(old.Key)); err != nil {
+		return fmt.Errorf("remove object: %w", err)
 	}
-	if err := ages.remove([]byte(old.Version), []byte(key)); err != nil {
-		return old, err
+	if err := ages.remove([]byte(old.Version), []byte(old.Key)); err != nil {
+		return err
 	}
 	if !damaged { // otherwise the reference to its bytes is unreadable
 		if err := errors.Join(tx.releaseBytes(old), tx.indexLock(lockRow(old), nil, old)); err != nil {
-			return old, err
+			return err
 		}
 	}
-	return old, tx.countObject(old, -1, at)
+	return tx.countObject(old, -1, at)
 }
 
 func isDamaged(err error) bool {

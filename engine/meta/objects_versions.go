@@ -146,10 +146,10 @@ func (tx *Tx) storeVersion(object model.Object) error {
 // makeWay makes the versions of a key earlier ones, and removes a null version if the
 // next one is another. It returns the removed version.
 func (tx *Tx) makeWay(next model.Object) (removed model.Object, err error) {
-	current, err := tx.Object(next.Bucket, next.Key)
+	current, damaged, err := tx.currentObject(next.Bucket, next.Key)
 	switch {
-	case isDamaged(err) || err == nil && !current.Versioned && !next.Versioned:
-		return tx.DeleteObject(next.Bucket, next.Key, next.LastModified)
+	case damaged || err == nil && !current.Versioned && !next.Versioned:
+		return current, tx.removeCurrent(current, damaged, next.LastModified)
 	case err == nil:
 		err = tx.demote(current, next.LastModified)
 	case errors.Is(err, ErrNotFound):
