@@ -24,11 +24,7 @@ func encodeObject(object model.Object) ([]byte, error) {
 	if len(object.Version) != model.VersionLength {
 		return nil, fmt.Errorf("the version %q has not %d bytes", object.Version, model.VersionLength)
 	}
-	record, err := encodeRecord(object)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(object.Version), record...), nil
+	return appendRecord(object.Version, object)
 }
 
 func decodeObject(bucket string, data []byte) (model.Object, error) {
