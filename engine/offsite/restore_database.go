@@ -182,7 +182,9 @@ type holeError struct {
 	err      error
 }
 
-func (e *holeError) Error() string   { return fmt.Sprintf("%v: database %s: %v", errGap, e.database, e.err) }
+func (e *holeError) Error() string {
+	return fmt.Sprintf("%v: database %s: %v", errGap, e.database, e.err)
+}
 func (e *holeError) Unwrap() []error { return []error{errGap, e.err} }
 
 func (o *restoredDatabase) apply(body stream.Body) error {
