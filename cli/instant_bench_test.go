@@ -42,7 +42,7 @@ func BenchmarkInstant(b *testing.B) {
 	b.Cleanup(func() { os.RemoveAll(cache) })
 	b.Setenv("XDG_CACHE_HOME", cache)
 	b.Setenv("HOLDFAST_PRIVATE_IDLE", "10s")
-	i := &instant{b: b, m: m}
+	i := &instant{b: b, m: m, alone: map[time.Duration][]float64{}}
 	sockets, stop := i.startPlain()
 	defer stop()
 	i.sockets, i.templatePort, i.pgtestdb = sockets, i.port, buildPgtestdb(b)
@@ -64,6 +64,9 @@ func BenchmarkInstant(b *testing.B) {
 	for _, name := range names {
 		i.report(name, c.Values(name))
 	}
+	for lasts, values := range i.alone {
+		i.report(fmt.Sprintf("sandbox.New-alone-%v", lasts), values)
+	}
 	i.memory(cache)
 	i.requests()
 	i.bursts()
@@ -79,6 +82,8 @@ type instant struct {
 	made               int
 	// pgtestdb is the program of testdata/pgtestdb, "" if it cannot be built.
 	pgtestdb string
+	// alone is what sandbox.New took without the first query, by how long the tests lasted.
+	alone map[time.Duration][]float64
 }
 
 func since(began time.Time) float64 { return float64(time.Since(began).Microseconds()) / 1000 }

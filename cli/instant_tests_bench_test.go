@@ -69,23 +69,26 @@ func (t *inTest) end() {
 	}
 }
 
-// test returns the median time of ten databases of sandbox.New, in the private appliance, for tests that last that long.
+// test returns the median time of ten databases of sandbox.New and their first queries, in the private appliance, for
+// tests that last that long. It notes that of sandbox.New alone.
 func (i *instant) test(lasts time.Duration) float64 {
 	i.b.Setenv("HOLDFAST_BINARY", program)
-	var values []float64
+	var values, alone []float64
 	for n := range 11 {
 		t := &inTest{B: i.b}
 		began := time.Now()
 		db := sandbox.New(t, sandbox.Template{Hash: sandbox.Hash(instantSchema), Fill: func(ctx context.Context, db sandbox.Database) error {
 			return executeOn(ctx, db.URL, instantSchema)
 		}})
+		made := since(began)
 		i.query(db.URL)
 		if n > 0 { // the first one may fill the template
-			values = append(values, since(began))
+			values, alone = append(values, since(began)), append(alone, made)
 		}
 		time.Sleep(lasts)
 		t.end()
 	}
+	i.alone[lasts] = append(i.alone[lasts], rounds.Median(alone))
 	return rounds.Median(values)
 }
 
