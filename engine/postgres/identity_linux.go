@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // isPostmaster reports whether process pid is the postmaster of the data
@@ -76,6 +77,39 @@ func clientPortOf(pid int) int {
 // that waits for a lock as it starts. Only the appliance uses the socket.
 func isBlocked(pid int, role, database string) bool {
 	return title(pid) == "postgres: "+clusterName+": "+role+" "+database+" [local] startup waiting"
+}
+
+// isRecovering reports whether a PostgreSQL process is the one that replays WAL as a server starts. A client's names
+// appear in its process's title, but are followed by its address.
+func isRecovering(pid int) bool {
+	activity, is := strings.CutPrefix(title(pid), "postgres: "+clusterName+": startup")
+	segment, replays := strings.CutPrefix(activity, " recovering ")
+	return is && (activity == "" || replays && !strings.ContainsRune(segment, ' '))
+}
+
+// isCheckpointer reports whether a PostgreSQL process is the one that makes checkpoints, likewise.
+func isCheckpointer(pid int) bool {
+	activity, is := strings.CutPrefix(title(pid), "postgres: "+clusterName+": checkpointer")
+	return is && (activity == "" || strings.HasPrefix(activity, " performing ") && strings.HasSuffix(activity, "point"))
+}
+
+// childrenOf returns the child processes of a process.
+func childrenOf(pid int) (pids []int) {
+	for _, field := range strings.Fields(string(procFile(pid, filepath.Join("task", strconv.Itoa(pid), "children")))) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// asleep returns for how long a process has run on a processor. It reports false unless the process waits for something
+// that is neither a disk nor a debugger.
+func asleep(pid int) (ran time.Duration, is bool) {
+	stat := string(procFile(pid, "stat"))
+	first, _, _ := strings.Cut(string(procFile(pid, "schedstat")), " ")
+	nanoseconds, err := strconv.ParseInt(first, 10, 64)
+	return time.Duration(nanoseconds), err == nil && strings.HasPrefix(stat[strings.LastIndexByte(stat, ')')+1:], " S ")
 }
 
 // title returns the title of a process.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // isPostmaster reports whether process pid is the postmaster of the data
@@ -32,6 +33,14 @@ func clientOf(int) string { return "" }
 func clientPortOf(int) int { return 0 }
 
 func isBlocked(int, string, string) bool { return false }
+
+func isRecovering(int) bool { return false }
+
+func isCheckpointer(int) bool { return false }
+
+func childrenOf(int) []int { return nil }
+
+func asleep(int) (time.Duration, bool) { return 0, false }
 
 func processAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)

@@ -77,10 +77,13 @@ func (i *instance) keep(ctx context.Context, p *process) {
 	}
 }
 
-// attend waits for the exit of p. It returns false if ctx ends first.
+// attend waits for the exit of p, and ends it if its recovery stands still. It returns false if ctx ends first.
 func (i *instance) attend(ctx context.Context, p *process) bool {
 	tick := time.NewTicker(logEvery)
 	defer tick.Stop()
+	stillTick := time.NewTicker(stillEvery)
+	defer stillTick.Stop()
+	var still stillness
 	for {
 		select {
 		case <-p.done:
@@ -91,6 +94,13 @@ func (i *instance) attend(ctx context.Context, p *process) bool {
 			err := rotateLog(i.specification().Dir, logSize, func() error { return p.signal(logrotate) })
 			if err != nil {
 				i.log.Warn("rotate server log", "error", err)
+			}
+		case <-stillTick.C:
+			if still.look(p) > stuckAfter {
+				i.log.Error("the recovery of the server stands still: the server is started anew", "pid", p.pid)
+				if err := p.kill(); err != nil {
+					i.log.Error("end a server whose recovery stands still", "pid", p.pid, "error", err)
+				}
 			}
 		}
 	}

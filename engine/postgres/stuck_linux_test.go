@@ -1,0 +1,122 @@
+package postgres_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
+)
+
+// TestRecoveryStandsStill: a server whose recovery waits for a checkpointer that has died is started anew.
+func TestRecoveryStandsStill(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	d := postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {})
+	s := d.Supervisor
+	for attempt := 1; ; attempt++ {
+		testenv.Within(t, time.Minute, "the server", func() bool {
+			conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
+			if err != nil {
+				return false
+			}
+			defer conn.Close(t.Context())
+			for _, statement := range []string{"drop table if exists public.big", "create table public.big as select repeat('x', 500) as v from generate_series(1, 200000)"} {
+				if _, err := conn.Exec(t.Context(), statement); err != nil {
+					return false
+				}
+			}
+			return true
+		})
+		_, _, pid := s.Status(d.Spec.ID)
+		if standStill(t, pid) {
+			t.Logf("attempt %d", attempt)
+			testenv.Within(t, 90*time.Second, "another postmaster", func() bool {
+				state, _, now := s.Status(d.Spec.ID)
+				return state == postgres.StateRunning && now != pid
+			})
+			d.Owner(t)
+			return
+		}
+		if attempt == 40 {
+			t.Fatal("no recovery stood still")
+		}
+	}
+}
+
+// standStill kills a process of a server and then, while the postmaster cannot notice that the replay began, the
+// checkpointer in the checkpoint at its end. It reports whether the recovery stands still then.
+func standStill(t *testing.T, postmaster int) bool {
+	t.Helper()
+	last := titled(postmaster, "checkpointer")
+	if err := syscall.Kill(titled(postmaster, "walwriter"), syscall.SIGKILL); err != nil {
+		return false
+	}
+	for end := time.Now().Add(10 * time.Second); slices.Contains(childrenOf(postmaster), last) && time.Now().Before(end); {
+	}
+	startup := stopBeforeReplay(postmaster)
+	killed := false
+	for end := time.Now().Add(10 * time.Second); !killed && time.Now().Before(end); {
+		if pid := titled(postmaster, "checkpointer performing end-of-recovery"); pid != 0 {
+			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+		}
+	}
+	_ = syscall.Kill(postmaster, syscall.SIGCONT)
+	if !killed {
+		return false
+	}
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if titled(postmaster, "startup") != startup {
+			return false // the postmaster has begun again
+		}
+	}
+	return true
+}
+
+// stopBeforeReplay stops a postmaster that has just started the processes that replay WAL and make checkpoints, and returns
+// the former, 0 if it cannot.
+func stopBeforeReplay(postmaster int) (startup int) {
+	const started = 6 // with the one that writes the log, and three for I/O
+	for end := time.Now().Add(10 * time.Second); len(childrenOf(postmaster)) < started; {
+		if time.Now().After(end) {
+			return 0
+		}
+	}
+	_ = syscall.Kill(postmaster, syscall.SIGSTOP)
+	for end := time.Now().Add(time.Second); startup == 0 && time.Now().Before(end); {
+		startup = titled(postmaster, "startup")
+	}
+	return startup
+}
+
+func titleOf(pid int) string {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return strings.TrimRight(string(text), "\x00 ")
+}
+
+// titled returns a child of a postmaster whose title has a text after the name of the cluster, 0 if there is none.
+func titled(postmaster int, what string) int {
+	for _, pid := range childrenOf(postmaster) {
+		if strings.Contains(titleOf(pid), ": "+what) {
+			return pid
+		}
+	}
+	return 0
+}
+
+func childrenOf(pid int) (pids []int) {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
+	for _, field := range strings.Fields(string(text)) {
+		if n, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
