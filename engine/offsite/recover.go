@@ -365,7 +365,7 @@ func (r *firstPhase) replay(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errGap) && f.Log <= r.checkpoint.Through:
 		case isHole:
-			r.restorers.databases.lack(hole.database, f.Time)
+			r.restorers.databases.lack(hole.database)
 		case errors.Is(err, errGap):
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil
@@ -409,8 +409,8 @@ func (r *firstPhase) complete(context.Context) error {
 		if r.restorers.databases.isStale(d.ID) {
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing", d.Name))
 		}
-		if since, lacks := r.restorers.databases.lacking(d.ID); lacks {
-			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the copy lacks WAL of the database %s: its changes after %s may be missing", d.Name, since.Format(time.RFC3339)))
+		if last, lacks := r.restorers.databases.lacking(d.ID); lacks {
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the copy lacks WAL of the database %s: its changes after %s are missing", d.Name, later(last, r.checkpoint.Time).Format(time.RFC3339)))
 		}
 		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Organization: d.Organization, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
 	}

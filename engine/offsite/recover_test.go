@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/wal"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
@@ -208,7 +209,9 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 		return stream.WALFile{Owner: name, Generation: 1, Name: "00000002.history", Content: []byte("1\t0/3000000\treason\n")}
 	}
 	say(small("db_kept"))
+	say(generationOf(t, "db_lost"), stream.WAL{Owner: "db_lost", Generation: 1, Timeline: 1, From: 1 << 20, Bytes: []byte("the beginning of another segment")})
 	say(end("db_lost"))
+	say(stream.WAL{Owner: "db_lost", Generation: 1, Timeline: 1, From: 2 << 20, Bytes: []byte("a segment after the hole")})
 	say(small("db_after_the_hole"))
 	say(stream.Journal{Segment: 7, From: 100, Bytes: []byte("the end of a segment")})
 	say(small("db_after_the_gap"))
@@ -237,10 +240,40 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 			t.Errorf("%s lacks WAL: %v", owner, lacks)
 		}
 	}
+	if names, err := filepath.Glob(filepath.Join(walOf(p.o.DataDir, "db_lost"), "1", "*.partial")); err != nil || len(names) != 1 {
+		t.Errorf("of the database that ends at a hole there are the segments %v, %v", names, err)
+	}
 	for owner, want := range map[string]bool{"db_kept": true, "db_after_the_hole": true, "db_after_the_gap": false} {
 		_, err := os.Stat(walOf(p.o.DataDir, owner))
 		if err == nil != want {
 			t.Errorf("%s: %v", owner, err)
 		}
 	}
+}
+
+// generationOf returns the file that begins generation 1 of a database, with segments of 1 MiB.
+func generationOf(t *testing.T, owner string) stream.Body {
+	t.Helper()
+	dir := t.TempDir()
+	archive, err := wal.Open(dir, wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := archive.Create(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	w, err := archive.Writer(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Identify(77, 1<<20, 1), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const name = "incarnation"
+	content, err := os.ReadFile(filepath.Join(dir, "1", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.WALFile{Owner: owner, Generation: 1, Name: name, Content: content}
 }

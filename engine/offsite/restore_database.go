@@ -42,8 +42,11 @@ type restoredDatabase struct {
 	partial map[string]stream.Entry
 	// stale means that the machine could not read the database for the checkpoint: its WAL may have holes.
 	stale bool
-	// lacks is the time from which on the log lacks WAL of the database, zero if it has all.
-	lacks time.Time
+	// lacks means that the log lacks WAL of the database: nothing of it is applied that comes later, because it could not be
+	// restored across the hole.
+	lacks bool
+	// applied is the time of the newest WAL of the log that was applied, zero for none.
+	applied time.Time
 }
 
 type fetchKey struct{ kind, name string }
@@ -120,20 +123,21 @@ func (d *databaseRestorer) isStale(owner string) bool {
 	return d.owners[owner] != nil && d.owners[owner].stale
 }
 
-// lack notes that the log lacks WAL of a database that came before a time.
-func (d *databaseRestorer) lack(owner string, before time.Time) {
-	if o := d.owners[owner]; o != nil && o.lacks.IsZero() {
-		o.lacks = before
+// lack notes that the log lacks WAL of a database from here on.
+func (d *databaseRestorer) lack(owner string) {
+	if o := d.owners[owner]; o != nil {
+		o.lacks = true
 	}
 }
 
-// lacking returns the time from which on the copy lacks WAL of a database, false if it has all.
-func (d *databaseRestorer) lacking(owner string) (since time.Time, some bool) {
+// lacking reports whether the copy lacks WAL of a database, and the time of the newest WAL of the log that it has, zero
+// if that has none.
+func (d *databaseRestorer) lacking(owner string) (last time.Time, lacks bool) {
 	o := d.owners[owner]
-	if o == nil {
-		return since, false
+	if o == nil || !o.lacks {
+		return last, false
 	}
-	return o.lacks, !o.lacks.IsZero()
+	return o.applied, true
 }
 
 // list adds a file to those to be fetched.
@@ -164,8 +168,12 @@ func (d *databaseRestorer) frame(_ context.Context, f stream.Frame) error {
 		return nil
 	}
 	o, err := d.of(owner)
-	if err == nil {
-		err = o.apply(f.Body)
+	if err != nil || o.lacks {
+		return err
+	}
+	err = o.apply(f.Body)
+	if _, isWAL := f.Body.(stream.WAL); isWAL && err == nil {
+		o.applied = f.Time
 	}
 	if errors.Is(err, wal.ErrHole) && o.stale {
 		return nil
