@@ -96,7 +96,7 @@ func (i *instance) attend(ctx context.Context, p *process) bool {
 				i.log.Warn("rotate server log", "error", err)
 			}
 		case <-stillTick.C:
-			if still.look(p) > stuckAfter {
+			if still.look(p) {
 				i.log.Error("the recovery of the server stands still: the server is started anew", "pid", p.pid)
 				if err := p.kill(); err != nil {
 					i.log.Error("end a server whose recovery stands still", "pid", p.pid, "error", err)

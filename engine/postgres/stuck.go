@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// stuckAfter is how long the recovery of a server may stand still.
-	stuckAfter = 30 * time.Second
-	// stillEvery is how often that is looked at.
+	// stillEvery is how often it is looked whether the recovery of a server stands still, and stillLooks how often it must
+	// be seen to before the server is ended.
 	stillEvery = 10 * time.Second
+	stillLooks = 4
 	// stillRuns is what processes that do nothing may run in that time: the one that replays WAL has a timer for its log.
 	stillRuns = 5 * time.Millisecond
 )
@@ -20,23 +20,30 @@ const (
 // and the postmaster notices that before it notices that the replay began.
 type stillness struct {
 	seen  idleRecovery
-	since time.Time
+	looks int
 }
 
-// look returns for how long a server has been in recovery without doing anything. It is called every stillEvery.
-func (s *stillness) look(p *process) time.Duration {
+// look reports whether a server is in a recovery in which nothing was done at the last looks. It is called every
+// stillEvery.
+func (s *stillness) look(p *process) bool {
 	before := s.seen
 	s.seen = lookForIdleRecovery(p)
-	if s.seen.startup == 0 || s.seen.startup != before.startup || s.seen.ran-before.ran > stillRuns {
-		s.since = time.Now()
+	switch {
+	case s.seen.startup == 0:
+		s.looks = 0
+	case s.seen.startup != before.startup || s.seen.checkpointer != before.checkpointer || s.seen.ran-before.ran > stillRuns:
+		s.looks = 1
+	default:
+		s.looks++
 	}
-	return time.Since(s.since)
+	return s.looks >= stillLooks
 }
 
 // idleRecovery is what a recovery from a crash consists of.
 type idleRecovery struct {
-	startup int           // the process that replays WAL, 0 if there is none or something is done
-	ran     time.Duration // what it and the checkpointer have run
+	startup      int           // the process that replays WAL, 0 if there is none or something is done
+	checkpointer int           // 0 for none
+	ran          time.Duration // what both have run
 }
 
 // lookForIdleRecovery returns the recovery of a server if none of its processes does anything now. In a recovery of
@@ -59,6 +66,8 @@ func lookForIdleRecovery(p *process) (seen idleRecovery) {
 		seen.ran += ran
 		if replays {
 			seen.startup = pid
+		} else {
+			seen.checkpointer = pid
 		}
 	}
 	return seen
