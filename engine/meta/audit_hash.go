@@ -39,7 +39,7 @@ func (h hasher) seal(entry *model.AuditEntry) ([]byte, error) {
 		return nil, errors.New("encode audit entry: the hash is not at its end")
 	}
 	entry.Hash = h.sum(text)
-	return frame("", unsealed, hashEnd(entry.Hash)), nil
+	return frame(append(unsealed, hashEnd(entry.Hash)...)), nil
 }
 
 // entry hashes the stored text of an entry with its own hash empty; the text

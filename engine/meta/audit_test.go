@@ -171,7 +171,7 @@ func TestAuditTamperingIsFound(t *testing.T) {
 		}, "entry 10 (evt_10): was changed"},
 		{"a field added", func(b *boltBucket) error {
 			text, err := unframe("", b.Get(key(5)))
-			return firstError(err, b.Put(key(5), frame("", []byte(`{"x":1,`), text[1:])))
+			return firstError(err, b.Put(key(5), frame(append([]byte(`{"x":1,`), text[1:]...))))
 		}, "entry 5 (evt_5): was changed"},
 		{"a bit flipped", func(b *boltBucket) error {
 			data := bytes.Clone(b.Get(key(4)))

@@ -24,7 +24,11 @@ func encodeObject(object model.Object) ([]byte, error) {
 	if len(object.Version) != model.VersionLength {
 		return nil, fmt.Errorf("the version %q has not %d bytes", object.Version, model.VersionLength)
 	}
-	return appendRecord(object.Version, object)
+	record, err := encodeRecord(object)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(object.Version), record...), nil
 }
 
 func decodeObject(bucket string, data []byte) (model.Object, error) {

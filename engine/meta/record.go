@@ -23,16 +23,11 @@ func (e *CorruptError) Error() string {
 }
 
 func encodeRecord(v any) ([]byte, error) {
-	return appendRecord("", v)
-}
-
-// appendRecord returns a record after what comes before it.
-func appendRecord(before string, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)
 	}
-	return frame(before, text), nil
+	return frame(text), nil
 }
 
 func decodeRecord(where string, data []byte, v any) error {
@@ -46,19 +41,12 @@ func decodeRecord(where string, data []byte, v any) error {
 	return nil
 }
 
-// frame returns the header and the parts of a record's text, after what comes before the record.
-func frame(before string, text ...[]byte) []byte {
-	size, sum := len(before)+recordHeader, uint32(0)
-	for _, part := range text {
-		size += len(part)
-		sum = crc32.Update(sum, castagnoli, part)
-	}
-	record := append(make([]byte, 0, size), before...)
-	record = binary.BigEndian.AppendUint32(append(record, recordVersion), sum)
-	for _, part := range text {
-		record = append(record, part...)
-	}
-	return record
+// frame prepends the header to a record's text.
+func frame(text []byte) []byte {
+	record := make([]byte, recordHeader, recordHeader+len(text))
+	record[0] = recordVersion
+	binary.BigEndian.PutUint32(record[1:], checksum(text))
+	return append(record, text...)
 }
 
 // unframe checks the header and returns the text after it.
