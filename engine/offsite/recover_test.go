@@ -254,8 +254,7 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 // generationOf returns the file that begins generation 1 of a database, with segments of 1 MiB.
 func generationOf(t *testing.T, owner string) stream.Body {
 	t.Helper()
-	dir := t.TempDir()
-	archive, err := wal.Open(dir, wal.Options{})
+	archive, err := wal.Open(t.TempDir(), wal.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,10 +269,9 @@ func generationOf(t *testing.T, owner string) stream.Body {
 	if err := errors.Join(w.Identify(77, 1<<20, 1), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	const name = "incarnation"
-	content, err := os.ReadFile(filepath.Join(dir, "1", name))
-	if err != nil {
-		t.Fatal(err)
+	files, err := archive.Stored()
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
 	}
-	return stream.WALFile{Owner: owner, Generation: 1, Name: name, Content: content}
+	return stream.WALFile{Owner: owner, Generation: 1, Name: files[0].Name, Content: files[0].Content}
 }
