@@ -1,7 +1,11 @@
 package postgres
 
-// ProcessesOf is processesOf.
-var ProcessesOf = processesOf
+// Functions for tests of the package.
+var (
+	ProcessesOf = processesOf
+	ChildrenOf  = childrenOf
+	Title       = title
+)
 
 // LoginsOf returns which processes of a server may be incomplete logins, if none of them had a title when they were
 // listed, as in the moment after its start.

@@ -22,14 +22,19 @@ func (e endedError) Error() string { return e.reason }
 // down or not yet up: admin_shutdown, crash_shutdown, cannot_connect_now.
 const sqlstateShutdown = "57P0"
 
-// sqlstateFull is too_many_connections.
-const sqlstateFull = "53300"
+const (
+	sqlstateNotUp = "57P03" // cannot_connect_now: of a server that starts, recovers or shuts down
+	sqlstateFull  = "53300" // too_many_connections
+)
+
+// isRefusal reports whether err is the server's error with that SQLSTATE.
+func isRefusal(err error, sqlstate string) bool {
+	refusal, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refusal.Code == sqlstate
+}
 
 // IsFull reports whether err means that the server had no free connection slot.
-func IsFull(err error) bool {
-	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refusal.Code == sqlstateFull
-}
+func IsFull(err error) bool { return isRefusal(err, sqlstateFull) }
 
 // IsGone reports whether err means that the server ended during a request: it was
 // killed, has crashed, or is not up again yet. The request may have taken effect.

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"holdfast/engine/postgres/binaries"
 )
 
@@ -196,16 +194,11 @@ func (p *process) isReinitializing(ctx context.Context) bool {
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return false
 	}
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.Code == cannotConnectNow
+	return isRefusal(err, sqlstateNotUp)
 }
 
-const (
-	// refusalTimeout is how long a server may take to say that it accepts no sessions.
-	refusalTimeout = time.Second
-	// cannotConnectNow is the SQLSTATE of a server that starts, recovers or shuts down.
-	cannotConnectNow = "57P03"
-)
+// refusalTimeout is how long a server may take to say that it accepts no sessions.
+const refusalTimeout = time.Second
 
 // kill shuts the postmaster down without a checkpoint.
 func (p *process) kill() error {

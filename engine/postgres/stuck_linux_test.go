@@ -1,10 +1,7 @@
 package postgres_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,11 +56,11 @@ func standStill(t *testing.T, postmaster int) bool {
 	if err := syscall.Kill(titled(postmaster, "walwriter"), syscall.SIGKILL); err != nil {
 		return false
 	}
-	for end := time.Now().Add(10 * time.Second); slices.Contains(childrenOf(postmaster), last) && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); slices.Contains(postgres.ChildrenOf(postmaster), last) && time.Now().Before(end); {
 	}
 	startup := stopBeforeReplay(postmaster)
 	killed := false
-	for end := time.Now().Add(10 * time.Second); !killed && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); startup != 0 && !killed && time.Now().Before(end); {
 		if pid := titled(postmaster, "checkpointer performing end-of-recovery"); pid != 0 {
 			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
 		}
@@ -84,7 +81,7 @@ func standStill(t *testing.T, postmaster int) bool {
 // the former, 0 if it cannot.
 func stopBeforeReplay(postmaster int) (startup int) {
 	const started = 6 // with the one that writes the log, and three for I/O
-	for end := time.Now().Add(10 * time.Second); len(childrenOf(postmaster)) < started; {
+	for end := time.Now().Add(10 * time.Second); len(postgres.ChildrenOf(postmaster)) < started; {
 		if time.Now().After(end) {
 			return 0
 		}
@@ -96,27 +93,12 @@ func stopBeforeReplay(postmaster int) (startup int) {
 	return startup
 }
 
-func titleOf(pid int) string {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	return strings.TrimRight(string(text), "\x00 ")
-}
-
 // titled returns a child of a postmaster whose title has a text after the name of the cluster, 0 if there is none.
 func titled(postmaster int, what string) int {
-	for _, pid := range childrenOf(postmaster) {
-		if strings.Contains(titleOf(pid), ": "+what) {
+	for _, pid := range postgres.ChildrenOf(postmaster) {
+		if strings.Contains(postgres.Title(pid), ": "+what) {
 			return pid
 		}
 	}
 	return 0
-}
-
-func childrenOf(pid int) (pids []int) {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
-	for _, field := range strings.Fields(string(text)) {
-		if n, err := strconv.Atoi(field); err == nil {
-			pids = append(pids, n)
-		}
-	}
-	return pids
 }
