@@ -59,6 +59,13 @@ func launch(ctx context.Context, spec Spec, log *slog.Logger) (*process, error) 
 	if errors.Is(err, errStopping) || p.gone() {
 		return p.replace(ctx, spec)
 	}
+	if errors.Is(err, errStandsStill) {
+		log.Error("the recovery of the server stands still: the server is started anew", "pid", p.pid)
+		if err := p.kill(); err != nil {
+			return nil, fmt.Errorf("end adopted postmaster: %w", err)
+		}
+		return start(ctx, spec)
+	}
 	serves := err == nil || IsFull(err) // other clients, if not the appliance
 	if err == nil {
 		// Always: the process that wrote the rules may have died before it sent the
@@ -109,6 +116,9 @@ func start(ctx context.Context, spec Spec) (*process, error) {
 			return nil, err
 		}
 		p, err := startOnce(ctx, spec)
+		if errors.Is(err, errStandsStill) && ctx.Err() == nil {
+			continue
+		}
 		// Processes of a dead postmaster that are not visible from here may still hold
 		// its shared memory; they end soon.
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {
@@ -172,8 +182,11 @@ func portTaken(lines string, pid int) bool {
 var errStopping = errors.New("it shuts down")
 
 // awaitReady waits until the superuser can connect. The error says that the
-// postmaster exited or is about to, or that ctx ended and whether the server was full then.
+// postmaster exited or is about to, that its recovery stands still, or that ctx ended and whether the server was full then.
 func awaitReady(ctx context.Context, spec Spec, p *process) error {
+	stillTick := time.NewTicker(stillEvery)
+	defer stillTick.Stop()
+	var still stillness
 	var full error
 	for {
 		file, err := readPIDFile(spec.Dir)
@@ -195,6 +208,10 @@ func awaitReady(ctx context.Context, spec Spec, p *process) error {
 			return endedError{p.reason, p.killed}
 		case <-ctx.Done():
 			return fmt.Errorf("wait until it accepts connections: %w", errors.Join(ctx.Err(), full))
+		case <-stillTick.C:
+			if still.look(p) {
+				return errStandsStill
+			}
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +15,9 @@ const (
 	// stillRuns is what processes that do nothing may run in that time: the one that replays WAL has a timer for its log.
 	stillRuns = 5 * time.Millisecond
 )
+
+// errStandsStill says that the recovery of a server never ends.
+var errStandsStill = errors.New("its recovery stands still")
 
 // stillness notices a server whose recovery from the death of one of its processes never ends. In PostgreSQL 18 the
 // process that replays WAL waits forever for the checkpoint at its end if the checkpointer dies, of a full disk for example,

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,8 +18,37 @@ func TestRecoveryStandsStill(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	d := postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {})
+	pid := awaitStandStill(t, d)
+	testenv.Within(t, 90*time.Second, "another postmaster", func() bool {
+		state, _, now := d.Supervisor.Status(d.Spec.ID)
+		return state == postgres.StateRunning && now != pid
+	})
+	d.Owner(t)
+}
+
+// TestAdoptionWhileRecoveryStandsStill: such a server is also started anew if it is waited for.
+func TestAdoptionWhileRecoveryStandsStill(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	d := postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {})
+	pid := awaitStandStill(t, d)
+	d.Supervisor.Detach()
+	next, _ := supervisor(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	if err := next.Start(ctx, d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, now := next.Status(d.Spec.ID); now == pid {
+		t.Error("the same process")
+	}
+}
+
+// awaitStandStill tries to have a server's recovery stand still until it does, and returns the postmaster.
+func awaitStandStill(t *testing.T, d *postgrestest.Database) (pid int) {
+	t.Helper()
 	s := d.Supervisor
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; attempt <= 40; attempt++ {
 		testenv.Within(t, time.Minute, "the server", func() bool {
 			conn, err := s.Connect(t.Context(), d.Spec.ID, "postgres")
 			if err != nil {
@@ -32,20 +62,13 @@ func TestRecoveryStandsStill(t *testing.T) {
 			}
 			return true
 		})
-		_, _, pid := s.Status(d.Spec.ID)
-		if standStill(t, pid) {
+		if _, _, pid = s.Status(d.Spec.ID); standStill(t, pid) {
 			t.Logf("attempt %d", attempt)
-			testenv.Within(t, 90*time.Second, "another postmaster", func() bool {
-				state, _, now := s.Status(d.Spec.ID)
-				return state == postgres.StateRunning && now != pid
-			})
-			d.Owner(t)
-			return
-		}
-		if attempt == 40 {
-			t.Fatal("no recovery stood still")
+			return pid
 		}
 	}
+	t.Fatal("no recovery stood still")
+	return 0
 }
 
 // standStill kills a process of a server and then, while the postmaster cannot notice that the replay began, the
