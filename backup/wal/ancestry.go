@@ -13,8 +13,7 @@ type Position struct {
 // backup can be rolled forward to the generation if the history contains the backup's end: a backup that was still
 // running at the fork has pages from after it.
 func (a *Archive) Leads(from Position, generation int) bool {
-	t := Target{Generation: generation, LSN: 1}
-	spans, err := a.targetSpans(&t)
+	spans, err := a.spans(generation, 0)
 	if err != nil {
 		return false
 	}

@@ -169,6 +169,17 @@ func (b *branch) timelines() (all []uint32) {
 	return all
 }
 
+// latestTimeline returns the timeline of the newest WAL, or the one that will follow the parent's; 0 if neither is known.
+func (b *branch) latestTimeline() uint32 {
+	if all := b.timelines(); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	if p := b.info().Parent; p != nil {
+		return p.Timeline + 1
+	}
+	return 0
+}
+
 // newest returns the last segment of the latest timeline.
 func (b *branch) newest() (key segmentKey) {
 	for k := range b.segments {

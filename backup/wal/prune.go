@@ -223,7 +223,8 @@ type Window struct {
 	FirstCommit, LastCommit time.Time
 }
 
-// Window returns the range that a backup that starts at from can be restored to.
+// Window returns the range that a backup that starts at from can be restored to. It ends at the first gap. Timeline 0 is
+// the generation's latest.
 func (a *Archive) Window(ctx context.Context, generation int, timeline uint32, from xlog.LSN) (w Window, err error) {
 	spans, err := a.spans(generation, timeline)
 	if err != nil {

@@ -78,7 +78,10 @@ const clockSlack = time.Minute
 // whose commit returned before that time, and none with a later timestamp. If the clock was set back by more than a
 // minute, the times occur twice; the later pass counts, so that no commit that may be wanted is missing.
 func (a *Archive) Resolve(ctx context.Context, t Target) (Resolution, error) {
-	spans, err := a.targetSpans(&t)
+	if t.Time.IsZero() == (t.LSN == 0) {
+		return Resolution{}, errors.New("a target is a time or an LSN")
+	}
+	spans, err := a.spans(t.Generation, t.Timeline)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -90,22 +93,4 @@ func (a *Archive) Resolve(ctx context.Context, t Target) (Resolution, error) {
 		return s.byLSN()
 	}
 	return s.byTime()
-}
-
-func (a *Archive) targetSpans(t *Target) ([]span, error) {
-	if t.Time.IsZero() == (t.LSN == 0) {
-		return nil, errors.New("a target is a time or an LSN")
-	}
-	if t.Timeline == 0 {
-		a.mu.Lock()
-		if b := a.branches[t.Generation]; b != nil {
-			if all := b.timelines(); len(all) > 0 {
-				t.Timeline = all[len(all)-1]
-			} else if b.info().Parent != nil {
-				t.Timeline = b.info().Parent.Timeline + 1
-			}
-		}
-		a.mu.Unlock()
-	}
-	return a.spans(t.Generation, t.Timeline)
 }

@@ -55,6 +55,42 @@ func TestResolveTimes(t *testing.T) {
 	}
 }
 
+// TestResolveBeforeAGap: what comes before a segment that is missing, or that ends too early, can be restored to its end.
+func TestResolveBeforeAGap(t *testing.T) {
+	t.Parallel()
+	b := longWAL(6, nil)
+	for what, lack := range map[string]func(segments map[segmentKey]*segment, key segmentKey) (end xlog.LSN){
+		"missing": func(segments map[segmentKey]*segment, key segmentKey) xlog.LSN {
+			delete(segments, key)
+			return xlog.LSN(key.n * smallSegment)
+		},
+		"too short": func(segments map[segmentKey]*segment, key segmentKey) xlog.LSN {
+			short := *segments[key]
+			short.end = xlog.LSN(key.n*smallSegment + smallSegment/2)
+			segments[key] = &short
+			return short.end
+		},
+	} {
+		a := store(t, b)
+		end := lack(a.branches[1].segments, segmentKey{1, uint64(b.Start)/smallSegment + 3})
+		_, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, LSN: b.Pos()})
+		if !errors.Is(err, ErrGap) {
+			t.Errorf("%s: all of it: %v", what, err)
+		}
+		window, err := a.Window(t.Context(), 1, 0, b.Start)
+		if err != nil || window.To != end || window.LastCommit.IsZero() {
+			t.Errorf("%s: the window is %+v, want its end at %v: %v", what, window, end, err)
+		}
+		r, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, LSN: window.To})
+		if err != nil || r.Last.End > end || r.Last.End < end-100_000 {
+			t.Errorf("%s: up to %v: %+v, %v", what, end, r, err)
+		}
+		if err := a.Covers(1, 1, b.Start, r.Last.End); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestResolveBehindASwitch: a backup ends with a segment switch, followed by a commit. Times between the two can be
 // restored.
 func TestResolveBehindASwitch(t *testing.T) {

@@ -159,13 +159,13 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN
 		}
 		b, seg := s.pick(n)
 		if seg == nil || seg.end <= xlog.LSN(n*s.size) {
-			return end, s.ended(n)
+			return end, s.ended(n, end)
 		}
 		if err := visit(n, b, seg); err != nil {
 			return end, err
 		}
 		if end = seg.end; seg.end < xlog.LSN((n+1)*s.size) {
-			return end, s.ended(n)
+			return end, s.ended(n, end)
 		}
 	}
 }
@@ -184,9 +184,10 @@ func (s *search) pick(n uint64) (*branch, *segment) {
 	}
 }
 
-// ended returns an error if the target was not found before the missing segment number n and there is WAL after it.
-func (s *search) ended(n uint64) error {
-	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= xlog.LSN(n*s.size) {
+// ended returns an error if the target is not before end, at which segment number n ends too early, and there is WAL
+// after it.
+func (s *search) ended(n uint64, end xlog.LSN) error {
+	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= end {
 		return nil
 	}
 	last := s.spans[len(s.spans)-1]

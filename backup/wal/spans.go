@@ -35,14 +35,17 @@ type span struct {
 	from, to xlog.LSN
 }
 
-// spans returns the history of a timeline of a generation, oldest span first; the spans end at the forks. It
-// acquires a.mu.
+// spans returns the history of a timeline of a generation, 0 for its latest, oldest span first; the spans end at the
+// forks. It acquires a.mu.
 func (a *Archive) spans(number int, timeline uint32) ([]span, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b, err := a.branch(number)
 	if err != nil {
 		return nil, err
+	}
+	if timeline == 0 {
+		timeline = b.latestTimeline()
 	}
 	to := ^xlog.LSN(0)
 	var all []span
