@@ -588,6 +588,57 @@ func TestRecoverLacking(t *testing.T) {
 	}
 }
 
+// TestRecoverLackingWAL: a segment of a database's WAL cannot be read when the last checkpoint is made. The database comes
+// back as it was before that segment, and the report says so.
+func TestRecoverLackingWAL(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	url := old.connectionURL(shop.ID)
+	query(t, url, "create table t as select 1 n")
+	old.backup(shop.ID)
+	old.awaitCopied()
+	query(t, url, "insert into t values (2)")
+	query(t, url, "create table filler as select repeat('x', 1000) from generate_series(1, 70000)") // four segments
+	query(t, url, "insert into t values (3)")
+	segments := func() []string {
+		all, err := filepath.Glob(filepath.Join(old.dataDir, "backups", shop.ID, "wal", "1", "*.zst"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	testenv.Eventually(t, "archived segments", func() bool { return len(segments()) > 3 })
+	old.awaitCopied() // so that the log needs no file any more
+	all := segments()
+	if err := os.Chmod(all[len(all)-2], 0); err != nil {
+		t.Fatal(err)
+	}
+	old.stop()
+	fresh := old.elsewhere()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
+		t.Errorf("the database has %s", got)
+	}
+	var report wire.Offsite
+	testenv.Eventually(t, "the report", func() bool {
+		fresh.must("GET", "/account/offsite", nil, &report)
+		return report.Recovery.EndedAt != nil
+	})
+	for _, want := range []string{
+		"the database shop could not be read when the newest checkpoint was made",
+		"WAL of the database shop is missing",
+	} {
+		if !strings.Contains(fresh.log.String(), want) {
+			t.Errorf("the report does not say that %s:\n%s", want, fresh.log.String())
+		}
+	}
+}
+
 // TestRecoverRefuses checks what recover refuses, and that it changes nothing then.
 func TestRecoverRefuses(t *testing.T) {
 	t.Parallel()

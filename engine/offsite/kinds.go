@@ -15,8 +15,8 @@ const (
 	KindRepository = "repository"
 	// KindWAL is a file of a database's WAL archive.
 	KindWAL = "wal"
-	// KindStale marks a database whose backups or WAL could not be read for the checkpoint: it
-	// has what the copy had before, and the log does not continue that.
+	// KindStale marks a database some of whose backups or WAL could not be read for the checkpoint: it has what could be
+	// and what the copy had before, and its WAL may have holes.
 	KindStale = "stale"
 )
 

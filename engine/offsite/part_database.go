@@ -220,18 +220,15 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 	}
 	if err != nil {
 		c.failed = errors.Join(c.failed, err)
-		entries = c.stale()
+		entries = slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL)) // what the copy has
+	}
+	if c.failed != nil {
+		entries = append(entries, stream.Entry{Owner: c.id, Kind: KindStale, Name: KindWAL, Data: []byte{}})
 	}
 	if checkpoint || c.failed != nil {
 		c.unreadable.note(c.log, c.id, c.failed)
 	}
 	return entries, nil
-}
-
-// stale returns the state that the copy has.
-func (c *databaseCopy) stale() []stream.Entry {
-	return slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL),
-		[]stream.Entry{{Owner: c.id, Kind: KindStale, Name: KindWAL, Data: []byte{}}})
 }
 
 // state is look without what it does about failures.

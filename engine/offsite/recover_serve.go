@@ -174,7 +174,7 @@ func (s *secondPhase) Fetch(ctx context.Context, database string, progress func(
 		return err
 	}
 	if err != nil {
-		s.warn(fmt.Sprintf("files of the database %s are damaged in the copy: %v", database, err))
+		s.Warn(fmt.Sprintf("files of the database %s are damaged in the copy: %v", database, err))
 	}
 	err = s.store.changeDatabase(database, func(d *RecoveredDatabase) { d.Fetched = true })
 	s.noteFetched()
@@ -216,8 +216,8 @@ func isAboutStore(err error) bool {
 	return ok
 }
 
-// warn adds a warning to the report.
-func (s *secondPhase) warn(text string) {
+// Warn implements recovery.Offsite.
+func (s *secondPhase) Warn(text string) {
 	s.core.Log.Warn("recovery", "warning", text)
 	if err := s.store.change(func(p *recoveryPlan) {
 		if !slices.Contains(p.Report.Warnings, text) {

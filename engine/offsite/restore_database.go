@@ -40,7 +40,7 @@ type restoredDatabase struct {
 	files map[fetchKey]stream.Reference // to be fetched
 	// partial are the beginnings of partial segments that are files in the store, written by finish.
 	partial map[string]stream.Entry
-	// stale means that the machine could not read the database for the checkpoint: its WAL may have holes.
+	// stale means that the machine could not read some of the database for the checkpoint: its WAL may have holes.
 	stale bool
 	// lacks means that the log lacks WAL of the database: nothing of it is applied that comes later, because it could not be
 	// restored across the hole.

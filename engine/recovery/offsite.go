@@ -26,6 +26,8 @@ type Offsite interface {
 	// Rebuilt notes the end of the rebuild of a database: the time of its last commit, nil if unknown, or why
 	// it failed.
 	Rebuilt(database string, last *time.Time, cause error)
+	// Warn adds a sentence about something that was lost to the report.
+	Warn(text string)
 }
 
 // Connect sets the recovery from an off-site copy that is under way. It is called before the start.

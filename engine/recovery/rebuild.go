@@ -98,7 +98,8 @@ func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.D
 
 // planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
 // it, else of the newest one that served before it, else of the newest backup that can be restored. The archive lacks the
-// present generation where a machine was lost while it switched to that: nothing was written there yet.
+// present generation where a machine was lost while it switched to that: nothing was written there yet. The report says
+// what is lost.
 func (s *Service) planLast(ctx context.Context, db model.Database, backups []model.Backup) (plan RestorePlan, err error) {
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {
@@ -111,8 +112,10 @@ func (s *Service) planLast(ctx context.Context, db model.Database, backups []mod
 			if !leadsTo(archive, b, generation) {
 				continue
 			}
-			if plan, err = s.planEndOf(ctx, archive, b, generation); err == nil {
-				s.warnOfEarlier(db, generation, first)
+			if plan, err = s.planEndOf(ctx, archive, db, b, generation); err == nil {
+				if generation != db.Generation {
+					s.offsite.Warn(fmt.Sprintf("the present data of the database %s cannot be rebuilt, and data from before its last restore or upgrade are back: its changes since are lost (%v)", db.Name, first))
+				}
 				return plan, nil
 			}
 			if first == nil {
@@ -140,22 +143,32 @@ func newestFirst(db model.Database) []int {
 	return generations
 }
 
-// warnOfEarlier says that a database is rebuilt with the data of an earlier generation than its present one.
-func (s *Service) warnOfEarlier(db model.Database, generation int, cause error) {
-	if generation != db.Generation {
-		s.core.Log.Warn("the present data of a database cannot be rebuilt, and earlier data are; changes since are lost",
-			"database", db.ID, "present", db.Generation, "generation", generation, "reason", cause)
+// planEndOf plans to restore a backup and to replay all WAL of a generation, up to the first segment that is missing.
+func (s *Service) planEndOf(ctx context.Context, archive *wal.Archive, db model.Database, b model.Backup, generation int) (plan RestorePlan, err error) {
+	_, beyond := planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: ^xlog.LSN(0)})
+	missing := errors.Is(beyond, wal.ErrGap)
+	if _, past := errors.AsType[*wal.OutsideError](beyond); !past && !missing {
+		return plan, beyond
 	}
-}
-
-// planEndOf plans to restore a backup and to replay all WAL of a generation.
-func (s *Service) planEndOf(ctx context.Context, archive *wal.Archive, b model.Backup, generation int) (RestorePlan, error) {
-	_, err := planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: ^xlog.LSN(0)})
-	past, ok := errors.AsType[*wal.OutsideError](err)
-	if !ok {
-		return RestorePlan{}, err
+	start, err := xlog.ParseLSN(b.StartLSN)
+	if err != nil {
+		return plan, err
 	}
-	return planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: past.LatestLSN})
+	window, err := archive.Window(ctx, generation, 0, start)
+	switch {
+	case err != nil:
+		return plan, err
+	case window.To == 0:
+		return plan, beyond
+	}
+	plan, err = planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: window.To})
+	switch {
+	case errors.Is(err, backup.ErrAfterTarget):
+		return plan, beyond
+	case err == nil && missing:
+		s.offsite.Warn(fmt.Sprintf("WAL of the database %s is missing, and it ends before it: its later changes are lost (%v)", db.Name, beyond))
+	}
+	return plan, err
 }
 
 // lastCommit returns the time of the last commit that a plan restores, nil if it is unknown.
