@@ -122,8 +122,11 @@ func compareExport(ctx context.Context, api *client.Client, database string) err
 	return err
 }
 
-// isBenched reports whether pgbench uses a database: every fourth.
-func (s *soak) isBenched(n int) bool { return n%4 == 0 }
+// benchedEvery is of how many databases pgbench uses one.
+const benchedEvery = 4
+
+// isBenched reports whether pgbench uses a database.
+func (s *soak) isBenched(n int) bool { return n%benchedEvery == 0 }
 
 // pgbench runs pgbench to its end.
 func (s *soak) pgbench(ctx context.Context, args ...string) (stdout string) {

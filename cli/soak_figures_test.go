@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -12,14 +13,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // soakFigures holds measurements of the appliance and its response times.
 type soakFigures struct {
+	m       *machine
 	pid     int
 	metrics string // URL of the metrics
+	store   string // the directory of the copy off-site
 	began   time.Time
 	hostile hostileFigures
 
@@ -27,6 +31,7 @@ type soakFigures struct {
 	cycle   int
 	took    map[string][][]time.Duration // by kind and cycle
 	samples []footprint
+	rests   []footprint // one after each cycle
 }
 
 // footprint is the appliance's resource usage at one time.
@@ -36,16 +41,19 @@ type footprint struct {
 	resident, shared, anonymous int // MB: RSS, PSS, and the part of it that is anonymous
 	files, goroutines           int
 	ofBackups                   int     // open files of backups
+	servers                     int     // postmasters of the appliance
+	sharedMemory                int     // MB: POSIX shared memory of all servers of this machine
 	busy, own                   float64 // seconds: of the machine's processors, of the appliance
 }
 
-func newSoakFigures(pid int, metrics string) *soakFigures {
-	return &soakFigures{pid: pid, metrics: metrics, took: map[string][][]time.Duration{}, began: time.Now()}
+func newSoakFigures(m *machine, metrics, store string) *soakFigures {
+	return &soakFigures{m: m, pid: m.process.Process.Pid, metrics: metrics, store: store, took: map[string][][]time.Duration{}, began: time.Now()}
 }
 
 // String formats what is compared at rest.
 func (p footprint) String() string {
-	return fmt.Sprintf("%d goroutines, %d files (%d of them of backups), %d MB resident (%d MB anonymous)", p.goroutines, p.files, p.ofBackups, p.resident, p.anonymous)
+	return fmt.Sprintf("%d goroutines, %d files (%d of them of backups), %d MB resident (%d MB anonymous), %d servers, %d MB of shared memory",
+		p.goroutines, p.files, p.ofBackups, p.resident, p.anonymous, p.servers, p.sharedMemory)
 }
 
 // begin starts the next cycle.
@@ -107,8 +115,36 @@ func (f *soakFigures) measure() footprint {
 		}
 	}
 	p.goroutines = f.askGoroutines()
+	p.servers, p.sharedMemory = len(f.m.processes())-1, int(bytesOf("/dev/shm/PostgreSQL.*")>>20)
 	p.busy, p.own = processorTime("/proc/stat", 1, 4), processorTime(filepath.Join(dir, "stat"), 13, 15)
 	return p
+}
+
+// bytesOf returns how much the files of a pattern take, and what is below those that are directories.
+func bytesOf(pattern string) (total int64) {
+	paths, _ := filepath.Glob(pattern)
+	for _, path := range paths {
+		_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error { // what disappears meanwhile takes nothing
+			if err != nil || e.IsDir() {
+				return nil
+			}
+			if info, err := e.Info(); err == nil {
+				total += info.Sys().(*syscall.Stat_t).Blocks * 512
+			}
+			return nil
+		})
+	}
+	return total
+}
+
+// restAfter records what is left after a cycle, and logs what the disk has.
+func (f *soakFigures) restAfter(t *testing.T, p footprint) {
+	f.rests = append(f.rests, p)
+	var b strings.Builder
+	for _, part := range []string{"instances", "warm", "backups", "blobs", "metadata", "holdfast.db", "offsite"} {
+		fmt.Fprintf(&b, " %s %d,", part, bytesOf(filepath.Join(f.m.dataDir, part))>>20)
+	}
+	t.Logf("MB on the disk:%s the copy %d", b.String(), bytesOf(f.store)>>20)
 }
 
 // fieldsOf parses the numbers in a file of named lines.
@@ -215,10 +251,14 @@ func percentiles(took []time.Duration) string {
 }
 
 // checkMemory checks that a long run uses no more anonymous memory in its last
-// cycle than in the one before. Mapped files are page cache.
+// cycle than in the one before, and that it leaves no more shared memory. Mapped files are page cache.
 func (f *soakFigures) checkMemory(t *testing.T) {
 	if *soakFor < soakLong || len(f.samples) == 0 {
 		return
+	}
+	const left = 10 // MB
+	if n := len(f.rests); n > 1 && f.rests[n-1].sharedMemory > f.rests[n-2].sharedMemory+left {
+		t.Errorf("the servers' shared memory is not flat: %d MB after the last cycle, %d MB after the one before", f.rests[n-1].sharedMemory, f.rests[n-2].sharedMemory)
 	}
 	of := func(cycle int) int {
 		return medianOf(slices.DeleteFunc(slices.Clone(f.samples), func(p footprint) bool { return p.cycle != cycle }),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/minio/minio-go/v7"
 
 	"holdfast/cli/client"
 	"holdfast/internal/testenv"
@@ -19,14 +20,15 @@ import (
 )
 
 // Soak: many clients use many databases at once for a long time, as tenants do. They
-// read and change records, view the console, upload and download, run pgbench, create
-// and delete databases, and make backups with verifications and exports. Meanwhile
+// read and change records, view the console, upload and download by the API and by S3,
+// run pgbench, create and delete databases, branch some that fall asleep and wake, and make
+// backups with verifications and exports, while everything is copied off-site. Meanwhile
 // hostile clients send headers and bodies one byte at a time, send endless headers,
 // and keep connections idle.
 //
 // Nothing fails here, so nothing is excused: each response must be the expected
 // one, or 429 with a time to retry. The run consists of cycles. After each the
-// appliance must return to the goroutines and open files it started with.
+// appliance must return to the goroutines, open files, servers and shared memory it started with.
 // Durations are reported, not tested.
 var (
 	soakFor       = flag.Duration("soak.for", 3*time.Second, "how long TestSoak keeps up its load")
@@ -60,6 +62,7 @@ type soak struct {
 	m         *machine
 	project   string
 	bucket    string
+	s3        *minio.Core
 	databases []string // ids
 	urls      []string // their URLs
 	keys      []string // shared by clients
@@ -102,13 +105,14 @@ func newSoak(t *testing.T) *soak {
 		t.Fatal(err)
 	}
 	s.m.ports = fmt.Sprintf("%d-%d", first, first+*soakDatabases+others)
-	watched := freeAddress(t)
-	s.m.start("--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0",
-		"--audit-keep", soakAudit, "--metrics-listen", watched, "--log-level", "warn")
+	watched, s3 := freeAddress(t), freeAddress(t)
+	copy := s.m.prepareCopy(t)
+	s.m.start(append(copy.serveFlags(), "--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0",
+		"--audit-keep", soakAudit, "--metrics-listen", watched, "--s3-listen", s3, "--log-level", "warn")...)
 	s.chaos = &chaos{t: t, m: s.m}
 	s.chaos.signIn()
 	s.chaos.console.Transport = newTransport()
-	s.figures = newSoakFigures(s.m.process.Process.Pid, "http://"+watched+"/metrics")
+	s.figures = newSoakFigures(s.m, "http://"+watched+"/metrics", strings.TrimPrefix(copy.url, "file://"))
 	s.project = s.m.project()
 	var bucket struct{ ID string }
 	s.m.must("POST", "/buckets", map[string]any{"project": s.project, "name": "soak"}, &bucket)
@@ -117,6 +121,7 @@ func newSoak(t *testing.T) *soak {
 	for range keys {
 		s.keys = append(s.keys, createKey(t, s.m, "--preset", "full_access", "--allow-dangerous"))
 	}
+	s.openS3(s3)
 	s.makeDatabases()
 	for n := range *soakClients {
 		s.clients = append(s.clients, s.newClient(n))
@@ -133,6 +138,7 @@ func (s *soak) makeDatabases() {
 		s.databases, s.urls = append(s.databases, db.ID), append(s.urls, db.Credentials.ConnectionURL)
 		if s.isBenched(n) {
 			s.pgbench(s.t.Context(), "--initialize", "--quiet", "--foreign-keys", db.Credentials.ConnectionURL)
+			s.m.backup(db.ID) // which a branch begins with where the file system shares no blocks
 		}
 	}
 }
@@ -153,7 +159,7 @@ func (s *soak) awaitRest() {
 	s.before = s.figures.measure()
 	for same := 0; same < patience; same++ {
 		time.Sleep(50 * time.Millisecond)
-		if now := s.figures.measure(); now.goroutines < s.before.goroutines || now.files < s.before.files {
+		if now := s.figures.measure(); now.goroutines < s.before.goroutines || now.files < s.before.files || now.servers < s.before.servers {
 			s.before, same = now, 0
 		}
 	}
@@ -167,12 +173,14 @@ func (s *soak) mustRest(cycle int) {
 		now = s.figures.measure()
 		others, before := now.files-now.ofBackups, s.before.files-s.before.ofBackups
 		if now.goroutines < 0 || now.goroutines > s.before.goroutines+lasting || now.files < 0 || others > before+lasting ||
+			now.servers > s.before.servers+1 ||
 			now.ofBackups > archived*len(s.databases)+min(s.figures.count("backup"), merging*len(s.databases))+lasting {
 			return now.String()
 		}
 		return ""
 	})
 	s.t.Logf("at rest after cycle %d: %s", cycle, now)
+	s.figures.restAfter(s.t, now)
 }
 
 // cycle keeps up the load for some time, and returns when everything that was
@@ -192,6 +200,7 @@ func (s *soak) cycle(n int, life time.Duration) {
 	}
 	s.backUpAll(over, &actors)
 	s.makeAndDelete(over, &actors)
+	s.branchAndSleep(over, &actors)
 	s.beginAttacks(over, &actors)
 	actors.Go(func() { s.figures.sample(over, max(*soakFor/300, 200*time.Millisecond)) })
 	actors.Wait()
