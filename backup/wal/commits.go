@@ -33,7 +33,7 @@ func (a *Archive) CommittedSince(ctx context.Context, generation int, timeline u
 				found = found || outcome == xlog.Committed && r.Start >= from
 			})
 		}
-		sum, err := a.summaryOf(b, seg.segmentKey)
+		sum, err := s.summaryOf(n, b, seg)
 		found = found || err == nil && sum.commits > 0
 		return err
 	})

@@ -70,8 +70,8 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 	return s.summary, nil
 }
 
-// loadSummary reads the summary of a segment. If it is missing or damaged, loadSummary rebuilds it from the WAL and
-// publishes it.
+// loadSummary reads the summary of a segment. If it is missing or damaged, loadSummary rebuilds it from the WAL, and
+// publishes it if the disk takes it.
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
 		sum, err := a.summarizePartial(b, s)
@@ -86,7 +86,7 @@ func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, er
 		return sum, nil
 	}
 	if sum, err = a.makeSummary(b, s); err == nil && a.lock != nil {
-		err = sum.publish(a.fsys, path, a.codec)
+		_ = sum.publish(a.fsys, path, a.codec) // else the next one that needs it rebuilds it
 	}
 	return sum, err
 }

@@ -236,8 +236,8 @@ func (a *Archive) Window(ctx context.Context, generation int, timeline uint32, f
 		return w, nil
 	}
 	w.From = from
-	w.To, err = s.each(func(_ uint64, b *branch, seg *segment) error {
-		sum, err := a.summaryOf(b, seg.segmentKey)
+	w.To, err = s.each(func(n uint64, b *branch, seg *segment) error {
+		sum, err := s.summaryOf(n, b, seg)
 		if err != nil || sum.commits == 0 {
 			return err
 		}

@@ -2,11 +2,15 @@ package wal
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/backup/wal/xlog/xlogtest"
+	"holdfast/internal/durable/faultfs"
 )
 
 // TestResolveTimes: timestamps are out of order, and clocks are set.
@@ -88,6 +92,83 @@ func TestResolveBeforeAGap(t *testing.T) {
 		if err := a.Covers(1, 1, b.Start, r.Last.End); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestResolveAtAFork: of a generation that lacks the segment in which it forked, the parent has the WAL up to the fork, and no
+// more of it counts.
+func TestResolveAtAFork(t *testing.T) {
+	t.Parallel()
+	b := longWAL(6, nil)
+	for what, later := range map[string]bool{"nothing": false, "later WAL": true} {
+		a := store(t, b)
+		n := uint64(b.Start)/smallSegment + 2
+		before, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, LSN: xlog.LSN(n*smallSegment + smallSegment/2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fork := before.Last.End
+		child := newBranch(2, "", Generation{Parent: &Parent{Generation: 1, Timeline: 1, Fork: fork}, SegmentSize: smallSegment, Timeline: 2})
+		if later {
+			key := segmentKey{2, n + 1}
+			child.segments[key] = &segment{segmentKey: key, compressed: true, end: xlog.LSN((n + 2) * smallSegment)}
+		}
+		a.branches[2] = child
+		window, err := a.Window(t.Context(), 2, 0, b.Start)
+		if want, outcome := lastCommitBefore(t, a, fork); err != nil || outcome != nil || window.To != fork || !window.LastCommit.Equal(want) {
+			t.Errorf("it has %s: the window is %+v, want its end at %v with the commit of %v: %v, %v", what, window, fork, want, err, outcome)
+		}
+		_, err = a.Resolve(t.Context(), Target{Generation: 2, Since: b.Start, LSN: ^xlog.LSN(0)})
+		if outside := new(OutsideError); later && !errors.Is(err, ErrGap) || !later && (!errors.As(err, &outside) || outside.LatestLSN != fork) {
+			t.Errorf("it has %s: all of it: %v", what, err)
+		}
+		r, err := a.Resolve(t.Context(), Target{Generation: 2, Since: b.Start, LSN: fork})
+		if err != nil || r.Last.End != fork || r.Last.Generation != 1 {
+			t.Errorf("it has %s: the fork: %+v, %v", what, r, err)
+		}
+	}
+}
+
+// lastCommitBefore returns the time of the last commit of generation 1 that ends at a position at the latest.
+func lastCommitBefore(t *testing.T, a *Archive, end xlog.LSN) (last time.Time, err error) {
+	t.Helper()
+	spans, err := a.spans(1, 1)
+	if err != nil {
+		return last, err
+	}
+	err = a.scanPath(t.Context(), spans, smallSegment, end, nil, func(r *xlog.Record) error {
+		if outcome, at := r.Outcome(); outcome == xlog.Committed && r.End <= end {
+			last = at
+		}
+		return nil
+	})
+	return last, err
+}
+
+// TestWindowOnFullDisk: a summary that is lost and cannot be stored again is made each time.
+func TestWindowOnFullDisk(t *testing.T) {
+	t.Parallel()
+	b := longWAL(4, nil)
+	a := store(t, b)
+	want, err := a.Window(t.Context(), 1, 1, b.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries, err := filepath.Glob(filepath.Join(a.branches[1].dir, "*"+summarySuffix))
+	if err != nil || len(summaries) == 0 {
+		t.Fatal(summaries, err)
+	}
+	for _, path := range summaries {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range a.branches[1].segments {
+		s.summary = nil
+	}
+	a.fsys = &faultfs.FS{Err: syscall.ENOSPC, Hit: func(int, string, string) bool { return true }}
+	if got, err := a.Window(t.Context(), 1, 1, b.Start); err != nil || got != want {
+		t.Errorf("on a full disk: %+v, %v, want %+v", got, err, want)
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *search) reachesTime(end xlog.LSN) error {
 }
 
 func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
-	sum, err := s.archive.summaryOf(b, seg.segmentKey)
+	sum, err := s.summaryOf(n, b, seg)
 	if err != nil {
 		return err
 	}
@@ -164,17 +164,22 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN
 		if err := visit(n, b, seg); err != nil {
 			return end, err
 		}
-		if end = seg.end; seg.end < xlog.LSN((n+1)*s.size) {
+		if end = seg.end; end < xlog.LSN((n+1)*s.size) {
 			return end, s.ended(n, end)
 		}
 	}
 }
 
-// pick returns segment number n, complete or not. If a timeline has no WAL yet, it returns its parent's segment up
-// to the fork.
+// pick returns segment number n, complete or not. If a timeline has no WAL there, it returns its parent's segment, which
+// ends at the fork.
 func (s *search) pick(n uint64) (*branch, *segment) {
 	for need := xlog.LSN((n + 1) * s.size); ; {
 		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
+			for _, sp := range s.spans {
+				if sp.branch == b && sp.timeline == seg.timeline {
+					seg.end = min(seg.end, sp.to)
+				}
+			}
 			return b, seg
 		}
 		if need == xlog.LSN(n*s.size)+1 {
@@ -184,8 +189,22 @@ func (s *search) pick(n uint64) (*branch, *segment) {
 	}
 }
 
-// ended returns an error if the target is not before end, at which segment number n ends too early, and there is WAL
-// after it.
+// summaryOf returns the summary of a segment that pick returned. Of one that ends at a fork, it has the commits only.
+func (s *search) summaryOf(n uint64, b *branch, seg *segment) (*summary, error) {
+	whole, err := s.archive.summaryOf(b, seg.segmentKey)
+	if err != nil || whole.end <= seg.end {
+		return whole, err
+	}
+	cut := &summary{key: seg.segmentKey}
+	return cut, s.records(n, func(r *xlog.Record) {
+		if outcome, at := r.Outcome(); outcome == xlog.Committed {
+			cut.addCommit(xlog.ToTimestamp(at))
+		}
+	})
+}
+
+// ended returns an error if the target is beyond end, where segment number n is missing or ends too early, and there is
+// WAL after that.
 func (s *search) ended(n uint64, end xlog.LSN) error {
 	if s.next != 0 || s.target.LSN != 0 && s.target.LSN <= end {
 		return nil
@@ -212,16 +231,10 @@ func (s *search) records(n uint64, each func(*xlog.Record)) error {
 	if _, before := s.archive.pick(s.spans, n-1, start); before != nil && n > uint64(s.target.Since)/s.size {
 		from = start - xlog.LSN(s.size)
 	}
-	limit := min(seg.end, s.spans[len(s.spans)-1].to)
-	for _, sp := range s.spans {
-		if sp.branch == b && sp.timeline == seg.timeline {
-			limit = min(limit, sp.to)
-		}
-	}
 	scan := xlog.NewScanner(xlog.ScannerConfig{
 		SegmentSize: s.size, Timeline: s.spans[len(s.spans)-1].timeline, History: s.archive.historyOf(s.spans), System: b.info().System,
 	}, from)
-	return s.archive.stream(s.spans, from, limit, func(_ xlog.LSN, piece []byte) error {
+	return s.archive.stream(s.spans, from, seg.end, func(_ xlog.LSN, piece []byte) error {
 		scan.Each(piece, func(r *xlog.Record) {
 			if r.End > start {
 				each(r)

@@ -27,6 +27,13 @@ func (f StoredFile) Path(archive string) string {
 	return filepath.Join(archive, strconv.Itoa(f.Generation), f.Name)
 }
 
+// IsOf reports whether two files are of the same segment: whole, or its beginning.
+func (f StoredFile) IsOf(other StoredFile) bool {
+	segment, _, _ := strings.Cut(f.Name, ".")
+	same, _, _ := strings.Cut(other.Name, ".")
+	return f.Generation == other.Generation && segment == same && !f.isSmall() && !other.isSmall()
+}
+
 // Segment returns the timeline and the range of the WAL in a segment, false for another file.
 func (f StoredFile) Segment(segmentSize uint64) (timeline uint32, from, to xlog.LSN, ok bool) {
 	name, suffix, _ := strings.Cut(f.Name, ".")
