@@ -223,12 +223,17 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		entries = slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL)) // what the copy has
 	}
 	if c.failed != nil {
-		entries = append(entries, stream.Entry{Owner: c.id, Kind: KindStale, Name: KindWAL, Data: []byte{}})
+		entries = append(entries, c.staleEntry())
 	}
 	if checkpoint || c.failed != nil {
 		c.unreadable.note(c.log, c.id, c.failed)
 	}
 	return entries, nil
+}
+
+// staleEntry returns the mark of a database that could not be read whole.
+func (c *databaseCopy) staleEntry() stream.Entry {
+	return stream.Entry{Owner: c.id, Kind: KindStale, Name: KindWAL, Data: []byte{}}
 }
 
 // state is look without what it does about failures.

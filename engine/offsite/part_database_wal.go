@@ -136,11 +136,13 @@ func (c *databaseCopy) walDir() string {
 
 // walEntries returns the state of the WAL archive, and stores the segments that the store lacks.
 func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
+	before := c.failed
 	for attempt := 0; ; attempt++ {
 		files, err := c.archive.Stored()
 		if err != nil {
 			return nil, err
 		}
+		c.failed = before
 		entries, err := c.filesOfWAL(ctx, files, attempt == maxAttempts)
 		if errors.Is(err, fs.ErrNotExist) && attempt < maxAttempts {
 			continue // a segment was compressed or pruned meanwhile
@@ -153,7 +155,7 @@ func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
 }
 
 // filesOfWAL returns the entries of some files of the WAL archive. One that is not there is an error or,
-// if all others are wanted in spite of it, left out.
+// if all others are wanted in spite of it, left out. Of one that cannot be read, the copy keeps the beginning that it has.
 func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, inSpite bool) (entries []stream.Entry, err error) {
 	for _, f := range files {
 		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f), Data: f.Content}
@@ -169,6 +171,9 @@ func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, i
 		if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
 			c.skip(f.String(), err)
 			err = nil
+			if begun, some := c.beginningOf(f); some {
+				entries = append(entries, begun)
+			}
 			continue
 		}
 		if err != nil {
@@ -178,6 +183,18 @@ func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, i
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// beginningOf returns the longest beginning of a segment that the store has, false for none.
+func (c *databaseCopy) beginningOf(f wal.StoredFile) (longest stream.Entry, some bool) {
+	var length int64
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		known, err := parseWALName(e.Name)
+		if err == nil && known.IsPartial() && known.IsOf(f) && (!some || known.Length > length) {
+			longest, length, some = e, known.Length, true
+		}
+	}
+	return longest, some
 }
 
 // forgetWAL forgets the files that are not in the state any more.
@@ -252,6 +269,9 @@ func (c *databaseCopy) awayEntries(ctx context.Context) (entries []stream.Entry,
 	}
 	for _, f := range list.Files {
 		entries = append(entries, stream.Entry{Owner: c.id, Kind: f.Kind, Name: f.Name, Ref: f.reference()})
+	}
+	if list.Stale {
+		entries = append(entries, c.staleEntry())
 	}
 	files, err := wal.StoredIn(c.walDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -118,7 +118,7 @@ func (d *databaseRestorer) size(owner string) (total int64) {
 	return total
 }
 
-// isStale reports whether the copy has an older state of a database than of everything else.
+// isStale reports whether some of a database could not be read for the checkpoint.
 func (d *databaseRestorer) isStale(owner string) bool {
 	return d.owners[owner] != nil && d.owners[owner].stale
 }
@@ -248,7 +248,7 @@ func (d *databaseRestorer) finish(ctx context.Context) error {
 
 // finishDatabase writes the beginnings of partial segments, makes everything durable and then the list.
 func (d *databaseRestorer) finishDatabase(ctx context.Context, owner string, o *restoredDatabase) error {
-	list := fetchList{Format: fetchFormat, Files: []fetchFile{}, Damaged: []string{}}
+	list := fetchList{Format: fetchFormat, Files: []fetchFile{}, Damaged: []string{}, Stale: o.stale}
 	for name, e := range o.partial {
 		err := d.writePartial(ctx, o.copy, e)
 		if stream.Damaged(err) {

@@ -30,6 +30,7 @@ type fetchList struct {
 	Format  int         `json:"format"`
 	Files   []fetchFile `json:"files"`
 	Damaged []string    `json:"damaged"` // what could not be read in the first phase
+	Stale   bool        `json:"stale"`   // as KindStale says
 }
 
 // fetchFile is a file in the store.

@@ -41,19 +41,20 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
 		err = s.setBuild(op)
 	}
-	var last *time.Time
+	if err == nil && plan.loss != "" {
+		s.offsite.Warn(plan.loss)
+	}
 	if err == nil && recovered {
-		last = s.lastCommit(ctx, plan)
-		s.offsite.Rebuilding(db.ID, last)
+		s.offsite.Rebuilding(db.ID, plan.lastCommit)
 	}
 	if err == nil {
-		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan), plan: &plan})
+		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan.RestorePlan), plan: &plan.RestorePlan})
 	}
 	if ctx.Err() != nil {
 		return err
 	}
 	if recovered {
-		s.offsite.Rebuilt(db.ID, last, err)
+		s.offsite.Rebuilt(db.ID, plan.lastCommit, err)
 	}
 	if err == nil {
 		return nil
@@ -66,8 +67,15 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	return errors.Join(err, undoErr)
 }
 
+// rebuildPlan is how a database is rebuilt.
+type rebuildPlan struct {
+	RestorePlan
+	lastCommit *time.Time // nil if it is unknown
+	loss       string     // a sentence about what will be missing, empty for nothing
+}
+
 // planRebuild returns how a database is rebuilt.
-func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) (plan RestorePlan, err error) {
+func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) (plan rebuildPlan, err error) {
 	if recovered {
 		progress := func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) }
 		if err := s.FetchBackups(ctx, db.ID, progress); err != nil {
@@ -88,19 +96,18 @@ func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.D
 	case recovered:
 		plan, err = s.planLast(ctx, db, backups)
 	default:
-		plan, err = s.PlanBackup(ctx, backups[0])
+		plan.RestorePlan, err = s.PlanBackup(ctx, backups[0])
 	}
 	if err != nil {
 		return plan, err
 	}
-	return plan, s.checkSpaceForRestore(plan)
+	return plan, s.checkSpaceForRestore(plan.RestorePlan)
 }
 
 // planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
 // it, else of the newest one that served before it, else of the newest backup that can be restored. The archive lacks the
-// present generation where a machine was lost while it switched to that: nothing was written there yet. The report says
-// what is lost.
-func (s *Service) planLast(ctx context.Context, db model.Database, backups []model.Backup) (plan RestorePlan, err error) {
+// present generation where a machine was lost while it switched to that: nothing was written there yet.
+func (s *Service) planLast(ctx context.Context, db model.Database, backups []model.Backup) (plan rebuildPlan, err error) {
 	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return plan, err
@@ -112,24 +119,30 @@ func (s *Service) planLast(ctx context.Context, db model.Database, backups []mod
 			if !leadsTo(archive, b, generation) {
 				continue
 			}
-			if plan, err = s.planEndOf(ctx, archive, db, b, generation); err == nil {
-				if generation != db.Generation {
-					s.offsite.Warn(fmt.Sprintf("the present data of the database %s cannot be rebuilt, and data from before its last restore or upgrade are back: its changes since are lost (%v)", db.Name, first))
-				}
-				return plan, nil
+			plan, err = planEndOf(ctx, archive, db, b, generation)
+			switch {
+			case errors.Is(err, wal.ErrGap):
+				first = cmp.Or(first, err)
+				continue
+			case err == nil && generation != db.Generation:
+				plan.loss = earlierData(db, first)
 			}
-			if first == nil {
-				first = err
-			}
+			return plan, err
 		}
 	}
-	if errors.Is(first, wal.ErrGap) {
+	if first != nil {
 		return plan, explainGap(first)
 	}
-	if first == nil {
-		first = model.Errorf(model.CodeConflict, "no backup of the database leads to its present data")
+	return plan, model.Errorf(model.CodeConflict, "no backup of the database leads to its present data")
+}
+
+// earlierData says that a database comes back with the data of an earlier generation than its present one, and why.
+func earlierData(db model.Database, cause error) string {
+	why := "the copy has none of them"
+	if cause != nil {
+		why = cause.Error()
 	}
-	return plan, first
+	return fmt.Sprintf("the present data of the database %s cannot be restored, and it is back as it was before its last restore or upgrade: %s", db.Name, why)
 }
 
 // newestFirst returns the generations of a database that serve and have served, the present one first.
@@ -143,45 +156,43 @@ func newestFirst(db model.Database) []int {
 	return generations
 }
 
-// planEndOf plans to restore a backup and to replay all WAL of a generation, up to the first segment that is missing.
-func (s *Service) planEndOf(ctx context.Context, archive *wal.Archive, db model.Database, b model.Backup, generation int) (plan RestorePlan, err error) {
-	_, beyond := planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: ^xlog.LSN(0)})
-	missing := errors.Is(beyond, wal.ErrGap)
-	if _, past := errors.AsType[*wal.OutsideError](beyond); !past && !missing {
-		return plan, beyond
+// planEndOf plans to restore a backup and to replay all WAL of a generation, up to what is missing or damaged. The error
+// wraps wal.ErrGap if that is WAL of the backup itself.
+func planEndOf(ctx context.Context, archive *wal.Archive, db model.Database, b model.Backup, generation int) (plan rebuildPlan, err error) {
+	_, gap := planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: ^xlog.LSN(0)})
+	if _, past := errors.AsType[*wal.OutsideError](gap); past {
+		gap = nil
+	}
+	if gap != nil && !errors.Is(gap, wal.ErrGap) {
+		return plan, gap
 	}
 	start, err := xlog.ParseLSN(b.StartLSN)
 	if err != nil {
 		return plan, err
 	}
 	window, err := archive.Window(ctx, generation, 0, start)
-	switch {
-	case err != nil:
-		return plan, err
-	case window.To == 0:
-		return plan, beyond
+	if errors.Is(err, wal.ErrGap) { // it ends before a segment that is damaged
+		gap, err = err, nil
 	}
-	plan, err = planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: window.To})
+	if err != nil {
+		return plan, err
+	}
+	if gap != nil && window.To == 0 {
+		return plan, gap
+	}
+	plan.RestorePlan, err = planFrom(ctx, archive, b, wal.Target{Generation: generation, LSN: window.To})
 	switch {
 	case errors.Is(err, backup.ErrAfterTarget):
-		return plan, beyond
-	case err == nil && missing:
-		s.offsite.Warn(fmt.Sprintf("WAL of the database %s is missing, and it ends before it: its later changes are lost (%v)", db.Name, beyond))
+		return plan, cmp.Or(gap, fmt.Errorf("%w: it ends at %v, within the backup %s", wal.ErrGap, window.To, b.ID))
+	case err != nil:
+		return plan, err
+	case gap != nil:
+		plan.loss = fmt.Sprintf("WAL of the database %s is missing: it is back as it was before that, and its later changes are lost: %v", db.Name, gap)
 	}
-	return plan, err
-}
-
-// lastCommit returns the time of the last commit that a plan restores, nil if it is unknown.
-func (s *Service) lastCommit(ctx context.Context, p RestorePlan) *time.Time {
-	archive, err := s.WALArchive(p.Backup.Database)
-	if err != nil {
-		return nil
+	if !window.LastCommit.IsZero() {
+		plan.lastCommit = &window.LastCommit
 	}
-	window, err := archive.Window(ctx, p.Target.Generation, p.Target.Timeline, p.Start)
-	if err != nil || window.LastCommit.IsZero() {
-		return nil
-	}
-	return &window.LastCommit
+	return plan, nil
 }
 
 // setBuild records what an operation is going to build.
