@@ -31,13 +31,14 @@ func (s *soak) branch(api *client.Client, name string) {
 	parent := rand.IntN(len(s.databases))
 	parent -= parent % benchedEvery
 	var id, url string
-	if !s.ask("branch", func(ctx context.Context) (err error) {
+	ok := s.ask("branch", func(ctx context.Context) (err error) {
 		id, err = makeBranch(ctx, api, s.databases[parent], name)
 		return err
-	}) {
+	})
+	if id == "" {
 		return
 	}
-	ok := s.ask("rotate a password", func(ctx context.Context) error {
+	ok = ok && s.ask("rotate a password", func(ctx context.Context) error {
 		connection, err := api.RotateDatabasePassword(ctx, id, wire.RotatePassword{})
 		url = connection.ConnectionURL
 		return err
@@ -47,10 +48,12 @@ func (s *soak) branch(api *client.Client, name string) {
 	if ok {
 		s.ask("wake", func(ctx context.Context) error { return expectSums(ctx, url) })
 	}
-	s.ask("delete a branch", func(ctx context.Context) error {
+	for remove := func(ctx context.Context) error {
 		_, err := api.DeleteDatabase(ctx, id)
 		return err
-	})
+	}; !s.ask("delete a branch", remove) && !s.t.Failed(); {
+		time.Sleep(time.Second) // it was refused for now
+	}
 }
 
 func makeBranch(ctx context.Context, api *client.Client, parent, name string) (id string, err error) {

@@ -116,9 +116,6 @@ func start(ctx context.Context, spec Spec) (*process, error) {
 			return nil, err
 		}
 		p, err := startOnce(ctx, spec)
-		if errors.Is(err, errStandsStill) && ctx.Err() == nil {
-			continue
-		}
 		// Processes of a dead postmaster that are not visible from here may still hold
 		// its shared memory; they end soon.
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(deadline) {

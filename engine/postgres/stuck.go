@@ -59,19 +59,15 @@ func lookForIdleRecovery(p *process) (seen idleRecovery) {
 		}
 	}
 	for _, pid := range childrenOf(p.pid) {
-		replays := isRecovering(pid)
-		if !replays && !isCheckpointer(pid) {
-			continue
-		}
 		ran, still := asleep(pid)
 		if !still {
 			return idleRecovery{}
 		}
-		seen.ran += ran
-		if replays {
-			seen.startup = pid
-		} else {
-			seen.checkpointer = pid
+		switch {
+		case isRecovering(pid):
+			seen.startup, seen.ran = pid, seen.ran+ran
+		case isCheckpointer(pid):
+			seen.checkpointer, seen.ran = pid, seen.ran+ran
 		}
 	}
 	return seen

@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,14 +35,16 @@ func TestAdoptionWhileRecoveryStandsStill(t *testing.T) {
 	d := postgrestest.InstanceOf(t, postgrestest.Major(t, 18), func(*postgres.Spec) {})
 	pid := awaitStandStill(t, d)
 	d.Supervisor.Detach()
-	next, _ := supervisor(t)
+	var log bytes.Buffer
+	next := postgres.NewSupervisor(postgres.SupervisorOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	defer next.Close(context.WithoutCancel(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	if err := next.Start(ctx, d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, now := next.Status(d.Spec.ID); now == pid {
-		t.Error("the same process")
+	if _, _, now := next.Status(d.Spec.ID); now == pid || !strings.Contains(log.String(), "stands still") {
+		t.Errorf("the server of %d is %d:\n%s", pid, now, log.String())
 	}
 }
 
