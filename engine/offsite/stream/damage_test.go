@@ -127,6 +127,44 @@ func TestPoisonedPoint(t *testing.T) {
 	}
 }
 
+// TestLackingPointBehindAHole: a checkpoint that lacks a file that it may lack is used if the log does not lead to it from
+// one that is whole.
+func TestLackingPointBehindAHole(t *testing.T) {
+	own := func(e Entry) bool { return e.Kind == "own" }
+	for what, hole := range map[string]bool{"the log is whole": false, "the log has a hole": true} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStored(t)
+				points, refs := twoPoints(t, s)
+				want := points[0]
+				s.remove(t, refs[1].partKey(0))
+				if hole {
+					want = points[1]
+					newest, err := s.Checkpoint(t.Context(), points[1])
+					if err != nil || newest.Replay <= points[0].Through {
+						t.Fatalf("%+v follows %+v: %v", newest, points[0], err)
+					}
+					s.remove(t, points[1].Epoch.logKey(points[0].Through+1))
+				}
+				h, err := s.History(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range []time.Time{{}, points[1].Time} {
+					h.Ignored = nil
+					c, err := h.FindLacking(t.Context(), at, own)
+					if err != nil || c.Point != want {
+						t.Fatalf("%v is used, not %v: %v", c, want, err)
+					}
+					if len(h.Ignored) != 1 || h.Ignored[0].Key != points[1].key() {
+						t.Errorf("named is %v", h.Ignored)
+					}
+				}
+			})
+		})
+	}
+}
+
 func half(b []byte) []byte { return b[:len(b)/2] }
 
 // TestDamagedLog: what is damaged, missing, exchanged or out of order ends the log for a

@@ -305,24 +305,46 @@ func (h *History) Find(ctx context.Context, at time.Time) (*Checkpoint, error) {
 	return h.find(ctx, at, func(Entry) bool { return false })
 }
 
-// FindLacking is Find, but where no checkpoint is usable, it returns the newest one that is usable without the
-// files of some entries, those for which mayLack holds. Ignored then ends with what that one lacks.
+// FindLacking is Find, but returns the newest checkpoint that is usable without the files of some entries, those for which
+// mayLack holds, if the log does not lead to it from one that is whole. Ignored then ends with what it lacks.
 func (h *History) FindLacking(ctx context.Context, at time.Time, mayLack func(Entry) bool) (*Checkpoint, error) {
-	c, err := h.Find(ctx, at)
-	if !errors.Is(err, ErrNoPoint) {
-		return c, err
+	before := len(h.Ignored)
+	whole, err := h.Find(ctx, at)
+	if err != nil && !errors.Is(err, ErrNoPoint) || err == nil && len(h.Ignored) == before {
+		return whole, err
 	}
 	ignored := h.Ignored
 	lacking, again := h.find(ctx, at, mayLack)
 	h.Ignored = ignored
-	if errors.Is(again, ErrNoPoint) {
+	switch {
+	case errors.Is(again, ErrNoPoint):
 		return nil, err
+	case again != nil:
+		return nil, again
+	case whole != nil:
+		if leads, err := h.leads(ctx, whole, lacking); err != nil || leads {
+			return whole, err
+		}
 	}
-	if again == nil {
-		its := func(p Problem) bool { return p.IsOf(lacking.Point) }
-		h.Ignored = ignored[:slices.IndexFunc(ignored, its)+1]
+	its := func(p Problem) bool { return p.IsOf(lacking.Point) }
+	h.Ignored = ignored[:slices.IndexFunc(ignored, its)+1]
+	return lacking, nil
+}
+
+// leads reports whether the log is whole from a checkpoint to another one.
+func (h *History) leads(ctx context.Context, from, to *Checkpoint) (bool, error) {
+	if from.Replay >= to.Through {
+		return true, nil
 	}
-	return lacking, again
+	for l, err := range h.logs(ctx, from.Replay, from.Hash) {
+		if err != nil && !Damaged(err) {
+			return false, err
+		}
+		if err != nil || l.header.seq >= to.Through {
+			return err == nil, nil
+		}
+	}
+	return false, nil
 }
 
 func (h *History) find(ctx context.Context, at time.Time, mayLack func(Entry) bool) (*Checkpoint, error) {
