@@ -553,17 +553,7 @@ func TestRecoverLacking(t *testing.T) {
 	old.must("POST", "/buckets/"+bucket+"/objects?key=small", strings.NewReader("7"), nil)
 	old.awaitCopied()
 	old.stop()
-	removed := 0
-	if err := filepath.WalkDir(strings.TrimPrefix(c.url, "file://"), func(path string, _ fs.DirEntry, err error) error {
-		info, statErr := os.Stat(path)
-		if err != nil || statErr != nil || info.IsDir() || info.Size() < size {
-			return errors.Join(err, statErr)
-		}
-		removed++
-		return os.Remove(path)
-	}); err != nil || removed != 1 {
-		t.Fatalf("%d files were removed, %v", removed, err)
-	}
+	removeFile(t, c, func(n int64) bool { return n >= size })
 	fresh := old.elsewhere()
 	out, _, code := fresh.run("", "offsite", "verify", c.url, "--passphrase-file", c.passphrase)
 	if code != 1 || !strings.Contains(out, "newest point") || !strings.Contains(out, ", large objects:") || !strings.Contains(out, "recoverable   everything else") {
@@ -585,6 +575,22 @@ func TestRecoverLacking(t *testing.T) {
 	fresh.must("GET", "/buckets/"+bucket+"/objects/small", nil, &object)
 	if status, got := download(t, object.URL); status != http.StatusOK || got != "7" {
 		t.Errorf("the small object: %d %q", status, got)
+	}
+}
+
+// removeFile removes the one file of a copy in a directory whose size is chosen.
+func removeFile(t testing.TB, c copied, is func(size int64) bool) {
+	t.Helper()
+	removed := 0
+	if err := filepath.WalkDir(strings.TrimPrefix(c.url, "file://"), func(path string, _ fs.DirEntry, err error) error {
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || info.IsDir() || !is(info.Size()) {
+			return errors.Join(err, statErr)
+		}
+		removed++
+		return os.Remove(path)
+	}); err != nil || removed != 1 {
+		t.Fatalf("%d files were removed, %v", removed, err)
 	}
 }
 
@@ -645,6 +651,50 @@ func recoverLackingWAL(t *testing.T, lack func(segment string) error, says []str
 		if !strings.Contains(fresh.log.String(), want) {
 			t.Errorf("the report does not say that %s:\n%s", want, fresh.log.String())
 		}
+	}
+}
+
+// TestRecoverDamagedBackup removes a pack of a database's newest backup from the copy: the one before and the WAL lead as far.
+func TestRecoverDamagedBackup(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	old := newMachine(t)
+	c := old.prepareCopy(t)
+	old.start(c.serveFlags()...)
+	shop := old.createDatabase("shop")
+	url := old.connectionURL(shop.ID)
+	query(t, url, "create table t as select 1 n")
+	old.backup(shop.ID)
+	// It does not compress, so that no other file has the size of the pack with it.
+	query(t, url, "create table random as select string_agg(decode(md5(n::text), 'hex'), '') from generate_series(1, 800000) n")
+	damaged := old.backup(shop.ID)
+	query(t, url, "insert into t values (2)")
+	old.awaitCopied()
+	old.stop()
+	var largest int64
+	packs, err := filepath.Glob(filepath.Join(old.dataDir, "backups", shop.ID, "repository", "packs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pack := range packs {
+		if info, err := os.Stat(pack); err == nil {
+			largest = max(largest, info.Size())
+		}
+	}
+	removeFile(t, c, func(size int64) bool { return size >= largest && size < largest+largest/100 })
+	fresh := old.elsewhere()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
+		t.Errorf("the database has %s", got)
+	}
+	testenv.Eventually(t, "the report", func() bool { return strings.Contains(fresh.log.String(), "the recovery is complete") })
+	if !strings.Contains(fresh.log.String(), "a backup of the database shop is damaged, and the earlier one") {
+		t.Errorf("the report does not say so:\n%s", fresh.log.String())
+	}
+	var b wire.Backup
+	if fresh.must("GET", "/databases/"+shop.ID+"/backups/"+damaged.ID, nil, &b); b.Verification.Status != wire.VerificationFailed {
+		t.Errorf("the backup is %s", b.Verification.Status)
 	}
 }
 

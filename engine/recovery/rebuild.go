@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/databases"
@@ -36,25 +37,12 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		return err
 	}
 	defer s.databases.Progress.Drop(op.ID)
-	plan, err := s.planRebuild(ctx, db, op, recovered)
-	if err == nil {
-		op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
-		err = s.setBuild(op)
-	}
-	if err == nil && plan.loss != "" {
-		s.offsite.Warn(plan.loss)
-	}
-	if err == nil && recovered {
-		s.offsite.Rebuilding(db.ID, plan.lastCommit)
-	}
-	if err == nil {
-		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan.RestorePlan), plan: &plan.RestorePlan})
-	}
+	last, err := s.rebuild(ctx, db, op, recovered)
 	if ctx.Err() != nil {
 		return err
 	}
 	if recovered {
-		s.offsite.Rebuilt(db.ID, plan.lastCommit, err)
+		s.offsite.Rebuilt(db.ID, last, err)
 	}
 	if err == nil {
 		return nil
@@ -74,28 +62,78 @@ type rebuildPlan struct {
 	loss       string     // a sentence about what will be missing, empty for nothing
 }
 
-// planRebuild returns how a database is rebuilt.
-func (s *Service) planRebuild(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) (plan rebuildPlan, err error) {
+// rebuild does the work of Rebuild, and returns the time of the last commit. A backup of a recovered database that
+// proves damaged is passed over: an earlier one may lead as far.
+func (s *Service) rebuild(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) (last *time.Time, err error) {
+	backups, err := s.rebuildFrom(ctx, db, op, recovered)
+	if err != nil {
+		return nil, err
+	}
+	var damage error
+	for {
+		plan, err := s.planRebuild(ctx, db, backups, recovered)
+		if err != nil {
+			return nil, cmp.Or(damage, err)
+		}
+		op.Backup, op.Generation = plan.Backup.ID, db.LastGeneration()+1
+		if err := s.setBuild(op); err != nil {
+			return nil, err
+		}
+		if recovered {
+			s.sayRebuilding(db, plan, damage)
+		}
+		_, err = s.buildAndSwitch(ctx, ctx, db, op, stage{build: s.unpacking(db, op, plan.RestorePlan), plan: &plan.RestorePlan})
+		if !recovered || !errors.Is(err, repository.ErrDamaged) {
+			return plan.lastCommit, err
+		}
+		damage = cmp.Or(damage, err)
+		backups = slices.DeleteFunc(backups, func(b model.Backup) bool { return b.ID == plan.Backup.ID })
+		if err := os.RemoveAll(s.databases.DataDirectory(db.ID, op.Generation)); err != nil {
+			return nil, fmt.Errorf("remove what a damaged backup left: %w", err)
+		}
+	}
+}
+
+// sayRebuilding tells the report what a recovered database will have. damage is why a backup was passed over, nil for none.
+func (s *Service) sayRebuilding(db model.Database, plan rebuildPlan, damage error) {
+	if damage != nil {
+		s.offsite.Warn(fmt.Sprintf("a backup of the database %s is damaged, and the earlier one %s is used: %v", db.Name, plan.Backup.ID, damage))
+	}
+	if plan.loss != "" {
+		s.offsite.Warn(plan.loss)
+	}
+	s.offsite.Rebuilding(db.ID, plan.lastCommit)
+}
+
+// rebuildFrom returns the backups that a database can be rebuilt from, newest first. Those of one that is recovered are
+// fetched.
+func (s *Service) rebuildFrom(ctx context.Context, db model.Database, op model.DatabaseOperation, recovered bool) ([]model.Backup, error) {
 	if recovered {
 		progress := func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) }
 		if err := s.FetchBackups(ctx, db.ID, progress); err != nil {
-			return plan, fmt.Errorf("fetch the backups: %w", err)
+			return nil, fmt.Errorf("fetch the backups: %w", err)
 		}
 		if err := s.databases.SetPhase(op.ID, "rebuilding"); err != nil {
-			return plan, err
+			return nil, err
 		}
 	}
 	backups, err := s.restorableBackups(db.ID)
 	switch {
 	case err != nil:
-		return plan, err
+		return nil, err
 	case len(backups) == 0 && recovered:
-		return plan, model.Errorf(model.CodeConflict, "the off-site copy has no backup of the database: it was made so shortly before that its first backup was not complete")
+		return nil, model.Errorf(model.CodeConflict, "the off-site copy has no backup of the database: it was made so shortly before that its first backup was not complete")
 	case len(backups) == 0:
-		return plan, model.Errorf(model.CodeConflict, "the database was moved here without files, and has no backup")
-	case recovered:
+		return nil, model.Errorf(model.CodeConflict, "the database was moved here without files, and has no backup")
+	}
+	return backups, nil
+}
+
+// planRebuild returns how a database is rebuilt from one of its backups.
+func (s *Service) planRebuild(ctx context.Context, db model.Database, backups []model.Backup, recovered bool) (plan rebuildPlan, err error) {
+	if recovered {
 		plan, err = s.planLast(ctx, db, backups)
-	default:
+	} else {
 		plan.RestorePlan, err = s.PlanBackup(ctx, backups[0])
 	}
 	if err != nil {

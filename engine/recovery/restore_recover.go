@@ -10,22 +10,42 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup"
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/databases"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/internal/durable"
 )
 
-// Unpack restores the files of the plan's backup into the directory dir.
-func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) error {
+// Unpack restores the files of the plan's backup into the directory dir. If it is damaged, its verification has failed.
+func (s *Service) Unpack(ctx context.Context, plan RestorePlan, dir string, opts backup.RestoreOptions) (err error) {
+	defer func() {
+		if errors.Is(err, repository.ErrDamaged) && plan.files == nil {
+			s.noteDamaged(plan.Backup, err)
+		}
+	}()
 	source, err := s.snapshotOf(plan)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	return backup.Restore(ctx, source, dir, opts)
+}
+
+// noteDamaged records that a backup is damaged.
+func (s *Service) noteDamaged(b model.Backup, damage error) {
+	now := s.core.Clock()
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Backups().Change(b.ID, func(b *model.Backup) {
+			b.Verification = model.Verification{Status: model.VerificationFailed, At: &now, Detail: databases.OperationMessage(damage)}
+		})
+	})
+	if err != nil {
+		s.core.Log.Error("note that a backup is damaged", "database", b.Database, "backup", b.ID, "error", err)
+	}
 }
 
 // standbySignal is the file that makes a server wait for missing WAL.
