@@ -307,6 +307,9 @@ func (r *firstPhase) passedOver(p stream.Problem) string {
 	if p.IsOf(r.checkpoint.Point) {
 		return fmt.Sprintf("%s lacks something, and is used because no other point is whole: %v", p.Key, p.Err)
 	}
+	if p.IsLog() {
+		return fmt.Sprintf("the log is damaged at %s, and what follows is lost: %v", p.Key, p.Err)
+	}
 	return fmt.Sprintf("%s is damaged and was passed over: %v", p.Key, p.Err)
 }
 
@@ -407,7 +410,7 @@ func (r *firstPhase) complete(context.Context) error {
 			continue
 		}
 		if r.restorers.databases.isStale(d.ID) {
-			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing", d.Name))
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("backups or WAL of the database %s could not be read when the newest checkpoint was made: its last changes may be missing, and a recovery of a moment before that, with --at, may have them", d.Name))
 		}
 		if last, lacks := r.restorers.databases.lacking(d.ID); lacks {
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the copy lacks WAL of the database %s: its changes after %s are missing", d.Name, later(last, r.checkpoint.Time).Format(time.RFC3339)))

@@ -147,7 +147,11 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 
 func (v *Verified) addDamage(problems []stream.Problem) {
 	for _, p := range problems {
-		v.Damage = append(v.Damage, Damage{Object: p.Key, Reason: p.Err.Error()})
+		d := Damage{Object: p.Key, Reason: p.Err.Error()}
+		if p.IsLog() {
+			d.Content = "changes that follow in the log"
+		}
+		v.Damage = append(v.Damage, d)
 	}
 }
 

@@ -167,6 +167,28 @@ func TestLackingPointBehindAHole(t *testing.T) {
 
 func half(b []byte) []byte { return b[:len(b)/2] }
 
+// TestNeededNamesLostLog: a log object of the newest epoch that is missing in the middle is damage, and not the end of the log.
+func TestNeededNamesLostLog(t *testing.T) {
+	s := newStored(t)
+	src := &script{owner: "a"}
+	w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+	p := checkpoint(t, w, nil)
+	for range maxInFlight + 4 {
+		src.add(w, 100)
+		flush(t, w)
+	}
+	missing := p.Epoch.logKey(p.Through + 3)
+	for _, want := range []int{0, 1} {
+		n, err := s.Needed(t.Context(), time.Time{})
+		if err != nil || len(n.Damage) != want || want > 0 && (n.Damage[0].Key != missing || !n.Damage[0].IsLog()) {
+			t.Errorf("%d damaged: %+v, %v", want, n, err)
+		}
+		if want == 0 {
+			s.remove(t, missing)
+		}
+	}
+}
+
 // TestDamagedLog: what is damaged, missing, exchanged or out of order ends the log for a
 // reader with an error, or for the next epoch with the cut before it.
 func TestDamagedLog(t *testing.T) {

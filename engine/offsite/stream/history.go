@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdfast/internal/objectstore"
 )
 
 // History is the epochs of a repository as the newest claim sees them: each one up to
@@ -29,6 +31,11 @@ type Problem struct {
 
 // IsClaim reports whether the object has the key of a claim.
 func (p Problem) IsClaim() bool { return strings.HasPrefix(p.Key, epochsPrefix) }
+
+// IsLog reports whether the object is one of the log: what follows it is of no use.
+func (p Problem) IsLog() bool {
+	return strings.HasPrefix(p.Key, dataPrefix) && strings.Contains(p.Key, "/log/")
+}
 
 // IsOf reports whether the object is the checkpoint of a point.
 func (p Problem) IsOf(point Point) bool { return p.Key == point.key() }
@@ -259,12 +266,12 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 			cut.Point = p
 		}
 	}
-	return cut, h.nameLost(ctx, cut.Log+1)
+	return cut, h.nameLost(ctx, cut.Log+1, cut.Last)
 }
 
 // nameLost adds to Ignored that the newest epoch has lost a log object, if it has
-// later ones that were not stored before that one was.
-func (h *History) nameLost(ctx context.Context, missing uint64) error {
+// later ones that were not stored before that one was. until is up to when the log before it leads.
+func (h *History) nameLost(ctx context.Context, missing uint64, until time.Time) error {
 	e := h.Tip().Epoch
 	last := missing
 	for info, err := range h.repo.store.List(ctx, e.dir()+"log/", e.logKey(missing)) {
@@ -275,10 +282,26 @@ func (h *History) nameLost(ctx context.Context, missing uint64) error {
 			last = seq
 		}
 	}
-	if last >= missing+maxInFlight {
-		h.Ignored = append(h.Ignored, Problem{e.logKey(missing), corrupt("the log goes on after it up to %d", last)})
+	if last < missing+maxInFlight {
+		return nil
 	}
+	_, err := h.repo.store.Stat(ctx, e.logKey(missing))
+	if err == nil { // a machine goes on writing
+		return nil
+	}
+	if !errors.Is(err, objectstore.ErrNotFound) {
+		return fmt.Errorf("look for a log object: %w", err)
+	}
+	h.Ignored = append(h.Ignored, Problem{e.logKey(missing), lostAfter(until, corrupt("it is missing, and the log goes on up to %d", last))})
 	return nil
+}
+
+// lostAfter adds to the damage of a log object what it means.
+func lostAfter(until time.Time, damage error) error {
+	if until.IsZero() {
+		return fmt.Errorf("nothing of the log can be read: %w", damage)
+	}
+	return fmt.Errorf("the log can be read up to %s: %w", until.UTC().Format(time.RFC3339), damage)
 }
 
 // anchor returns a log object of the newest epoch that is known to be whole with all

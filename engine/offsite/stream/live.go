@@ -205,10 +205,14 @@ func (r *Repository) Needed(ctx context.Context, since time.Time) (*Needed, erro
 
 // addLog reads the log to its end. What follows damage is no use.
 func (n *Needed) addLog(ctx context.Context, l *live, h *History, from *Checkpoint) error {
-	last := from.Replay
+	last, until := from.Replay, from.Time
 	for o, err := range h.logs(ctx, from.Replay, from.Hash) {
 		if Damaged(err) {
-			n.Damage = append(n.Damage, Problem{fmt.Sprintf("log object %d", last+1), err})
+			epoch := h.Tip().Epoch
+			if s, err := h.spanOf(ctx, last+1); err == nil {
+				epoch = s.claim.Epoch
+			}
+			n.Damage = append(n.Damage, Problem{epoch.logKey(last + 1), lostAfter(until, err)})
 			return nil
 		}
 		if err != nil {
@@ -219,9 +223,9 @@ func (n *Needed) addLog(ctx context.Context, l *live, h *History, from *Checkpoi
 				l.addFile(file.Ref)
 			}
 		}
-		last = o.header.seq
+		last, until = o.header.seq, o.header.last
 	}
-	return nil
+	return h.nameLost(ctx, last+1, until)
 }
 
 // objects yields everything that may become garbage.
