@@ -104,9 +104,22 @@ func ownerOf(dir string) (_ account, found bool, _ error) {
 
 func ownerIn(info fs.FileInfo) account {
 	stat := info.Sys().(*syscall.Stat_t)
-	owner := account{name: strconv.Itoa(int(stat.Uid)), uid: int(stat.Uid), gid: int(stat.Gid)}
+	return accountOf(int(stat.Uid), int(stat.Gid))
+}
+
+// accountOf returns the account of a uid, with its group in the user database: a
+// directory that root made for a user still has root's group. For a uid without an
+// entry, the group is the directory's, or has the number of the user in place of root's.
+func accountOf(uid, dirGID int) account {
+	owner := account{name: strconv.Itoa(uid), uid: uid, gid: dirGID}
+	if dirGID == 0 {
+		owner.gid = uid
+	}
 	if u, err := user.LookupId(owner.name); err == nil {
 		owner.name = u.Username
+		if gid, err := strconv.Atoi(u.Gid); err == nil {
+			owner.gid = gid
+		}
 	}
 	return owner
 }

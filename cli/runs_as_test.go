@@ -1,9 +1,15 @@
 package cli_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -52,4 +58,53 @@ func TestServeSaysWhoItRunsAs(t *testing.T) {
 	}
 	m.dataDir += "2"
 	expect(said("--user", "nobody"), "level=INFO", "user=nobody", "--user names it")
+}
+
+// TestServeHasItsUsersGroup starts as root with a directory that root made for a user:
+// neither the appliance nor its files have root's group.
+func TestServeHasItsUsersGroup(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root becomes another user")
+	}
+	owner, err := user.Lookup("postgres") // whose uid and gid differ
+	if err != nil {
+		owner, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.Atoi(owner.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t)
+	m.initdb = true // the directory must not come from the template
+	if err := errors.Join(os.Mkdir(m.dataDir, 0o700), os.Chown(m.dataDir, uid, 0)); err != nil {
+		t.Fatal(err)
+	}
+	m.start("--warm", "0")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.process.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[string]string{"Gid": strings.Repeat(`\t`+owner.Gid, 4), "Groups": `\t` + owner.Gid + ` ?`} {
+		if !regexp.MustCompile(`(?m)^` + field + `:` + want + `$`).Match(status) {
+			t.Errorf("%s is not the group %s of %s alone:\n%s", field, owner.Gid, owner.Username, status)
+		}
+	}
+	m.stop()
+	made, err := os.ReadDir(m.dataDir)
+	if err != nil || len(made) == 0 {
+		t.Fatal(made, err)
+	}
+	for _, entry := range made {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gid := info.Sys().(*syscall.Stat_t).Gid; strconv.Itoa(int(gid)) != owner.Gid {
+			t.Errorf("%s has the group %d", entry.Name(), gid)
+		}
+	}
 }

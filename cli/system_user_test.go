@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -149,6 +150,34 @@ func TestChooseAccount(t *testing.T) {
 		chosen, err := chooseAccount(c.dataDir, c.named, func() error { asked = true; return errors.New("/etc is read-only") })
 		if err != nil || chosen.name == "" || asked != c.asks || chosen.shared != c.shared || !strings.HasSuffix(chosen.reason, c.reason) {
 			t.Errorf("%s: %+v, asked for a user: %t, %v", name, chosen, asked, err)
+		}
+	}
+}
+
+// TestOwnersGroup checks that the group of a data directory's owner comes from the user
+// database, and that one without an entry there never gets root's group.
+func TestOwnersGroup(t *testing.T) {
+	t.Parallel()
+	nobody, err := lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unknown = 2_000_000_001
+	if _, err := user.LookupId(strconv.Itoa(unknown)); err == nil {
+		t.Fatal("the uid has an entry")
+	}
+	for _, c := range []struct {
+		uid, dirGID int
+		want        account
+	}{
+		{nobody.uid, 0, nobody},
+		{nobody.uid, 12345, nobody},
+		{unknown, 0, account{name: strconv.Itoa(unknown), uid: unknown, gid: unknown}},
+		{unknown, 12345, account{name: strconv.Itoa(unknown), uid: unknown, gid: 12345}},
+		{0, 0, account{name: "root"}},
+	} {
+		if got := accountOf(c.uid, c.dirGID); got != c.want {
+			t.Errorf("uid %d, group of the directory %d: %+v, want %+v", c.uid, c.dirGID, got, c.want)
 		}
 	}
 }
