@@ -132,7 +132,7 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 		return model.Errorf(model.CodeNotFound, "there is no copy of an appliance in %s: `holdfast offsite init %s` prepares it for one; is it the right URL?", at.URL, at.URL)
 	}
 	if err != nil {
-		return err
+		return explainMarker(err, at.URL)
 	}
 	identities, err := at.Keys.all()
 	if err != nil {
@@ -153,6 +153,16 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 	}
 	c.repository, err = stream.NewRepository(c.store, c.keys)
 	return err
+}
+
+// explainMarker says what to do where a copy has lost its marker, and returns other errors unchanged.
+func explainMarker(err error, url string) error {
+	if !errors.Is(err, stream.ErrNoMarker) {
+		return err
+	}
+	return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf("%s has the copy of an appliance, but its marker, the object "+
+		"`holdfast`, is missing: bring that object back, from an earlier version in the bucket or from a backup of the store; "+
+		"for a new copy choose an empty prefix", url)}
 }
 
 func (c *connection) close() error { return c.store.Close() }

@@ -73,7 +73,7 @@ func Initialize(ctx context.Context, at Location, recipients []age.Recipient, no
 	if errors.Is(err, objectstore.ErrExists) {
 		return made, model.Errorf(model.CodeConflict, "%s has the copy of an appliance already: choose an empty prefix", at.URL)
 	}
-	return Initialized{marker.Repository, marker.Created, key.Number()}, err
+	return Initialized{marker.Repository, marker.Created, key.Number()}, explainMarker(err, at.URL)
 }
 
 // IsInitialized reports whether the store at a URL has a copy, or is prepared for one.
@@ -87,7 +87,7 @@ func IsInitialized(ctx context.Context, url string) (is bool, err error) {
 	if errors.Is(err, objectstore.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil, explainMarker(err, url)
 }
 
 // recipients returns those that were given, else that of the first passphrase.

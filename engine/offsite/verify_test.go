@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 )
@@ -69,6 +70,39 @@ func (c *connection) copyWith(t testing.TB, content string, o stream.Options) {
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestMarkerMissing: a copy that has lost its marker is not taken for an empty prefix, and what is said helps to get it back.
+func TestMarkerMissing(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	at.open(t).copyOnce(t, "content ")
+	marker := filepath.Join(dir, "holdfast")
+	text, err := os.ReadFile(marker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(marker); err != nil {
+		t.Fatal(err)
+	}
+	_, verify := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1})
+	_, list := List(t.Context(), at)
+	_, is := IsInitialized(t.Context(), at.URL)
+	_, initialize := Initialize(t.Context(), at, nil, time.Now())
+	for what, err := range map[string]error{"verify": verify, "list": list, "is initialized": is, "initialize": initialize} {
+		if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "its marker, the object `holdfast`, is missing: bring that object back") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if says := explain(verify); !strings.Contains(says, "marker") {
+		t.Errorf("the status says: %s", says)
+	}
+	if err := os.WriteFile(marker, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := List(t.Context(), at); err != nil || len(found.Points) == 0 {
+		t.Errorf("with the marker back: %+v, %v", found, err)
 	}
 }
 

@@ -417,6 +417,33 @@ func unwrapWith(identity age.Identity) func([]byte, uint32) (sealed.Key, error) 
 	}
 }
 
+// TestInitWithoutMarker: a marker that is missing does not make a prefix with data empty. Master keys alone are those
+// of an interrupted Init, which may be repeated.
+func TestInitWithoutMarker(t *testing.T) {
+	recipient, _ := identities(t)
+	for object, want := range map[string]error{
+		Epoch{Number: 1}.key():         ErrNoMarker,
+		Epoch{Number: 1}.logKey(1):     ErrNoMarker,
+		Epoch{Number: 1}.partKey(1, 0): ErrNoMarker,
+		sealed.KeyName(1):              nil,
+		"probe/1":                      nil,
+	} {
+		store := directory(t)
+		if err := store.Create(t.Context(), object, objectstore.Bytes("sealed"), objectstore.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadMarker(t.Context(), store); want != nil && (!errors.Is(err, want) || errors.Is(err, objectstore.ErrNotFound)) {
+			t.Errorf("with %s the marker is %v", object, err)
+		}
+		if _, _, err := Init(t.Context(), store, time.Now(), recipient); !errors.Is(err, want) {
+			t.Errorf("with %s: %v", object, err)
+		}
+		if _, err := store.Stat(t.Context(), markerKey); (err == nil) != (want == nil) {
+			t.Errorf("with %s there is a marker afterwards: %v", object, err)
+		}
+	}
+}
+
 func TestInit(t *testing.T) {
 	store := directory(t)
 	if _, err := ReadMarker(t.Context(), store); !errors.Is(err, objectstore.ErrNotFound) {

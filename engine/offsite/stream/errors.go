@@ -20,6 +20,8 @@ var (
 	ErrCorrupt = errors.New("off-site data is damaged")
 	// ErrVersion means that a later version of holdfast wrote an object.
 	ErrVersion = errors.New("format is not supported by this version of holdfast")
+	// ErrNoMarker means that a prefix has the data of a repository and lacks the object that says so.
+	ErrNoMarker = errors.New("the repository's marker is missing")
 	// ErrNoPoint means that no usable checkpoint is at or before the time.
 	ErrNoPoint = errors.New("there is no usable recovery point")
 	// ErrClosed means that the Writer was closed.

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -54,8 +55,8 @@ func decodeMarker(text string) (m Marker, err error) {
 }
 
 // Init makes an empty prefix a repository: its marker, and a first master key that is
-// wrapped for the recipients. It returns objectstore.ErrExists where one is already,
-// and may be repeated after another error.
+// wrapped for the recipients. It returns objectstore.ErrExists where one is already, and
+// ErrNoMarker where one has lost its marker. It may be repeated after another error.
 func Init(ctx context.Context, store objectstore.Store, now time.Time, recipients ...age.Recipient) (Marker, sealed.Key, error) {
 	m, key := Marker{Repository: rand.Text(), Created: now.UTC()}, sealed.NewKey(1)
 	if _, err := ReadMarker(ctx, store); !errors.Is(err, objectstore.ErrNotFound) {
@@ -88,7 +89,8 @@ func nextKeyNumber(ctx context.Context, store objectstore.Store) (uint32, error)
 	return numbers[len(numbers)-1] + 1, nil
 }
 
-// ReadMarker returns objectstore.ErrNotFound where there is no repository.
+// ReadMarker returns objectstore.ErrNotFound where there is no repository, and ErrNoMarker
+// where there is the data of one.
 func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
 	m, err := reread(func() (Marker, error) {
 		b, err := getPlain(ctx, store, markerKey)
@@ -97,10 +99,26 @@ func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
 		}
 		return decodeMarker(string(b))
 	})
+	if errors.Is(err, objectstore.ErrNotFound) {
+		if has, listErr := hasData(ctx, store); has || listErr != nil {
+			err = cmp.Or(listErr, ErrNoMarker)
+		}
+	}
 	if err != nil {
 		return m, fmt.Errorf("read the repository's marker: %w", err)
 	}
 	return m, nil
+}
+
+// hasData reports whether a prefix has claims, or what was written below them. Master keys
+// alone are not data: an interrupted Init leaves one.
+func hasData(ctx context.Context, store objectstore.Store) (bool, error) {
+	for _, prefix := range []string{epochsPrefix, dataPrefix} {
+		for _, err := range store.List(ctx, prefix, "") {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // announcement returns the key of the object that says that a master key follows those before it. It is sealed with one of
