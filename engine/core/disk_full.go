@@ -57,13 +57,19 @@ func (c *Core) RecordWhenSpace(ctx context.Context, fn func(*meta.Tx) error) err
 	}
 }
 
-// ExplainDiskFull turns an error from a full disk into one for the client, and returns every
-// other error unchanged.
+// ExplainDiskFull turns an error from a full disk, or from a limit of the kernel that
+// looks like one, into one for the client. It returns every other error unchanged.
 func ExplainDiskFull(err error) error {
-	if err == nil || model.CodeOf(err) != model.CodeInternal || !IsDiskFull(err) {
+	if err == nil || model.CodeOf(err) != model.CodeInternal {
 		return err
 	}
-	return NoSpace(err, "%s: the operator must free disk space", DiskFull)
+	if IsDiskFull(err) {
+		return NoSpace(err, "%s: the operator must free disk space", DiskFull)
+	}
+	if limit := kernelLimit(err.Error()); limit != "" {
+		return &model.Error{Code: model.CodeConflict, Message: limit, Err: err}
+	}
+	return err
 }
 
 // NoSpace returns the error for what needs more disk space than there is. cause may be nil.
@@ -77,7 +83,7 @@ func IsDiskFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errDiskFull) {
 		return true
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "53100" {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "53100" && kernelLimit(pg.Message) == "" {
 		return true
 	}
 	return saysDiskFull(err.Error())
@@ -86,6 +92,7 @@ func IsDiskFull(err error) bool {
 // saysDiskFull also recognizes what ends a session that begins on a full disk: write_relcache_init_file (relcache.c) does not
 // say why a buffered write failed.
 func saysDiskFull(text string) bool {
+	text = withoutKernelLimits(text)
 	return slices.ContainsFunc([]string{
 		syscall.ENOSPC.Error(), "No space left on device", "Disk quota exceeded", "could not write init file",
 	}, func(words string) bool { return strings.Contains(text, words) })
@@ -107,22 +114,34 @@ func (c *Core) FreeSpaceForWarmPool() bool {
 // ExplainFailed is ExplainDown for an operation that failed with err; ExplainDiskFull
 // recognizes its result.
 func (c *Core) ExplainFailed(err error) error {
-	if reason := err.Error(); c.ExplainDown(reason) != reason {
+	switch shortage := c.shortage(err.Error()); shortage {
+	case "":
+		return err
+	case DiskFull:
 		return fmt.Errorf("%w: %w", errDiskFull, err)
+	default:
+		return fmt.Errorf("%s: %w", shortage, err)
 	}
-	return err
 }
 
-// ExplainDown prefixes the reason why an instance is down with DiskFull if the disk
-// is full: a server often dies of that without a message, because there was no space
-// for one either.
+// ExplainDown prefixes the reason why an instance is down with DiskFull or with the
+// limit of the kernel, if it is down for lack of either.
 func (c *Core) ExplainDown(reason string) string {
-	full := saysDiskFull(reason)
-	if host, err := MeasureHost(c.Config.DataDir); err == nil && host.DiskFree < MinFreeSpace {
-		full = true
-	}
-	if full {
-		return DiskFull + ": " + reason
+	if shortage := c.shortage(reason); shortage != "" {
+		return shortage + ": " + reason
 	}
 	return reason
+}
+
+// shortage returns what a server lacks that is down for a reason, "" if nothing. A full
+// disk is measured too: a server often dies of that without a message, because there
+// was no space for one either.
+func (c *Core) shortage(reason string) string {
+	if saysDiskFull(reason) {
+		return DiskFull
+	}
+	if host, err := MeasureHost(c.Config.DataDir); err == nil && host.DiskFree < MinFreeSpace {
+		return DiskFull
+	}
+	return kernelLimit(reason)
 }
