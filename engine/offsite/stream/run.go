@@ -118,7 +118,10 @@ func (w *Writer) gather() {
 	}
 	w.stuck, w.held = false, false
 	failed := map[*input]bool{}
-	defer func() { w.stuck = w.stuck || w.builder.header.frames == 0 }()
+	defer func() {
+		w.setUnread(w.stuck)
+		w.stuck = w.stuck || w.builder.header.frames == 0
+	}()
 	for len(w.builder.plain) < maxLog {
 		next, oldest, until := w.oldestInput(failed)
 		if next == nil {
@@ -136,6 +139,13 @@ func (w *Writer) gather() {
 			w.stuck, w.held = w.stuck || err != nil, true
 		}
 	}
+}
+
+// setUnread notes whether a source failed.
+func (w *Writer) setUnread(unread bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unread = unread
 }
 
 // mark notes what was read of an input for the log object that is being made, and that a frame of a time is read next.

@@ -21,7 +21,7 @@ type Status struct {
 	Streams map[Stream]StreamStatus
 	// Counts are since the Writer was opened.
 	Counts Counts
-	// Problem is the last failure; its Since is zero when the last act succeeded.
+	// Problem is the last failure; its Since is zero when nothing that failed waits.
 	Problem Failure
 	// Foreign are keys below "epoch/" that somebody has used who lacks the master keys.
 	Foreign []string
@@ -115,10 +115,13 @@ func (w *Writer) note(act string, err error) {
 	w.problem.Act, w.problem.Err = act, err
 }
 
-// clear forgets the failure, because the store works.
+// clear forgets the failure, because the store works, unless something that failed still waits.
 func (w *Writer) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.retries) > 0 || w.unread {
+		return
+	}
 	if !w.problem.Since.IsZero() {
 		w.options.Log.Info("off-site copying goes on", "after", time.Since(w.problem.Since))
 	}

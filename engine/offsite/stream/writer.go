@@ -18,7 +18,7 @@ type Options struct {
 	InFlight   int           // log objects, and parts of files, that are sent at once [4 each]; at most 16
 	Memory     int64         // bytes for everything that is sent [16 MiB]; at least 8 MiB
 	CheckEvery time.Duration // between looks for later epochs [30s]
-	MaxBackOff time.Duration // between attempts while the store fails [1m]
+	MaxBackOff time.Duration // between attempts while the store fails [1m]; one of those that fail is tried more often
 	// Previous is the newest checkpoint, whose blocks are used again.
 	Previous *Checkpoint
 	// Lock is the mode of the retention of everything that is stored, empty for none,
@@ -99,7 +99,11 @@ type Writer struct {
 	covered   int64 // of them, those that are not replayed after the point
 	counts    Counts
 	problem   Failure
-	foreign   []string // keys; replaced, never changed
+	unread    bool     // the last read of the sources failed
+	retries   []*retry // acts that failed and are tried again, in the order in which they first failed
+	// retryEnded is closed and replaced when one of them ends.
+	retryEnded chan struct{}
+	foreign    []string // keys; replaced, never changed
 }
 
 // flushMark is a call of Flush: what is older than at is cut without delay.
@@ -135,7 +139,7 @@ func NewWriter(ctx context.Context, h *History, o Options) (*Writer, error) {
 	claim := h.Tip()
 	w := &Writer{
 		repo: h.repo, claim: claim, options: o.withDefaults(),
-		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), changed: make(chan struct{}), junk: map[string]bool{},
+		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), changed: make(chan struct{}), retryEnded: make(chan struct{}), junk: map[string]bool{},
 		cut: Position{claim.Cut.Log, claim.Cut.Hash}, stored: claim.Cut.Log, blocks: map[Hash]Reference{},
 	}
 	w.budget, w.slots = newBudget(w.options.Memory), make(chan struct{}, w.options.InFlight)
