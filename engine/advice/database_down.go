@@ -11,6 +11,9 @@ func databaseDown(_ Facts, db Database) []model.Recommendation {
 	if db.Status != model.DatabaseFailed {
 		return nil
 	}
+	if db.Rebuild {
+		return []model.Recommendation{withoutData(db)}
+	}
 	return []model.Recommendation{{
 		Code: "database_failed", Severity: model.SeverityCritical, Category: model.CategoryCapacity,
 		Title:    "The database does not start",
@@ -20,4 +23,17 @@ func databaseDown(_ Facts, db Database) []model.Recommendation {
 		Action:   call("POST", db.Database, "/restart", nil),
 		Caution:  "It is tried again by itself; see to the reason first.",
 	}}
+}
+
+// withoutData reports a database whose data a recovery or a move has not brought back. No request of a client helps: its
+// reason says what the operator can do.
+func withoutData(db Database) model.Recommendation {
+	return model.Recommendation{
+		Code: "database_failed", Severity: model.SeverityCritical, Category: model.CategoryCapacity,
+		Title:    "The database was not brought back",
+		Message:  fmt.Sprintf("The data of %s is not on this machine, and nobody can use it until it is: %s", db.Name, db.StatusReason),
+		Resource: db.resource(),
+		Evidence: map[string]any{"status": db.Status},
+		Caution:  "A restart of the database is refused: it has nothing to start with.",
+	}
 }

@@ -77,7 +77,7 @@ func Beside(db model.Database, dbname string) string {
 // awake runs act while a database that is available cannot fall asleep.
 func (s *Service) awake(db model.Database, act func() error) error {
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(status, reason)
+		return NotAvailable(db, status, reason)
 	}
 	release, err := s.Awaken(db, false)
 	if err != nil {

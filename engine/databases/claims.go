@@ -76,10 +76,13 @@ func refusePending(db model.Database, release func()) (func(), error) {
 	return nil, model.Errorf(model.CodeConflict, "an earlier change of the database is not in force yet; try again when it is")
 }
 
-// ClaimExclusively claims a database and its backups. The instance may be down.
-// The caller releases both.
+// ClaimExclusively claims a database and its backups. The instance may be down, but
+// only a restore does without the data. The caller releases both.
 func (s *Service) ClaimExclusively(call *model.Call, id, what string) (model.Database, func(), error) {
 	db, release, err := s.claim(call, id, what, func(db model.Database) (model.DatabaseStatus, string) {
+		if db.Rebuild && what != Restoring {
+			return s.LiveStatus(db)
+		}
 		return db.Status, db.StatusReason
 	})
 	if err != nil {
@@ -133,7 +136,7 @@ func (s *Service) claim(
 	db, err := s.Database(call, id) // read again: it may have changed before the claim
 	if err == nil {
 		if now, reason := status(db); now != model.DatabaseAvailable {
-			err = NotAvailable(now, reason)
+			err = NotAvailable(db, now, reason)
 		}
 	}
 	if err != nil {
@@ -146,12 +149,15 @@ func (s *Service) claim(
 // NotAvailable returns the error for an operation on a database that is not
 // available. It names the remedy: waiting, except in states that do not end on
 // their own.
-func NotAvailable(status model.DatabaseStatus, reason string) error {
+func NotAvailable(db model.Database, status model.DatabaseStatus, reason string) error {
 	if reason != "" {
 		reason = " (" + reason + ")"
 	}
 	switch status {
 	case model.DatabaseFailed:
+		if db.Rebuild {
+			return model.Errorf(model.CodeConflict, "the database has failed%s: its data is not on this machine, so no server can be started on it", reason)
+		}
 		return model.Errorf(model.CodeConflict, "the database has failed%s and needs a person: "+
 			"remove the cause and restart it, or restore a backup", reason)
 	case model.DatabaseUnavailable:

@@ -41,7 +41,7 @@ func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string
 		return nil, err
 	}
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return nil, NotAvailable(status, reason)
+		return nil, NotAvailable(db, status, reason)
 	}
 	hold, err := s.Awaken(db, false)
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *Service) inspect(
 	ctx context.Context, db model.Database, connect func(context.Context) (*pgx.Conn, error), act func(context.Context, *pgx.Conn) error,
 ) error {
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(status, reason)
+		return NotAvailable(db, status, reason)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()

@@ -70,8 +70,12 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 }
 
 // ApplyPending makes an instance follow its record, if its roles or a change are
-// pending. Unless the change is one of settings, the instance must be running.
+// pending. Unless the change is one of settings, the instance must be running. What is
+// pending of a database whose data is not here waits for that.
 func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
+	if db.Rebuild {
+		return nil
+	}
 	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || s.isTakingBack(db.ID) || state != postgres.StateRunning && !changesSettings(db) {
 		return nil
 	}

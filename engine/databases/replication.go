@@ -33,7 +33,7 @@ func (s *Service) Replication(ctx context.Context, call *model.Call, id string) 
 		return Replication{}, err
 	}
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return Replication{}, NotAvailable(status, reason)
+		return Replication{}, NotAvailable(db, status, reason)
 	}
 	hold, err := s.Awaken(db, false)
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *Service) signalSession(
 // available.
 func (s *Service) aboutSessions(ctx context.Context, db model.Database, act func(context.Context, *pgx.Conn) error) error {
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(status, reason)
+		return NotAvailable(db, status, reason)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()

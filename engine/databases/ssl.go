@@ -27,11 +27,11 @@ func (s *Service) SSLGet(call *model.Call, id string) (SSL, error) {
 	}
 	status, reason := s.LiveStatus(db)
 	if status == model.DatabaseCreating {
-		return SSL{}, NotAvailable(status, reason)
+		return SSL{}, NotAvailable(db, status, reason)
 	}
 	certificate, err := certificates.Read(certificates.InDataDirectory(s.DataDirectory(db.ID, db.Generation)))
 	if errors.Is(err, fs.ErrNotExist) && status != model.DatabaseAvailable { // its files do not exist yet, or no longer
-		return SSL{}, NotAvailable(status, reason)
+		return SSL{}, NotAvailable(db, status, reason)
 	}
 	if err != nil {
 		return SSL{}, fmt.Errorf("read certificate: %w", err)

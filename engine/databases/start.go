@@ -106,6 +106,10 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 // receives its WAL and sets its roles from the record. Failed steps are retried in
 // the background.
 func (s *Service) StartDatabase(ctx context.Context, db model.Database) error {
+	if db.Rebuild { // the supervisor would try for ever, and hide why the data is not here
+		status, reason := s.LiveStatus(db)
+		return NotAvailable(db, status, reason)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
 	if _, err := s.renewFor(db); err != nil {

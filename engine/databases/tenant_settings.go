@@ -57,7 +57,7 @@ func (s *Service) SettingList(ctx context.Context, call *model.Call, id string) 
 		return nil, err
 	}
 	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return nil, NotAvailable(status, reason)
+		return nil, NotAvailable(db, status, reason)
 	}
 	return s.settingViews(ctx, db)
 }

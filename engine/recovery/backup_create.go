@@ -96,7 +96,7 @@ func (s *Service) RecordBackup(
 		}
 		b.Version, b.Generation = now.Version, now.Generation
 		if status, reason := s.databases.LiveStatus(now); status != model.DatabaseAvailable {
-			return databases.NotAvailable(status, reason)
+			return databases.NotAvailable(now, status, reason)
 		}
 		if err := s.core.RefuseFull(tx, db.Organization, model.MetricBackupBytes, stored); err != nil {
 			return err

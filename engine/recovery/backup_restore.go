@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"holdfast/backup/wal"
@@ -86,6 +87,9 @@ func (s *Service) beginRestore(
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
+			if err := os.MkdirAll(s.databases.DatabaseDirectory(op.Database), 0o700); err != nil { // a recovery may have left its data out
+				return fmt.Errorf("make database directory: %w", err)
+			}
 			return s.checkAndUnpack(ctx, &p, op.ID, s.databases.DataDirectory(op.Database, op.Generation))
 		}
 		return stage{build: build, plan: &p}, nil

@@ -103,7 +103,7 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 			if now, err := databases.DatabaseOf(tx, parent.Organization, parent.ID); err != nil {
 				return err
 			} else if now.Status == model.DatabaseDeleting {
-				return databases.NotAvailable(now.Status, now.StatusReason)
+				return databases.NotAvailable(now, now.Status, now.StatusReason)
 			}
 			if err := insert(tx); err != nil {
 				return err

@@ -42,7 +42,7 @@ func (s *Service) BranchDiff(ctx context.Context, call *model.Call, id string) (
 	}
 	for _, it := range []model.Database{db, parent} {
 		if status, reason := s.databases.LiveStatus(it); status != model.DatabaseAvailable {
-			return SchemaDiff{}, databases.NotAvailable(status, it.Name+reasonAfter(reason))
+			return SchemaDiff{}, databases.NotAvailable(it, status, it.Name+reasonAfter(reason))
 		}
 	}
 	release, err := s.core.Claims.Take(db.Organization+"/diff", "another comparison of this organization")

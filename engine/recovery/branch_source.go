@@ -107,7 +107,7 @@ func (s *Service) mustRun(parent model.Database) error {
 	if status == model.DatabaseAvailable {
 		return nil
 	}
-	err := databases.NotAvailable(status, reason)
+	err := databases.NotAvailable(parent, status, reason)
 	if status == model.DatabaseFailed || status == model.DatabaseUnavailable {
 		return model.Errorf(model.CodeConflict, "%s; with `at`, a branch begins at a moment that its backups reach", model.PublicMessage(err))
 	}

@@ -47,7 +47,7 @@ func (s *Service) ExportCreate(ctx context.Context, call *model.Call, database, 
 	case !s.core.Config.Exports:
 		return ExportView{}, model.Errorf(model.CodeForbidden, "the operator has turned exports off (--no-exports)")
 	case status != model.DatabaseAvailable:
-		return ExportView{}, databases.NotAvailable(status, reason)
+		return ExportView{}, databases.NotAvailable(db, status, reason)
 	}
 	beside := databases.Beside(db, dbname)
 	if beside != "" {

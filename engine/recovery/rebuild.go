@@ -25,7 +25,7 @@ import (
 // crashes before the switch, the next start tries again.
 func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	if s.offsite != nil && s.offsite.Left(db.ID) {
-		s.databases.HandleInstanceState(db.ID, postgres.StateFailed, "the recovery left the database in the copy off-site, because --only names others; stop the appliance and repeat `holdfast recover` with its name, or without --only")
+		s.failWithoutData(db, nil)
 		return nil
 	}
 	op := s.databases.NewOperation(db, model.OperationRestore, "rebuilding")
@@ -51,8 +51,17 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 	if undoErr == nil {
 		undoErr = s.endRolledBack(db, op, err)
 	}
-	s.databases.HandleInstanceState(db.ID, postgres.StateFailed, databases.OperationMessage(err))
+	s.failWithoutData(db, err)
 	return errors.Join(err, undoErr)
+}
+
+// failWithoutData makes a database failed whose data is not here, and says what a person can do.
+func (s *Service) failWithoutData(db model.Database, cause error) {
+	reason := "the recovery left the database in the copy off-site, because --only names others; stop the appliance and repeat `holdfast recover` with its name, or without --only"
+	if s.offsite == nil || !s.offsite.Left(db.ID) {
+		reason = "its data could not be brought back; restart the appliance to try again, or restore another backup: " + databases.OperationMessage(cause)
+	}
+	s.databases.HandleInstanceState(db.ID, postgres.StateFailed, reason)
 }
 
 // rebuildPlan is how a database is rebuilt.

@@ -184,7 +184,9 @@ func (s *Service) rollBackSwitch(
 		if err := s.RevertSwitch(ctx, db); err != nil {
 			return err
 		}
-		if err := s.databases.StartDatabase(ctx, db); err != nil {
+		if db.Rebuild { // there was no data before
+			s.failWithoutData(db, cause)
+		} else if err := s.databases.StartDatabase(ctx, db); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/engine/postgres"
+	"holdfast/engine/recovery"
+)
+
+// unfetched is a recovery from an off-site copy that leaves every database there, or cannot fetch it.
+type unfetched struct {
+	recovery.Offsite
+	left bool
+}
+
+func (u unfetched) Recovers(string) bool              { return true }
+func (u unfetched) Left(string) bool                  { return u.left }
+func (u unfetched) Away(string) bool                  { return false }
+func (u unfetched) Rebuilt(string, *time.Time, error) {}
+func (u unfetched) Fetch(context.Context, string, func(done, total int64)) error {
+	return errors.New("the copy is on fire")
+}
+
+// loseData starts the next engine on the data directory of a, without the data of a database, which is not brought back.
+func (a *appliance) loseData(t *testing.T, db model.Database, o recovery.Offsite) *appliance {
+	t.Helper()
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(a.Databases.DatabaseDirectory(db.ID)); err != nil {
+		t.Fatal(err)
+	}
+	records, err := meta.Open(filepath.Join(a.cfg.DataDir, core.MetadataFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = databases.MarkForRebuild(records, a.cfg.DataDir)
+	if err = errors.Join(err, records.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b := startEngineOn(t, a.cfg, func(e *Engine) { e.Recovery.Connect(o) })
+	b.awaitIdle(t)
+	return b
+}
+
+// TestDatabaseWithoutData: nothing starts a server for a database that a recovery has not brought back. Whoever tries is
+// told why and what helps, and so does the recommendation. It can be deleted, and restored from a backup.
+func TestDatabaseWithoutData(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		offsite unfetched
+		remedy  string
+	}{
+		"left":   {unfetched{left: true}, "repeat `holdfast recover` with its name"},
+		"failed": {unfetched{}, "restart the appliance to try again, or restore another backup: fetch the backups: the copy is on fire"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, db, c, backup := startStepped(t)
+			a = a.loseData(t, db.Database, test.offsite)
+			a.wantNoData(t, db.ID, test.remedy)
+			before, err := a.Databases.Record(db.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, act := range a.actsOnData(t, db.ID) {
+				err := act()
+				if message := model.PublicMessage(err); model.CodeOf(err) != model.CodeConflict || !strings.Contains(message, test.remedy) ||
+					strings.Contains(message, "restart it") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if now, err := a.Databases.Record(db.ID); err != nil || !reflect.DeepEqual(now, before) {
+				t.Errorf("the record has changed from %+v to %+v, %v", before, now, err)
+			}
+			a.wantNoData(t, db.ID, test.remedy)
+			a.wantRemedyRecommended(t, db.ID, test.remedy)
+			if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+				t.Fatal(err)
+			}
+			a.awaitIdle(t)
+			a.wantNoData(t, db.ID, test.remedy)
+			a.failRestore(t, db.ID, backup)
+			a.awaitStatus(t, db.ID, model.DatabaseFailed, 10*time.Second)
+			a.restore(t, db.ID, backup.ID)
+			a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+			if got := steps(t, c); got != "1" {
+				t.Errorf("the restored database has %q", got)
+			}
+			if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+				t.Errorf("restart of a restored database: %v", err)
+			}
+		})
+	}
+}
+
+// failRestore restores a backup with a setting with which the server does not start.
+func (a *appliance) failRestore(t *testing.T, database string, b model.Backup) {
+	t.Helper()
+	set := func(settings map[string]string) {
+		a.edit(t, database, func(d *model.Database) { d.Settings = settings })
+	}
+	set(map[string]string{"nonsense_of_a_setting": "x"})
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), database, b.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationFailed)
+	set(nil)
+}
+
+// wantNoData expects that a database is failed for want of its data, and that no server is known for it.
+func (a *appliance) wantNoData(t *testing.T, database, remedy string) {
+	t.Helper()
+	if status, reason := a.status(t, database); status != model.DatabaseFailed || !strings.Contains(reason, remedy) {
+		t.Errorf("the database is %s: %s", status, reason)
+	}
+	if state, reason, pid := a.Databases.Instances.Status(database); state != postgres.StateStopped || pid != 0 {
+		t.Errorf("its server is %s, %d: %s", state, pid, reason)
+	}
+	if !core.Absent(filepath.Dir(a.Databases.DatabaseDirectory(database)), database) {
+		t.Error("it has a directory")
+	}
+}
+
+func (a *appliance) wantRemedyRecommended(t *testing.T, database, remedy string) {
+	t.Helper()
+	found, err := a.Insight.Recommendations(a.call(model.ActionRecommendationList))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, r := range found {
+		if r.Code != "database_failed" {
+			continue
+		}
+		n++
+		if r.Resource.ID != database || r.Action != nil || !strings.Contains(r.Message, remedy) {
+			t.Errorf("the recommendation is %+v", r)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d recommendations for a failed database", n)
+	}
+}
+
+// actsOnData returns what needs the server or the data of a database.
+func (a *appliance) actsOnData(t *testing.T, database string) map[string]func() error {
+	ctx := t.Context()
+	update := func(c databases.Change) func() error {
+		return func() error {
+			_, err := a.Databases.Update(ctx, a.call(model.ActionDatabaseUpdate), database, c)
+			return err
+		}
+	}
+	name, sleep, on := "renamed", time.Minute, true
+	return map[string]func() error{
+		"restart": func() error {
+			_, err := a.Databases.Restart(ctx, a.call(model.ActionDatabaseRestart), database)
+			return err
+		},
+		"settings": func() error {
+			_, err := a.Databases.ChangeSettings(ctx, a.call(model.ActionDatabaseSettings), database, map[string]string{"work_mem": "8MB"})
+			return err
+		},
+		"rename":      update(databases.Change{Name: &name}),
+		"sleep":       update(databases.Change{SleepAfter: &sleep}),
+		"replication": update(databases.Change{LogicalReplication: &on}),
+		"backup": func() error {
+			_, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), database)
+			return err
+		},
+		"branch": func() error {
+			_, err := a.Recovery.BranchCreate(ctx, a.call(model.ActionBranchCreate), database, recovery.NewBranch{Name: "branch"})
+			return err
+		},
+		"password": func() error {
+			_, err := a.Databases.RotatePassword(ctx, a.call(model.ActionDatabaseRotatePassword), database, false)
+			return err
+		},
+		"certificate": func() error { _, err := a.Databases.SSLGet(a.call(model.ActionSSLGet), database); return err },
+		"a late start": func() error {
+			db, err := a.Databases.Record(database)
+			return errors.Join(err, a.Databases.StartDatabase(ctx, db))
+		},
+	}
+}
