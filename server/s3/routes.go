@@ -25,7 +25,7 @@ type route struct {
 	level  level
 	// query is the parameter that distinguishes the request, "" for none.
 	query     string
-	copies    bool // it has the header x-amz-copy-source
+	copies    bool // it has the header x-amz-copy-source, or the parameter in its stead
 	operation model.Operation
 	serve     handler
 }
@@ -163,7 +163,7 @@ func (t routeTable) of(r *http.Request, q *request) route {
 		at = object
 	}
 	subresource := q.subresource()
-	_, copies := r.Header["X-Amz-Copy-Source"]
+	copies := q.given(r.Header, "X-Amz-Copy-Source") != nil
 	if found, ok := t[routeKey{r.Method, at, subresource, copies}]; ok {
 		return found
 	}

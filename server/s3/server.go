@@ -106,6 +106,7 @@ type request struct {
 	missing     objectName // of which errors are, where they are not of bucket and key: the source of a copy
 	query       sigv4.Query
 	malformed   error          // why the query is incomplete
+	hoisted     http.Header    // of a presigned request: headers that are parameters of the query
 	signature   *sigv4.Request // once authenticated
 	websites    string         // the scheme of websites, "" if none are served
 	page        int            // the status of the page of a website, 0 elsewhere
@@ -133,6 +134,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q.query, q.malformed = sigv4.ParseQuery(r.URL.RawQuery)
+	q.hoisted = sigv4.Hoisted(r, q.query)
 	q.bucket, q.key = s.target(r)
 	route := s.routes.of(r, q)
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
@@ -140,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.preflight(q).ServeHTTP(w, r)
 		return
 	}
-	if err := q.misrouted(r.Header["X-Amz-Copy-Source"]); err != nil {
+	if err := q.misrouted(q.given(r.Header, "X-Amz-Copy-Source")); err != nil {
 		unknown := model.Operation{Action: model.ActionUnknown, Scope: model.ScopeStorageRead}
 		s.gate.Open(unknown, func(x *gate.Exchange) error {
 			q.Exchange = x
@@ -201,7 +203,10 @@ func (s *Server) authenticate(x *gate.Exchange) error {
 	if err != nil {
 		return refused(err)
 	}
-	return s.authenticateKey(x, signature, signature.Verify)
+	if err := s.authenticateKey(x, signature, signature.Verify); err != nil {
+		return err
+	}
+	return q.takeHoisted(x.Request.Header)
 }
 
 // authenticateKey makes the access key that signed a request the caller, if its signature is verified.

@@ -57,6 +57,12 @@ assert.equal(await (await fetch(await getSignedUrl(s3, new GetObjectCommand({ Bu
 const put = await fetch(await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: "put" }), { expiresIn: 60 }), { method: "PUT", body: "presigned" });
 assert.equal(put.status, 200);
 assert.equal((await bytes("put")).toString(), "presigned");
+const described = new PutObjectCommand({ Bucket, Key: "put", Metadata: { owner: "ann" }, Tagging: "team=blue", StorageClass: "STANDARD" });
+assert.equal((await fetch(await getSignedUrl(s3, described), { method: "PUT", body: "presigned" })).status, 200);
+const stored = await s3.send(new HeadObjectCommand({ Bucket, Key: "put" }));
+assert.deepEqual([stored.Metadata, stored.TagCount], [{ owner: "ann" }, 1]);
+const open = new PutObjectCommand({ Bucket, Key: "put", ACL: "public-read" });
+assert.equal((await fetch(await getSignedUrl(s3, open), { method: "PUT", body: "presigned" })).status, 501);
 
 const keys = [];
 for await (const page of paginateListObjectsV2({ client: s3, pageSize: 2 }, { Bucket })) keys.push(...page.Contents.map((o) => o.Key));
