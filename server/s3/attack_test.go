@@ -126,11 +126,22 @@ func TestAttacks(t *testing.T) {
 		"a bucket's bad name":        {full, "PUT", "/Vault", "", nil, nil, 400, "InvalidBucketName"},
 		"malformed XML":              {full, "POST", "/vault?delete", "<Delete><Object>", nil, nil, 400, "MalformedXML"},
 		"notifications":              {full, "PUT", "/vault?notification", "{}", nil, nil, 501, "NotImplemented"},
+		"MinIO's events":             {full, "GET", "/vault?events=s3:ObjectCreated:*&prefix=&suffix=", "", nil, nil, 501, "NotImplemented"},
+		"MinIO's events of all":      {full, "GET", "/?events=s3:ObjectCreated:*&ping=10", "", nil, nil, 501, "NotImplemented"},
+		"MinIO's object lambda":      {full, "GET", "/vault/secret?lambdaArn=arn:minio:s3-object-lambda::f:webhook", "", nil, nil, 501, "NotImplemented"},
+		"MinIO's replication":        {full, "GET", "/vault?replication-metrics=2", "", nil, nil, 501, "NotImplemented"},
+		"a replication's reset":      {full, "PUT", "/vault?replication-reset=&arn=x", "", nil, nil, 501, "NotImplemented"},
+		"metadata tables":            {full, "PUT", "/vault?metadataInventoryTable", "", nil, nil, 501, "NotImplemented"},
 		"another method":             {full, "PATCH", "/vault/secret", "", nil, nil, 405, "MethodNotAllowed"},
 	} {
 		status, code, _ := w.ask(t, a.as, a.method, a.path, a.body, a.change, a.header...)
 		if status != a.status || code != a.code {
 			t.Errorf("%s: %d %s, want %d %s", name, status, code, a.status, a.code)
+		}
+	}
+	for _, ignored := range []string{"/?x-id=ListBuckets", "/vault?x-id=ListObjects&colour=blue", "/vault?list-type=2&metadata=true", "/vault/secret?x-id=GetObject"} {
+		if status, code, _ := w.ask(t, full, "GET", ignored, "", nil); status != 200 {
+			t.Errorf("%s: %d %s", ignored, status, code)
 		}
 	}
 	for _, org := range []tenant{w.org, w.other} {

@@ -129,14 +129,18 @@ func routes() []route {
 	}
 }
 
-// isSubresource reports whether a parameter makes a request another operation.
+// isSubresource reports whether a parameter makes a request another operation: of S3, or of MinIO, whose clients would take
+// the answer to another operation for that to theirs.
 func isSubresource(name string) bool {
 	switch name {
-	case "accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
-		"legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataTable", "metrics", "notification",
-		"object-lock", "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "renameObject", "replication",
-		"requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId", "uploads",
-		"versioning", "versions", "website":
+	case "abac", "accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "intelligent-tiering", "inventory",
+		"legal-hold", "lifecycle", "location", "logging", "metadataConfiguration", "metadataInventoryTable", "metadataJournalTable",
+		"metadataTable", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus", "publicAccessBlock",
+		"renameObject", "replication", "requestPayment", "restore", "retention", "select", "session", "tagging", "torrent", "uploadId",
+		"uploads", "versioning", "versions", "website":
+		return true
+	case "events", "lambdaArn", "object-lambda", "qos", "qos-metrics", "replication-check", "replication-metrics", "replication-reset",
+		"replication-reset-status":
 		return true
 	}
 	return false
