@@ -132,6 +132,11 @@ func TestAttacks(t *testing.T) {
 		"MinIO's replication":        {full, "GET", "/vault?replication-metrics=2", "", nil, nil, 501, "NotImplemented"},
 		"a replication's reset":      {full, "PUT", "/vault?replication-reset=&arn=x", "", nil, nil, 501, "NotImplemented"},
 		"metadata tables":            {full, "PUT", "/vault?metadataInventoryTable", "", nil, nil, 501, "NotImplemented"},
+		"MinIO's snowball":           {full, "PUT", "/vault/secret", "a tar", nil, []string{"X-Amz-Meta-Snowball-Auto-Extract", "true"}, 501, "NotImplemented"},
+		"MinIO's extraction":         {full, "GET", "/vault/secret", "", nil, []string{"X-Minio-Extract", "true"}, 501, "NotImplemented"},
+		"MinIO's forced deletion":    {full, "DELETE", "/vault/sec", "", nil, []string{"X-Minio-Force-Delete", "true"}, 501, "NotImplemented"},
+		"prefixes without versions":  {full, "PUT", "/vault?versioning", "<VersioningConfiguration><Status>Enabled</Status><ExcludedPrefixes><Prefix>tmp/</Prefix></ExcludedPrefixes></VersioningConfiguration>", nil, nil, 501, "NotImplemented"},
+		"folders without versions":   {full, "PUT", "/vault?versioning", "<VersioningConfiguration><Status>Enabled</Status><ExcludeFolders>true</ExcludeFolders></VersioningConfiguration>", nil, nil, 501, "NotImplemented"},
 		"another method":             {full, "PATCH", "/vault/secret", "", nil, nil, 405, "MethodNotAllowed"},
 	} {
 		status, code, _ := w.ask(t, a.as, a.method, a.path, a.body, a.change, a.header...)

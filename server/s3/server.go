@@ -263,7 +263,7 @@ func refuseHeaders(x *gate.Exchange) error {
 	if size > maxHeaders {
 		return fail("RequestHeaderSectionTooLarge", "Your request header section exceeds the maximum allowed size.").with("MaxSizeAllowed", strconv.Itoa(maxHeaders))
 	}
-	return nil
+	return requestOf(x).refuseExtensions(x.Request.Header)
 }
 
 // findBucket returns the request's bucket.

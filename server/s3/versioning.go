@@ -27,19 +27,40 @@ func (q *request) bucketVersioning() error {
 	}{Xmlns: namespace, Status: versioningStates()[b.Versioning]})
 }
 
-func (q *request) setBucketVersioning() error {
-	var in struct {
-		XMLName   xml.Name `xml:"VersioningConfiguration"`
-		Status    string
-		MFADelete string `xml:"MfaDelete"`
+type versioningChange struct {
+	XMLName   xml.Name `xml:"VersioningConfiguration"`
+	Status    string
+	MFADelete string `xml:"MfaDelete"`
+	// Extensions of MinIO.
+	ExcludedPrefixes []struct{}
+	ExcludeFolders   bool
+}
+
+// refuse refuses what would be dropped.
+func (c versioningChange) refuse() error {
+	what := ""
+	switch {
+	case c.MFADelete != "" && c.MFADelete != "Disabled":
+		what = "MfaDelete"
+	case len(c.ExcludedPrefixes) > 0:
+		what = "ExcludedPrefixes"
+	case c.ExcludeFolders:
+		what = "ExcludeFolders"
+	default:
+		return nil
 	}
+	return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: %s", what)
+}
+
+func (q *request) setBucketVersioning() error {
+	var in versioningChange
 	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
 		return err
 	} else if !some {
 		return malformedXML()
 	}
-	if in.MFADelete != "" && in.MFADelete != "Disabled" {
-		return fail("NotImplemented", "A parameter you provided implies functionality that is not implemented: MfaDelete")
+	if err := in.refuse(); err != nil {
+		return err
 	}
 	b, err := q.findBucket()
 	if err != nil {
