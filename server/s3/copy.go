@@ -47,9 +47,9 @@ func (q *request) copySource() (objects.Download, error) {
 	if b.Versioning != model.VersioningOff {
 		q.Header().Set("X-Amz-Copy-Source-Version-Id", source.VersionID())
 	}
-	if !q.copyConditions(source.Object) {
+	if failed := q.failedSource(source.Object); failed != "" {
 		source.Content.Close()
-		return source, failedCondition()
+		return source, failedCondition(copySourcePrefix + failed)
 	}
 	return source, nil
 }
@@ -80,10 +80,13 @@ func (q *request) copyAlgorithm() (string, error) {
 	return algorithm, nil
 }
 
-// copyConditions evaluates the conditions on the source of a copy. Those on the ETag take precedence over those on the
-// time.
-func (q *request) copyConditions(o model.Object) bool {
-	get := func(name string) string { return q.Request.Header.Get("X-Amz-Copy-Source-If-" + name) }
+// copySourcePrefix begins the names of the conditions on the source of a copy.
+const copySourcePrefix = "x-amz-copy-source-"
+
+// failedSource returns the condition on the source of a copy that does not hold, "" for none. Those on the ETag take
+// precedence over those on the time.
+func (q *request) failedSource(o model.Object) string {
+	get := func(name string) string { return q.Request.Header.Get(copySourcePrefix + name) }
 	matches := func(list string) bool {
 		for tag := range strings.SplitSeq(list, ",") {
 			if tag = strings.Trim(strings.TrimSpace(tag), `"`); tag == "*" || tag == o.EntityTag() {
@@ -93,18 +96,21 @@ func (q *request) copyConditions(o model.Object) bool {
 		return false
 	}
 	modified := o.LastModified.Truncate(time.Second)
-	if match := get("Match"); match != "" {
+	if match := get("If-Match"); match != "" {
 		if !matches(match) {
-			return false
+			return "If-Match"
 		}
-	} else if since, err := http.ParseTime(get("Unmodified-Since")); err == nil && modified.After(since) {
-		return false
+	} else if since, err := http.ParseTime(get("If-Unmodified-Since")); err == nil && modified.After(since) {
+		return "If-Unmodified-Since"
 	}
-	if none := get("None-Match"); none != "" {
-		return !matches(none)
+	if none := get("If-None-Match"); none != "" {
+		if matches(none) {
+			return "If-None-Match"
+		}
+	} else if since, err := http.ParseTime(get("If-Modified-Since")); err == nil && !modified.After(since) {
+		return "If-Modified-Since"
 	}
-	since, err := http.ParseTime(get("Modified-Since"))
-	return err != nil || modified.After(since)
+	return ""
 }
 
 func (q *request) copyObject() error {

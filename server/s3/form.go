@@ -67,8 +67,7 @@ func (b *formBody) Read(p []byte) (int, error) {
 func readForm(x *gate.Exchange) (*form, error) {
 	media, parameters, err := mime.ParseMediaType(x.Request.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" {
-		return nil, failedCondition().
-			with("Condition", "Bucket POST must be of the enclosure-type multipart/form-data")
+		return nil, failedCondition("Bucket POST must be of the enclosure-type multipart/form-data")
 	}
 	boundary := parameters["boundary"]
 	if boundary == "" || len(boundary) > boundarySize || x.Request.Body == nil {

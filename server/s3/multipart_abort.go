@@ -38,7 +38,7 @@ func (q *request) initiatedCondition(b model.Bucket) error {
 		return err
 	}
 	if at.Before(q.engine.Core.Clock()) && !at.Equal(m.CreatedAt.Truncate(time.Second)) {
-		return failedCondition()
+		return failedCondition("x-amz-if-match-initiated-time")
 	}
 	return nil
 }

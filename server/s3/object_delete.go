@@ -50,8 +50,11 @@ type deleteCondition struct{ etag, modified, size string }
 
 func (c deleteCondition) allow(o model.Object) error {
 	tag := strings.Trim(c.etag, `"`)
-	if c.etag != "" && tag != "*" && tag != o.EntityTag() || c.size != "" && c.size != strconv.FormatInt(o.SizeBytes, 10) {
-		return failedCondition()
+	if c.etag != "" && tag != "*" && tag != o.EntityTag() {
+		return failedCondition("If-Match")
+	}
+	if c.size != "" && c.size != strconv.FormatInt(o.SizeBytes, 10) {
+		return failedCondition("x-amz-if-match-size")
 	}
 	if c.modified == "" {
 		return nil
@@ -61,13 +64,14 @@ func (c deleteCondition) allow(o model.Object) error {
 		at, err = time.Parse(time.RFC3339, c.modified)
 	}
 	if err != nil || !at.Equal(o.LastModified.Truncate(time.Second)) {
-		return failedCondition()
+		return failedCondition("x-amz-if-match-last-modified-time")
 	}
 	return nil
 }
 
-func failedCondition() *failure {
-	return fail("PreconditionFailed", "At least one of the pre-conditions you specified did not hold.")
+// failedCondition names the condition that does not hold.
+func failedCondition(name string) error {
+	return fail("PreconditionFailed", "At least one of the pre-conditions you specified did not hold.").with("Condition", name)
 }
 
 // isGone reports whether a deletion failed because there is no such object, which is a success in S3.

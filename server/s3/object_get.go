@@ -110,11 +110,19 @@ func (q *request) send(o model.Object, stored content.Stored) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errStored, err)
 	case w.refused == http.StatusPreconditionFailed:
-		return failedCondition()
+		return failedCondition(readCondition(r.Header))
 	case w.refused != 0:
 		return invalidRange(r.Header.Get("Range"), stored.Size())
 	}
 	return nil
+}
+
+// readCondition returns the condition for which a download was refused. One by time counts only without one by tag.
+func readCondition(h http.Header) string {
+	if h.Get("If-Match") != "" {
+		return "If-Match"
+	}
+	return "If-Unmodified-Since"
 }
 
 func invalidRange(wanted string, size int64) error {

@@ -107,7 +107,7 @@ func (q *request) writeConditions() (absent bool, match string, err error) {
 	match = strings.Trim(strings.TrimPrefix(header.Get("If-Match"), "W/"), `"`)
 	switch none := header.Get("If-None-Match"); {
 	case len(header["If-Match"]) > 0 && match == "": // no object has an empty tag
-		return false, "", failedCondition()
+		return false, "", failedCondition("If-Match")
 	case none != "" && none != "*":
 		return false, "", notImplemented("If-None-Match", "On a write it can only be *")
 	case none != "" && match != "" || match == "*":
@@ -121,8 +121,13 @@ func (q *request) writeConditions() (absent bool, match string, err error) {
 
 // conditionError gives a write whose condition does not hold the error of S3.
 func (q *request) conditionError(in objects.Upload, err error) error {
-	if model.CodeOf(err) == model.CodeConflict && (in.IfAbsent || in.IfMatch != "") {
-		return failedCondition()
+	switch {
+	case model.CodeOf(err) != model.CodeConflict:
+		return err
+	case in.IfAbsent:
+		return failedCondition("If-None-Match")
+	case in.IfMatch != "":
+		return failedCondition("If-Match")
 	}
 	return err
 }
