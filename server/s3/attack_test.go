@@ -137,6 +137,9 @@ func TestAttacks(t *testing.T) {
 		"MinIO's forced deletion":    {full, "DELETE", "/vault/sec", "", nil, []string{"X-Minio-Force-Delete", "true"}, 501, "NotImplemented"},
 		"prefixes without versions":  {full, "PUT", "/vault?versioning", "<VersioningConfiguration><Status>Enabled</Status><ExcludedPrefixes><Prefix>tmp/</Prefix></ExcludedPrefixes></VersioningConfiguration>", nil, nil, 501, "NotImplemented"},
 		"folders without versions":   {full, "PUT", "/vault?versioning", "<VersioningConfiguration><Status>Enabled</Status><ExcludeFolders>true</ExcludeFolders></VersioningConfiguration>", nil, nil, 501, "NotImplemented"},
+		"a large value of metadata":  {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Meta-A", strings.Repeat("x", 2049)}, 400, "MetadataTooLarge"},
+		"much metadata":              {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Meta-A", strings.Repeat("x", 1024), "X-Amz-Meta-B", strings.Repeat("x", 1024)}, 400, "MetadataTooLarge"},
+		"metadata that is no text":   {full, "PUT", "/vault/secret", "forged", nil, []string{"X-Amz-Meta-A", "\xff"}, 400, "InvalidArgument"},
 		"another method":             {full, "PATCH", "/vault/secret", "", nil, nil, 405, "MethodNotAllowed"},
 	} {
 		status, code, _ := w.ask(t, a.as, a.method, a.path, a.body, a.change, a.header...)

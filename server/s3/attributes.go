@@ -31,25 +31,22 @@ func attributesOf(h http.Header, key string) (contentType string, a *model.Attri
 		return "", nil, fail("InvalidRedirectLocation", "The website redirect location must have a prefix of 'http://' or 'https://' or '/'.")
 	}
 	a.ContentEncoding = withoutChunked(a.ContentEncoding)
-	size := 0
 	for name, values := range h {
 		name, ok := strings.CutPrefix(name, metaPrefix)
 		if !ok {
 			continue
 		}
 		value := strings.Join(values, ",")
-		if name == "" || !model.IsStorable(value, model.MaxMetadata) {
+		if name == "" || !model.IsStorable(value, len(value)) {
 			return "", nil, fail("InvalidArgument", "User metadata must have names, and values that are text in UTF-8")
 		}
 		if a.Metadata == nil {
 			a.Metadata = map[string]string{}
 		}
 		a.Metadata[strings.ToLower(name)] = value
-		size += len(name) + len(value)
 	}
-	if size > model.MaxMetadata {
-		return "", nil, fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size").
-			with("Size", strconv.Itoa(size)).with("MaxSizeAllowed", strconv.Itoa(model.MaxMetadata))
+	if err := checkMetadataSize(a.Metadata); err != nil {
+		return "", nil, err
 	}
 	contentType = h.Get("Content-Type")
 	if !model.IsStorable(contentType, model.MaxStoredHeader) {
@@ -62,6 +59,19 @@ func attributesOf(h http.Header, key string) (contentType string, a *model.Attri
 		}
 	}
 	return contentType, a, nil
+}
+
+// checkMetadataSize refuses more user metadata than is stored.
+func checkMetadataSize(metadata map[string]string) error {
+	size := 0
+	for name, value := range metadata {
+		size += len(name) + len(value)
+	}
+	if size <= model.MaxMetadata {
+		return nil
+	}
+	return fail("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size").
+		with("Size", strconv.Itoa(size)).with("MaxSizeAllowed", strconv.Itoa(model.MaxMetadata))
 }
 
 // storedHeaders returns the headers that are stored with an object, and where.

@@ -141,6 +141,9 @@ func (f *form) checkMetadata() error {
 			metadata[name] = value
 		}
 	}
+	if err := checkMetadataSize(metadata); err != nil {
+		return err
+	}
 	return model.ValidateMetadata("x-amz-meta-*", metadata)
 }
 

@@ -210,6 +210,9 @@ func TestFormRefused(t *testing.T) {
 		"a wrong checksum": {
 			change: resign(w.org.full, map[string]string{"x-amz-checksum-crc32c": "AAAAAA=="}), file: "four", status: 400, code: "BadDigest",
 		},
+		"large metadata": {
+			change: resign(w.org.full, map[string]string{"x-amz-meta-a": strings.Repeat("x", 2049)}), status: 400, code: "MetadataTooLarge",
+		},
 		"metadata with a strange name": {
 			policy: func(p *minio.PostPolicy) { _ = p.SetUserMetadata("a b", "x") }, status: 400, code: "InvalidArgument",
 		},
