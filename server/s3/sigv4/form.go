@@ -20,6 +20,9 @@ func formFields() []string {
 // Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-authentication-HTTPPOST.html
 func ParseForm(fields map[string]string, header http.Header) (*Request, error) {
 	q := &Request{form: true, http: &http.Request{Header: header, ContentLength: -1}, payload: unsignedPayload}
+	if _, version2 := fields["awsaccesskeyid"]; version2 && fields["x-amz-signature"] == "" {
+		return nil, refuseVersion2()
+	}
 	var missing []string
 	for _, name := range formFields() {
 		if _, ok := fields[name]; !ok {

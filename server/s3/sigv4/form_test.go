@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// TestFormVersion2 checks that a form with a signature of version 2 is refused with the hint that other requests with one get.
+func TestFormVersion2(t *testing.T) {
+	fields := map[string]string{"awsaccesskeyid": "key", "policy": "e30=", "signature": "x"}
+	_, err := ParseForm(fields, nil)
+	refused, ok := errors.AsType[*Error](err)
+	if !ok || refused.Code != "InvalidRequest" || len(refused.Details) != 1 || refused.Details[0].Name != "Hint" {
+		t.Errorf("%+v", err)
+	}
+}
+
 // TestFormLife verifies a form whose policy is as old as its signing key may be, and one that is older.
 func TestFormLife(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
