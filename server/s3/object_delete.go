@@ -100,6 +100,13 @@ type deleteError struct {
 	Code, Message string
 }
 
+type deleteResult struct {
+	XMLName xml.Name `xml:"DeleteResult"`
+	Xmlns   string   `xml:"xmlns,attr"`
+	Deleted []deletedKey
+	Error   []deleteError
+}
+
 func (q *request) deleteObjects() error {
 	var in struct {
 		XMLName xml.Name      `xml:"Delete"`
@@ -115,6 +122,9 @@ func (q *request) deleteObjects() error {
 	if err != nil {
 		return err
 	}
+	if denied := core.Permit(q.Call, model.OperationFor(model.ActionObjectDelete).Acts()); denied != nil {
+		return q.denyDeletions(in.Objects, denied)
+	}
 	deleted, errs := make([]deletedKey, len(in.Objects)), make([]*deleteError, len(in.Objects))
 	var running sync.WaitGroup
 	slots := make(chan struct{}, deleting)
@@ -126,12 +136,7 @@ func (q *request) deleteObjects() error {
 		})
 	}
 	running.Wait()
-	answer := struct {
-		XMLName xml.Name `xml:"DeleteResult"`
-		Xmlns   string   `xml:"xmlns,attr"`
-		Deleted []deletedKey
-		Error   []deleteError
-	}{Xmlns: namespace}
+	answer := deleteResult{Xmlns: namespace}
 	for i := range in.Objects {
 		if errs[i] != nil {
 			answer.Error = append(answer.Error, *errs[i])
@@ -140,6 +145,16 @@ func (q *request) deleteObjects() error {
 		}
 	}
 	q.Call.Audited = true // each object was
+	return writeXML(q.Exchange, answer)
+}
+
+// denyDeletions refuses each deletion of a batch that the key may not make. They are one entry of the audit log.
+func (q *request) denyDeletions(entries []deleteEntry, denied error) error {
+	answer := deleteResult{Xmlns: namespace}
+	for _, e := range entries {
+		answer.Error = append(answer.Error, deleteError{e.Key, e.VersionID, codeOf(denied, model.ResourceObject), model.PublicMessage(denied)})
+	}
+	q.engine.Core.Finish(q.Call, denied)
 	return writeXML(q.Exchange, answer)
 }
 

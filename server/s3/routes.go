@@ -56,6 +56,8 @@ func routes() []route {
 		return model.Operation{Action: a, Scope: model.ScopeStorageCreate}
 	}
 	update := operation(model.ActionObjectUpdate)
+	each := operation(model.ActionObjectDelete)
+	each.Destructive = false // what the toggle forbids is refused for each object
 	copying := func(a model.Action) model.Operation {
 		op := upload(a)
 		op.Others = []model.Also{{Act: model.ActionObjectGet}}
@@ -105,7 +107,7 @@ func routes() []route {
 		{http.MethodGet, bucket, "uploads", false, operation(model.ActionObjectList), (*request).listUploads},
 		{http.MethodGet, bucket, "", false, operation(model.ActionObjectList), (*request).listObjects},
 		{http.MethodPost, bucket, "", false, operation(model.ActionObjectUpload), (*request).postObject},
-		{http.MethodPost, bucket, "delete", false, operation(model.ActionObjectDelete), (*request).deleteObjects},
+		{http.MethodPost, bucket, "delete", false, each, (*request).deleteObjects},
 
 		{http.MethodGet, object, "uploadId", false, operation(model.ActionObjectList), (*request).listParts},
 		{http.MethodGet, object, "attributes", false, operation(model.ActionObjectGet), (*request).getObjectAttributes},
