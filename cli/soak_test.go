@@ -100,11 +100,8 @@ func TestSoak(t *testing.T) {
 func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, m: newMachine(t), benched: make([]int, *soakDatabases)}
 	const others = 8 // short-lived databases, and the time until their ports are free
-	var first int
-	if _, err := fmt.Sscanf(s.m.ports, "%d-", &first); err != nil {
-		t.Fatal(err)
-	}
-	s.m.ports = fmt.Sprintf("%d-%d", first, first+*soakDatabases+others)
+	first, last := testenv.Ports(t, *soakDatabases+others)
+	s.m.ports = fmt.Sprintf("%d-%d", first, last)
 	watched, s3 := freeAddress(t), freeAddress(t)
 	copy := s.m.prepareCopy(t)
 	s.m.start(append(copy.serveFlags(), "--warm", "1", "--no-verification=false", "--trash-retention", "0", "--backup-interval", "0",
