@@ -7,8 +7,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// tokenCharacters are the characters of which the names of headers are, in lower case (RFC 9110, 5.6.2).
-const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+// tokenCharacters are the characters of which the names of headers are (RFC 9110, 5.6.2).
+const tokenCharacters = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // given returns the values of a header x-amz-*, which may be in the query of a presigned request.
 func (q *request) given(h http.Header, name string) []string {
@@ -23,7 +23,7 @@ func (q *request) given(h http.Header, name string) []string {
 func (q *request) takeHoisted(h http.Header) error {
 	for name, values := range q.hoisted {
 		lower := strings.ToLower(name)
-		if strings.Trim(lower, tokenCharacters) != "" {
+		if strings.Trim(name, tokenCharacters) != "" {
 			return invalidArgument(lower, values[0], "The parameter %q has no name of a header", lower)
 		}
 		for _, value := range values {

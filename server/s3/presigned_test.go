@@ -111,6 +111,7 @@ func TestPresignedRefused(t *testing.T) {
 		"a line feed":                 {query: "x-amz-meta-a=b%0Ac", status: 400, code: "InvalidArgument"},
 		"a line feed in a name":       {query: "x-amz-meta-a%0A=b", status: 400, code: "InvalidArgument"},
 		"no ASCII in a name":          {query: "x-amz-meta-%C3%B6=b", status: 400, code: "InvalidArgument"},
+		"a Kelvin sign in a name":     {query: "x-amz-meta-%E2%84%AA=b", status: 400, code: "InvalidArgument"},
 		"a session token":             {query: "X-Amz-Security-Token=x", status: 400, code: "InvalidToken"},
 		"more than the headers' size": {query: "x-amz-meta-a=" + strings.Repeat("x", maxHeaders), status: 400, code: "RequestHeaderSectionTooLarge"},
 		"a copy of what it may not read": {
