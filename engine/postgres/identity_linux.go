@@ -103,13 +103,17 @@ func childrenOf(pid int) (pids []int) {
 	return pids
 }
 
-// asleep returns for how long a process has run on a processor. It reports false unless the process waits for something
-// that is neither a disk nor a debugger.
-func asleep(pid int) (ran time.Duration, is bool) {
+// runState returns the state of a process, as proc(5) has it, and for how long it has run on a processor; 0 for one that has
+// ended.
+func runState(pid int) (state byte, ran time.Duration) {
 	stat := string(procFile(pid, "stat"))
 	first, _, _ := strings.Cut(string(procFile(pid, "schedstat")), " ")
 	nanoseconds, err := strconv.ParseInt(first, 10, 64)
-	return time.Duration(nanoseconds), err == nil && strings.HasPrefix(stat[strings.LastIndexByte(stat, ')')+1:], " S ")
+	after := stat[strings.LastIndexByte(stat, ')')+1:]
+	if err != nil || len(after) < 2 {
+		return 0, 0
+	}
+	return after[1], time.Duration(nanoseconds)
 }
 
 // title returns the title of a process.

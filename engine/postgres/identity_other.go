@@ -40,7 +40,7 @@ func isCheckpointer(int) bool { return false }
 
 func childrenOf(int) []int { return nil }
 
-func asleep(int) (time.Duration, bool) { return 0, false }
+func runState(int) (byte, time.Duration) { return 0, 0 }
 
 func processAlive(pid int) bool {
 	err := syscall.Kill(pid, 0)

@@ -50,8 +50,14 @@ type idleRecovery struct {
 	ran          time.Duration // what both have run
 }
 
-// lookForIdleRecovery returns the recovery of a server if none of its processes does anything now. In a recovery of
-// another kind than from a crash, waiting is no sign of an error.
+// States of processes, as proc(5) has them.
+const (
+	sleeps       = 'S'
+	waitsForDisk = 'D'
+)
+
+// lookForIdleRecovery returns the recovery of a server if neither of its processes does anything now and no process of the
+// server waits for a disk. In a recovery of another kind than from a crash, waiting is no sign of an error.
 func lookForIdleRecovery(p *process) (seen idleRecovery) {
 	for _, name := range []string{"standby.signal", "recovery.signal"} {
 		if _, err := os.Lstat(filepath.Join(p.dir, name)); err == nil {
@@ -59,14 +65,15 @@ func lookForIdleRecovery(p *process) (seen idleRecovery) {
 		}
 	}
 	for _, pid := range childrenOf(p.pid) {
-		ran, still := asleep(pid)
-		if !still {
+		replays, checkpoints := isRecovering(pid), isCheckpointer(pid)
+		state, ran := runState(pid)
+		if state == waitsForDisk || (replays || checkpoints) && state != sleeps { // others have timers
 			return idleRecovery{}
 		}
 		switch {
-		case isRecovering(pid):
+		case replays:
 			seen.startup, seen.ran = pid, seen.ran+ran
-		case isCheckpointer(pid):
+		case checkpoints:
 			seen.checkpointer, seen.ran = pid, seen.ran+ran
 		}
 	}
