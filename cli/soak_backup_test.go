@@ -51,10 +51,14 @@ func (s *soak) backUp(over context.Context, api *client.Client, database string)
 		return
 	}
 	ok := s.ask("backup", func(ctx context.Context) (err error) {
-		if b, err = api.AwaitBackup(ctx, database, b.ID, nil); err == nil && b.Status != wire.BackupCompleted {
-			err = fmt.Errorf("%s: %s", b.Status, deref(b.Error))
+		b, err = api.AwaitBackup(ctx, database, b.ID, nil)
+		switch {
+		case err != nil || b.Status == wire.BackupCompleted:
+			return err
+		case strings.Contains(deref(b.Error), "gave way to a restore"): // a branch is one where the file system shares no blocks
+			return &client.Error{Code: wire.CodeRateLimited, RetryAfter: time.Second}
 		}
-		return err
+		return fmt.Errorf("%s: %s", b.Status, deref(b.Error))
 	})
 	ok = ok && s.ask("verification", func(context.Context) error { return s.awaitVerification(api, b) })
 	ok = ok && s.ask("export", func(ctx context.Context) error { return compareExport(ctx, api, database) })
