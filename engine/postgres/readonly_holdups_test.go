@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -132,7 +133,7 @@ func openUntilRefused(t *testing.T, url string) int {
 			}
 			return n
 		}
-		t.Cleanup(func() { _ = conn.Close(t.Context()) })
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // returns once the server has ended the session
 	}
 	return 100
 }
