@@ -34,6 +34,13 @@ func (w *world) ask(t testing.TB, c credentials, method, path, body string, chan
 	if change != nil {
 		change(r)
 	}
+	res, code, text := send(t, r)
+	return res.StatusCode, code, text
+}
+
+// send sends a request, and returns the answer, whose body is read, with the code of its error and its body.
+func send(t testing.TB, r *http.Request) (res *http.Response, code, text string) {
+	t.Helper()
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -46,10 +53,10 @@ func (w *world) ask(t testing.TB, c credentials, method, path, body string, chan
 	var failed errorBody
 	if res.StatusCode >= 400 && len(raw) > 0 {
 		if err := xml.Unmarshal(raw, &failed); err != nil || failed.RequestID == "" {
-			t.Errorf("%s %s: the body of %s is %q: %v", method, path, res.Status, raw, err)
+			t.Errorf("%s %s: the body of %s is %q: %v", r.Method, r.URL.RequestURI(), res.Status, raw, err)
 		}
 	}
-	return res.StatusCode, failed.Code, string(raw)
+	return res, failed.Code, string(raw)
 }
 
 // TestAttacks sends requests that were changed on their way, or that their key may not make. None of them has an effect.
