@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -20,16 +21,24 @@ import (
 
 // openS3 makes the client of S3. Its key remains the same after a recovery.
 func (c *chaos) openS3() {
-	access, err := c.clients[0].GetStorageCredentials(c.t.Context())
+	c.s3 = newS3(c.t, c.clients[0], c.s3Address, &s3Witness{c})
+}
+
+// newS3 returns a client of S3 with the credentials of a client of the API; nil is the default transport.
+func newS3(t testing.TB, api *client.Client, address string, transport http.RoundTripper) *minio.Core {
+	t.Helper()
+	access, err := api.GetStorageCredentials(t.Context())
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
-	if c.s3, err = minio.NewCore(c.s3Address, &minio.Options{
+	s3, err := minio.NewCore(address, &minio.Options{
 		Creds:  credentials.NewStaticV4(access.AccessKeyID, access.SecretAccessKey, ""),
-		Region: access.Region, MaxRetries: 1, Transport: &s3Witness{c},
-	}); err != nil {
-		c.t.Fatal(err)
+		Region: access.Region, MaxRetries: 1, Transport: transport,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return s3
 }
 
 // changesNothing marks the context of a request that may succeed without a change: S3 deletes what is not there.

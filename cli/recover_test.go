@@ -479,11 +479,7 @@ func TestRecoverMoment(t *testing.T) {
 func TestRecoverInterrupted(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	old := newMachine(t)
-	c := old.prepareCopy(t)
-	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	url := old.connectionURL(shop.ID)
+	old, c, shop, url := startCopied(t)
 	fill(t, url)
 	want := query(t, url, checksum)
 	old.backup(shop.ID)
@@ -578,6 +574,30 @@ func TestRecoverLacking(t *testing.T) {
 	}
 }
 
+// startCopied starts an appliance with a database whose copy is in a directory.
+func startCopied(t testing.TB) (m *machine, c copied, shop database, url string) {
+	t.Helper()
+	m = newMachine(t)
+	c = m.prepareCopy(t)
+	m.start(c.serveFlags()...)
+	shop = m.createDatabase("shop")
+	return m, c, shop, m.connectionURL(shop.ID)
+}
+
+// recoverTwoRows recovers a machine elsewhere, whose database must come back with the rows 1 and 2, and returns after the end
+// of the recovery.
+func recoverTwoRows(t testing.TB, old *machine, c copied, shop database) *machine {
+	t.Helper()
+	fresh := old.elsewhere()
+	fresh.recoverFrom(c)
+	fresh.awaitAvailable(shop.ID)
+	if got := query(t, fresh.connectionURL(shop.ID), "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
+		t.Errorf("the database has %s", got)
+	}
+	testenv.Eventually(t, "the report", func() bool { return strings.Contains(fresh.log.String(), "the recovery is complete") })
+	return fresh
+}
+
 // removeFile removes the one file of a copy in a directory whose size is chosen.
 func removeFile(t testing.TB, c copied, is func(size int64) bool) {
 	t.Helper()
@@ -616,11 +636,7 @@ func TestRecoverLackingWAL(t *testing.T) {
 
 func recoverLackingWAL(t *testing.T, lack func(segment string) error, says []string) {
 	t.Helper()
-	old := newMachine(t)
-	c := old.prepareCopy(t)
-	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	url := old.connectionURL(shop.ID)
+	old, c, shop, url := startCopied(t)
 	query(t, url, "create table t as select 1 n")
 	old.backup(shop.ID)
 	segments := func() []string {
@@ -640,13 +656,7 @@ func recoverLackingWAL(t *testing.T, lack func(segment string) error, says []str
 		t.Fatal(err)
 	}
 	old.stop()
-	fresh := old.elsewhere()
-	fresh.recoverFrom(c)
-	fresh.awaitAvailable(shop.ID)
-	if got := query(t, fresh.connectionURL(shop.ID), "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
-		t.Errorf("the database has %s", got)
-	}
-	testenv.Eventually(t, "the report", func() bool { return strings.Contains(fresh.log.String(), "the recovery is complete") })
+	fresh := recoverTwoRows(t, old, c, shop)
 	for _, want := range says {
 		if !strings.Contains(fresh.log.String(), want) {
 			t.Errorf("the report does not say that %s:\n%s", want, fresh.log.String())
@@ -658,11 +668,7 @@ func recoverLackingWAL(t *testing.T, lack func(segment string) error, says []str
 func TestRecoverDamagedBackup(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
-	old := newMachine(t)
-	c := old.prepareCopy(t)
-	old.start(c.serveFlags()...)
-	shop := old.createDatabase("shop")
-	url := old.connectionURL(shop.ID)
+	old, c, shop, url := startCopied(t)
 	query(t, url, "create table t as select 1 n")
 	old.backup(shop.ID)
 	// It does not compress, so that no other file has the size of the pack with it.
@@ -682,13 +688,7 @@ func TestRecoverDamagedBackup(t *testing.T) {
 		}
 	}
 	removeFile(t, c, func(size int64) bool { return size >= largest && size < largest+largest/100 })
-	fresh := old.elsewhere()
-	fresh.recoverFrom(c)
-	fresh.awaitAvailable(shop.ID)
-	if got := query(t, fresh.connectionURL(shop.ID), "select string_agg(n::text, ' ' order by n) from t"); got != "1 2" {
-		t.Errorf("the database has %s", got)
-	}
-	testenv.Eventually(t, "the report", func() bool { return strings.Contains(fresh.log.String(), "the recovery is complete") })
+	fresh := recoverTwoRows(t, old, c, shop)
 	if !strings.Contains(fresh.log.String(), "a backup of the database shop is damaged, and the earlier one") {
 		t.Errorf("the report does not say so:\n%s", fresh.log.String())
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"holdfast/cli/client"
 	"holdfast/server/api/wire"
@@ -20,16 +19,7 @@ import (
 func (s *soak) openS3(address string) {
 	api, hangUp := s.newAPI(0)
 	defer hangUp()
-	access, err := api.GetStorageCredentials(s.t.Context())
-	if err == nil {
-		s.s3, err = minio.NewCore(address, &minio.Options{
-			Creds:  credentials.NewStaticV4(access.AccessKeyID, access.SecretAccessKey, ""),
-			Region: access.Region, MaxRetries: 1,
-		})
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.s3 = newS3(s.t, api, address, nil)
 }
 
 // soakBucket is the name of the bucket.
