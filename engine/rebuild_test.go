@@ -54,8 +54,8 @@ func (a *appliance) loseData(t *testing.T, db model.Database, o recovery.Offsite
 	return b
 }
 
-// TestDatabaseWithoutData: nothing starts a server for a database that a recovery has not brought back. Whoever tries is
-// told why and what helps, and so does the recommendation. It can be deleted, and restored from a backup.
+// TestDatabaseWithoutData: nothing starts a server for a database that a recovery has not brought back. Each attempt is
+// refused with the reason and the remedy, which the recommendation has too. It can be deleted, and restored from a backup.
 func TestDatabaseWithoutData(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -31,7 +31,7 @@ func withoutData(db Database) model.Recommendation {
 	return model.Recommendation{
 		Code: "database_failed", Severity: model.SeverityCritical, Category: model.CategoryCapacity,
 		Title:    "The database was not brought back",
-		Message:  fmt.Sprintf("The data of %s is not on this machine, and nobody can use it until it is: %s", db.Name, db.StatusReason),
+		Message:  fmt.Sprintf("The data of %s is not on this machine, and it cannot be used until it is: %s", db.Name, db.StatusReason),
 		Resource: db.resource(),
 		Evidence: map[string]any{"status": db.Status},
 		Caution:  "A restart of the database is refused: it has nothing to start with.",

@@ -76,8 +76,8 @@ func Beside(db model.Database, dbname string) string {
 
 // awake runs act while a database that is available cannot fall asleep.
 func (s *Service) awake(db model.Database, act func() error) error {
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return err
 	}
 	release, err := s.Awaken(db, false)
 	if err != nil {

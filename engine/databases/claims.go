@@ -146,6 +146,14 @@ func (s *Service) claim(
 	return db, release, nil
 }
 
+// RefuseUnavailable returns an error unless a database is available now.
+func (s *Service) RefuseUnavailable(db model.Database) error {
+	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
+		return NotAvailable(db, status, reason)
+	}
+	return nil
+}
+
 // NotAvailable returns the error for an operation on a database that is not
 // available. It names the remedy: waiting, except in states that do not end on
 // their own.

@@ -40,8 +40,8 @@ func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string
 	if err != nil {
 		return nil, err
 	}
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return nil, NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return nil, err
 	}
 	hold, err := s.Awaken(db, false)
 	if err != nil {

@@ -26,8 +26,8 @@ func (s *Service) InspectAsOwner(ctx context.Context, db model.Database, act fun
 func (s *Service) inspect(
 	ctx context.Context, db model.Database, connect func(context.Context) (*pgx.Conn, error), act func(context.Context, *pgx.Conn) error,
 ) error {
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()

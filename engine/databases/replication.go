@@ -32,8 +32,8 @@ func (s *Service) Replication(ctx context.Context, call *model.Call, id string) 
 	if err != nil {
 		return Replication{}, err
 	}
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return Replication{}, NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return Replication{}, err
 	}
 	hold, err := s.Awaken(db, false)
 	if err != nil {

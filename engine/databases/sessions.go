@@ -84,8 +84,8 @@ func (s *Service) signalSession(
 // aboutSessions runs act in a session of the appliance's own role, if the database is
 // available.
 func (s *Service) aboutSessions(ctx context.Context, db model.Database, act func(context.Context, *pgx.Conn) error) error {
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()

@@ -56,8 +56,8 @@ func (s *Service) SettingList(ctx context.Context, call *model.Call, id string) 
 	if err != nil {
 		return nil, err
 	}
-	if status, reason := s.LiveStatus(db); status != model.DatabaseAvailable {
-		return nil, NotAvailable(db, status, reason)
+	if err := s.RefuseUnavailable(db); err != nil {
+		return nil, err
 	}
 	return s.settingViews(ctx, db)
 }

@@ -95,8 +95,8 @@ func (s *Service) RecordBackup(
 			return err
 		}
 		b.Version, b.Generation = now.Version, now.Generation
-		if status, reason := s.databases.LiveStatus(now); status != model.DatabaseAvailable {
-			return databases.NotAvailable(now, status, reason)
+		if err := s.databases.RefuseUnavailable(now); err != nil {
+			return err
 		}
 		if err := s.core.RefuseFull(tx, db.Organization, model.MetricBackupBytes, stored); err != nil {
 			return err

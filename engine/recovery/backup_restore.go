@@ -87,9 +87,6 @@ func (s *Service) beginRestore(
 		call.Note("backup", p.Backup.ID)
 		call.Note("target", p.Target.End.String())
 		build := func(ctx context.Context) error {
-			if err := os.MkdirAll(s.databases.DatabaseDirectory(op.Database), 0o700); err != nil { // a recovery may have left its data out
-				return fmt.Errorf("make database directory: %w", err)
-			}
 			return s.checkAndUnpack(ctx, &p, op.ID, s.databases.DataDirectory(op.Database, op.Generation))
 		}
 		return stage{build: build, plan: &p}, nil
@@ -218,6 +215,10 @@ func because(inner, outer context.Context, err error) error {
 // buildAndSwitch builds the new data directory within building, and switches to it. switched reports whether the switch
 // has begun.
 func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Database, op model.DatabaseOperation, next stage) (switched bool, err error) {
+	// Of a database whose data a recovery has not brought back, or not yet, there is not even the directory.
+	if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
+		return false, fmt.Errorf("make database directory: %w", err)
+	}
 	if err := next.build(building); err != nil {
 		return next.upgrade.hasStopped(), err
 	}

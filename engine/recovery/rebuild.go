@@ -255,9 +255,6 @@ func (s *Service) setBuild(op model.DatabaseOperation) error {
 // unpacking returns the function that unpacks the plan's backup into the data directory of an operation.
 func (s *Service) unpacking(db model.Database, op model.DatabaseOperation, plan RestorePlan) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := os.MkdirAll(s.databases.DatabaseDirectory(db.ID), 0o700); err != nil {
-			return fmt.Errorf("make database directory: %w", err)
-		}
 		return s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
 			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
 		})
