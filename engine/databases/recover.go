@@ -26,7 +26,7 @@ func (s *Service) MarkUnrecovered(db model.Database, cause error) error {
 // RollBackCreate removes a database whose creation did not complete.
 func (s *Service) RollBackCreate(ctx context.Context, db model.Database) error {
 	s.core.Log.Warn("rolling back the creation of a database", "database", db.ID, "name", db.Name)
-	if err := postgres.KillOrphan(ctx, s.DataDirectory(db.ID, db.Generation)); err != nil {
+	if err := postgres.KillOrphan(ctx, s.Majors.Find, s.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
 	call := s.core.System(model.ActionDatabaseCreate, db.Organization, DatabaseResource(db))
@@ -73,11 +73,11 @@ func (s *Service) endBuild(ctx context.Context, db model.Database, op model.Data
 	dir := s.DataDirectory(op.Database, op.Generation)
 	switch {
 	case op.Type == model.OperationUpgrade:
-		return postgres.EndUpgrade(ctx, s.DataDirectory(op.Database, op.CopyGeneration()), dir)
+		return postgres.EndUpgrade(ctx, s.Majors.Find, s.DataDirectory(op.Database, op.CopyGeneration()), dir)
 	case db.Replaced != nil && db.Replaced.Generation == op.Generation:
 		return postgres.StopOrphan(ctx, dir) // an undo: it is kept
 	default:
-		return postgres.KillOrphan(ctx, dir)
+		return postgres.KillOrphan(ctx, s.Majors.Find, dir)
 	}
 }
 

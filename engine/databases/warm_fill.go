@@ -167,7 +167,7 @@ func (s *Service) removeWarm(w warmServer) error {
 	defer cancel()
 	err := s.Instances.Stop(ctx, w.id)
 	if errors.Is(err, postgres.ErrUnknownInstance) {
-		err = postgres.KillOrphan(ctx, s.DataDirectory(w.id, 1))
+		err = postgres.KillOrphan(ctx, s.Majors.Find, s.DataDirectory(w.id, 1))
 	}
 	s.States.Drop(w.id)
 	if err == nil {

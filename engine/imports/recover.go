@@ -45,7 +45,7 @@ func (s *Service) importOf(db model.Database) (model.Import, error) {
 // unchanged.
 func (s *Service) rollBackInterrupted(ctx context.Context, db model.Database, record model.Import) error {
 	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
-	if err := postgres.KillOrphan(ctx, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
+	if err := postgres.KillOrphan(ctx, s.databases.Majors.Find, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
 	err := s.rollBack(ctx, db, record, errImportInterrupted)

@@ -13,18 +13,29 @@ import (
 	"time"
 
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 	"holdfast/internal/testenv"
 )
 
 func TestStopOrphan(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(context.Context, string) error{"stop": postgres.StopOrphan, "kill": postgres.KillOrphan} {
+	for name, end := range map[string]func(context.Context, string) error{
+		"stop": postgres.StopOrphan,
+		"kill": func(ctx context.Context, dir string) error {
+			return postgres.KillOrphan(ctx, always(postgrestest.Binaries(t)), dir)
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testEndOfOrphan(t, end)
 		})
 	}
+}
+
+// always returns the Find that finds bin for every version.
+func always(bin binaries.Set) postgres.Find {
+	return func(context.Context, int) (binaries.Set, error) { return bin, nil }
 }
 
 func testEndOfOrphan(t *testing.T, end func(context.Context, string) error) {

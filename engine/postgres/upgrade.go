@@ -173,14 +173,14 @@ const outputDir = "pg_upgrade_output.d"
 
 // EndUpgrade ends what an upgrade of a killed appliance left running on its
 // directories: pg_upgrade, initdb and servers. It succeeds if nothing runs.
-func EndUpgrade(ctx context.Context, dirs ...string) error {
+func EndUpgrade(ctx context.Context, find Find, dirs ...string) error {
 	for _, dir := range dirs {
 		if err := errors.Join(endInitdb(ctx, dir), endPgUpgrade(ctx, dir)); err != nil {
 			return fmt.Errorf("end an upgrade: %w", err)
 		}
 	}
 	for _, dir := range dirs {
-		if err := KillOrphan(ctx, dir); err != nil {
+		if err := KillOrphan(ctx, find, dir); err != nil {
 			return err
 		}
 	}

@@ -165,7 +165,7 @@ func TestUpgradeRefused(t *testing.T) {
 			if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), made.want) || strings.Contains(err.Error(), "SCRAM-SHA-256$") {
 				t.Errorf("refused with %v", err)
 			}
-			if err := postgres.EndUpgrade(context.WithoutCancel(t.Context()), u.From.Dir, u.To.Dir); err != nil {
+			if err := postgres.EndUpgrade(context.WithoutCancel(t.Context()), always(u.To.Bin), u.From.Dir, u.To.Dir); err != nil {
 				t.Error(err)
 			}
 		})

@@ -101,7 +101,7 @@ func (u *upgrading) upgradeCopy(ctx context.Context, from, to string) (done post
 		if err != nil {
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.databases.Timeouts.Stop)
 			defer cancel()
-			err = errors.Join(err, postgres.EndUpgrade(ending, from, to), spec.Config.ClearSocket())
+			err = errors.Join(err, postgres.EndUpgrade(ending, s.databases.Majors.Find, from, to), spec.Config.ClearSocket())
 		}
 	}()
 	return postgres.Upgrade{

@@ -261,7 +261,7 @@ func (s *Service) RecoverVerifications() error {
 	defer cancel()
 	for _, entry := range left {
 		dir := filepath.Join(root, entry.Name())
-		if err := errors.Join(postgres.EndUpgrade(ctx, dir), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(postgres.EndUpgrade(ctx, s.databases.Majors.Find, dir), os.RemoveAll(dir)); err != nil {
 			s.core.Log.Error("remove what an interrupted verification left", "path", dir, "error", err)
 		}
 	}
