@@ -13,6 +13,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/engine/recovery"
 	"holdfast/internal/testenv"
 )
 
@@ -53,6 +54,33 @@ func TestServerKilledUnderAct(t *testing.T) {
 		}
 		if err := <-ended; err != nil && model.CodeOf(err) != model.CodeConflict {
 			t.Errorf("act %d: %v", n, err)
+		}
+		a.mustLogIn(t, db.ID)
+	}
+}
+
+// A branch of a server that recovers from the death of one of its processes is made or refused with a conflict.
+func TestBranchWhileServerRecovers(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), neverCloning)
+	db, connection := a.createDatabase(t, "shop")
+	a.backUp(t, db.ID)
+	for n := range 6 {
+		a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+		conn := connect(t, connection)
+		if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_, err := conn.Exec(t.Context(), "select") // waits for the postmaster to end all sessions
+		if err == nil {
+			t.Fatal("the session lives on")
+		}
+		made, err := a.Recovery.BranchCreate(t.Context(), a.call(model.ActionBranchCreate), db.ID, recovery.NewBranch{Name: fmt.Sprintf("n%d", n)})
+		switch {
+		case err == nil:
+			a.awaitOperation(t, made.Started, model.OperationCompleted)
+		case model.CodeOf(err) != model.CodeConflict:
+			t.Errorf("branch %d: %v", n, err)
 		}
 		a.mustLogIn(t, db.ID)
 	}

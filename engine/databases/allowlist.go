@@ -60,7 +60,7 @@ func (s *Service) AllowlistSet(ctx context.Context, call *model.Call, id string,
 	ended, err := s.applyAllowlist(ctx, db)
 	if err != nil {
 		undoErr := s.takeBack(ctx, id, withAllowlist(old.Allowlist, old.AllowlistUpdatedAt))
-		return Allowlist{}, errors.Join(serverFailed(err), undoErr)
+		return Allowlist{}, errors.Join(ServerFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(ended))
 	db, err = s.concludeChange(call, id)

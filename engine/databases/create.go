@@ -77,7 +77,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 		err = s.publishDatabase(call, &db)
 	}
 	if err != nil {
-		err = serverFailed(s.core.ExplainFailed(err))
+		err = ServerFailed(s.core.ExplainFailed(err))
 		return View{}, Connection{}, errors.Join(err, s.ForgetDatabase(ctx, call, db, err, nil))
 	}
 	if err := s.backups.ReceiveWAL(db); err != nil {

@@ -58,7 +58,7 @@ func (s *Service) extensions(ctx context.Context, db model.Database) ([]Extensio
 		return err
 	})
 	if err != nil {
-		return nil, serverFailed(err)
+		return nil, ServerFailed(err)
 	}
 	for _, x := range extensions.Catalogue() {
 		if !slices.ContainsFunc(known, func(k postgres.Extension) bool { return k.Name == x.Name }) {
@@ -132,10 +132,10 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 		return err
 	})
 	if err != nil && x.NeedsRestart {
-		return x, errors.Join(serverFailed(err), s.unload(ctx, before))
+		return x, errors.Join(ServerFailed(err), s.unload(ctx, before))
 	}
 	if err != nil {
-		return x, serverFailed(err)
+		return x, ServerFailed(err)
 	}
 	call.Note("changed", strings.Join(done, ", "))
 	if err := s.core.Change(call, func(tx *meta.Tx) error {
@@ -163,7 +163,7 @@ func (s *Service) ExtensionDelete(ctx context.Context, call *model.Call, id, nam
 	})
 	// A creation that was interrupted after its restart leaves only the library.
 	if err != nil && !(model.CodeOf(err) == model.CodeNotFound && slices.Contains(db.Preload, name)) {
-		return serverFailed(err)
+		return ServerFailed(err)
 	}
 	return s.core.Change(call, func(tx *meta.Tx) error {
 		// The library goes at the next restart.

@@ -33,13 +33,13 @@ func (s *Service) inspect(
 	defer cancel()
 	conn, err := connect(ctx)
 	if err != nil {
-		return serverFailed(fmt.Errorf("connect to database: %w", err))
+		return ServerFailed(fmt.Errorf("connect to database: %w", err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if _, err := conn.Exec(ctx, "SET lock_timeout = 1000"); err != nil {
-		return serverFailed(err)
+		return ServerFailed(err)
 	}
-	return serverFailed(explainBusy(act(ctx, conn)))
+	return ServerFailed(explainBusy(act(ctx, conn)))
 }
 
 // explainBusy tells a client that something holds what it wants to see.

@@ -52,7 +52,7 @@ func (s *Service) Replication(ctx context.Context, call *model.Call, id string) 
 		return err
 	})
 	if err != nil {
-		return r, serverFailed(err)
+		return r, ServerFailed(err)
 	}
 	if db.LogicalReplication && call.Holds(model.ScopeDatabaseUpdate) {
 		tenant, err := s.tenant(db)

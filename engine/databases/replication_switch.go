@@ -99,7 +99,7 @@ func (s *Service) switchReplication(ctx context.Context, call *model.Call, id st
 		if undoErr == nil {
 			undoErr = s.startReplication(ctx, before)
 		}
-		return View{}, errors.Join(serverFailed(err), undoErr)
+		return View{}, errors.Join(ServerFailed(err), undoErr)
 	}
 	next, err = s.concludeChange(call, id)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Service) stopReplication(ctx context.Context, call *model.Call, db mode
 func (s *Service) refuseSlots(ctx context.Context, db model.Database, drop bool) error {
 	slots, err := s.slots(ctx, db)
 	if err != nil || drop {
-		return serverFailed(err)
+		return ServerFailed(err)
 	}
 	return slotsLeft(slots)
 }

@@ -86,7 +86,7 @@ func (in RLSChange) explain(err error) error {
 	case errors.Is(err, postgres.ErrTableBusy):
 		return model.Errorf(model.CodeConflict, "the table %q is held by another session; try again when that has ended", in.Table)
 	default:
-		return serverFailed(err)
+		return ServerFailed(err)
 	}
 }
 

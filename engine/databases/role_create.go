@@ -99,7 +99,7 @@ func (s *Service) prepareRoles(ctx context.Context, db, next model.Database, rol
 		return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf("access: a role that creates databases gets one, and there are %d beside %s, which is the most; "+
 			"drop one first, as a role that has this access", postgres.MaxBeside, db.Name)}
 	}
-	return serverFailed(locked("access", "the role could not be given its privileges on them", err))
+	return ServerFailed(locked("access", "the role could not be given its privileges on them", err))
 }
 
 // changeRoles records other roles of a claimed database and applies them, and ends the sessions of the role named ends.
@@ -120,7 +120,7 @@ func (s *Service) changeRoles(ctx context.Context, call *model.Call, db model.Da
 	if err != nil {
 		undoErr := s.takeBack(ctx, db.ID, func(d *model.Database) { d.Roles, d.UpdatedAt = old.Roles, old.UpdatedAt })
 		err = locked("access", "hold locks on what the role owns: delete the role to end its access at once", err)
-		return old, ended, errors.Join(serverFailed(err), undoErr)
+		return old, ended, errors.Join(ServerFailed(err), undoErr)
 	}
 	if ends != "" {
 		call.Note("sessions_terminated", fmt.Sprint(ended))

@@ -49,7 +49,7 @@ func (s *Service) RotatePassword(ctx context.Context, call *model.Call, id strin
 			d.OwnerPassword, d.ReadOnlyPassword, d.OwnPassword, d.UpdatedAt = old.OwnerPassword, old.ReadOnlyPassword, old.OwnPassword, old.UpdatedAt
 			d.ReplicationPassword = old.ReplicationPassword
 		})
-		return Rotation{}, errors.Join(serverFailed(err), undoErr)
+		return Rotation{}, errors.Join(ServerFailed(err), undoErr)
 	}
 	call.Note("sessions_terminated", fmt.Sprint(terminated))
 	if db, err = s.concludeChange(call, id); err != nil {

@@ -6,10 +6,10 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// serverFailed returns the error for a client whose request failed because the server
+// ServerFailed returns the error for a client whose request failed because the server
 // died, or because it had no free connection for the appliance, or because the disk is
 // full. It returns every other error unchanged. The supervisor restarts a server that died.
-func serverFailed(err error) error {
+func ServerFailed(err error) error {
 	err = core.ExplainDiskFull(err)
 	switch {
 	case err == nil || model.CodeOf(err) != model.CodeInternal:

@@ -89,5 +89,5 @@ func (s *Service) aboutSessions(ctx context.Context, db model.Database, act func
 	}
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
-	return serverFailed(s.maintain(ctx, db.ID, act))
+	return ServerFailed(s.maintain(ctx, db.ID, act))
 }

@@ -172,5 +172,5 @@ func ValidateTemplateKey(field, key string) error {
 
 // explain returns the error for a client.
 func (s *Suite) explain(err error) error {
-	return serverFailed(err)
+	return ServerFailed(err)
 }

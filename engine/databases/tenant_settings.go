@@ -217,7 +217,7 @@ func refusedSettings(err error) error {
 		_, why, _ := strings.Cut(err.Error(), postgres.ErrRefusedSettings.Error()+": ")
 		return &model.Error{Code: model.CodeValidation, Message: "settings: PostgreSQL refuses " + why + "; nothing was changed", Err: err}
 	}
-	return serverFailed(err)
+	return ServerFailed(err)
 }
 
 // settingViews asks the server of a database about its settings.
@@ -235,7 +235,7 @@ func (s *Service) settingViews(ctx context.Context, db model.Database) ([]Settin
 		return err
 	})
 	if err != nil {
-		return nil, serverFailed(err)
+		return nil, ServerFailed(err)
 	}
 	recorded, err := s.confValues(ctx, db)
 	if err != nil {

@@ -284,7 +284,7 @@ func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next m
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55006" { // object_in_use
 			err = errBeingRead()
 		}
-		return next, errors.Join(serverFailed(err), undoErr)
+		return next, errors.Join(ServerFailed(err), undoErr)
 	}
 	return s.concludeChange(call, db.ID)
 }

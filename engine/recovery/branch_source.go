@@ -137,7 +137,7 @@ func (s *Service) sourceRestored(ctx context.Context, src *branchSource) error {
 	src.moment = s.core.Clock()
 	lsn, err := s.archivePresent(ctx, src.parent)
 	if err != nil {
-		return err
+		return databases.ServerFailed(err)
 	}
 	return s.planBranch(ctx, src, RestorePoint{LSN: lsn.String(), field: "at"}, whyRestored)
 }
@@ -217,7 +217,8 @@ const presentWait = 30 * time.Second
 // archivePresent returns an LSN before which is everything that a running server has acknowledged, once the archive has
 // the WAL up to there.
 func (s *Service) archivePresent(ctx context.Context, db model.Database) (xlog.LSN, error) {
-	ctx, cancel := context.WithTimeout(ctx, presentWait)
+	ctx, cancel := context.WithTimeoutCause(ctx, presentWait, model.Errorf(model.CodeConflict,
+		"the WAL of %s was not archived within %v, as on a full disk or while its server restarts; try again", db.Name, presentWait))
 	defer cancel()
 	conn, err := s.databases.Instances.Connect(ctx, db.ID, databases.Maintenance)
 	if err != nil {
@@ -278,7 +279,7 @@ func (s *Service) cloneRunning(ctx context.Context, src *branchSource, dir strin
 	src.releases = append(src.releases, s.archives.get(src.parent.ID).hold())
 	conn, err := s.databases.Instances.Connect(ctx, src.parent.ID, databases.Maintenance)
 	if err != nil {
-		return fmt.Errorf("connect to the parent: %w", err)
+		return databases.ServerFailed(fmt.Errorf("connect to the parent: %w", err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	// Its generation stays the current one as long as the session lives.
