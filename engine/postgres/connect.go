@@ -102,7 +102,7 @@ func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, erro
 	return conn, err
 }
 
-// openSession is pgx.ConnectConfig to the server of the data directory dir. A
+// openSession is pgx.ConnectConfig to the server of the data directory dir, and to no other: see [ownsSocket]. A
 // tenant can block the start of every session of its database with a lock on a
 // catalog. openSession also ends an abandoned session in the server, where it
 // would keep waiting in its slot.
@@ -115,7 +115,22 @@ func openSession(ctx context.Context, dir string, config *pgx.ConnConfig) (*pgx.
 			}
 		}
 	}
+	if err == nil && !ownsSocket(dir, int(config.Port)) {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, errNotServed
+	}
 	return conn, err
+}
+
+// errNotServed means that no postmaster serves the data directory on the expected port.
+var errNotServed = errors.New("the server has ended")
+
+// ownsSocket reports whether the postmaster of dir runs and has the socket of that port. The port of a server that has
+// ended may soon be another one's, and the socket with it. No server takes it from one that runs: if ownsSocket is true
+// after a session began, the session is in that server.
+func ownsSocket(dir string, port int) bool {
+	file, err := readPIDFile(dir)
+	return err == nil && file.port == port && isPostmaster(file.pid, dir)
 }
 
 // connect opens a session as [Superuser].

@@ -65,6 +65,9 @@ func (s *Supervisor) DumpSchema(ctx context.Context, id, tool, database string, 
 }
 
 func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer, options ...string) error {
+	if !ownsSocket(spec.Dir, spec.Config.Port) {
+		return errNotServed
+	}
 	ctx, end := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	var looking sync.Mutex
@@ -88,6 +91,9 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 		looking.Lock() // if the watcher ended the dump, it is about to set the cause
 		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
+	}
+	if !ownsSocket(spec.Dir, spec.Config.Port) {
+		return errNotServed // what was dumped may be another's
 	}
 	return nil
 }

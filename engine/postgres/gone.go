@@ -48,7 +48,7 @@ func IsGone(err error) bool {
 	if _, unreached := errors.AsType[*pgconn.ConnectError](err); unreached || pgconn.SafeToRetry(err) && !pgconn.Timeout(err) {
 		return true
 	}
-	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, broken := range []error{errNotServed, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, broken) {
 			return true
 		}

@@ -121,9 +121,12 @@ func (i *instance) sleep(ctx context.Context, idle func() bool, stopped func() e
 		i.change(StateAsleep, StateRunning)
 		return false, nil
 	}
-	err := i.halt(ctx)
+	err := errors.Join(i.halt(ctx), i.clearSocket())
 	i.mu.Lock()
 	i.state, i.reason = StateAsleep, ""
+	if i.spec.Proxied != nil {
+		i.spec.Config.Port = 0 // it may become another server's
+	}
 	i.mu.Unlock()
 	i.report(StateAsleep, "")
 	if err == nil {
