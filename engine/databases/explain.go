@@ -33,6 +33,9 @@ func (s *Service) Locks(ctx context.Context, call *model.Call, id string) (locks
 	if err != nil {
 		return nil, err
 	}
+	if s.IsAsleep(db.ID) {
+		return nil, nil // it has no sessions
+	}
 	err = s.Inspect(ctx, db, db.Name, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		locks, err = postgres.Locks(ctx, conn)
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // Inspect runs act in a session of the appliance's own role, in the tenant's database or in
-// [Maintenance], if the database is available. act must not execute anything that the tenant
+// [Maintenance], if the database is available; one that sleeps is woken. act must not execute anything that the tenant
 // could have defined. A lock that act would wait for longer than a second is an error.
 func (s *Service) Inspect(ctx context.Context, db model.Database, in string, act func(context.Context, *pgx.Conn) error) error {
 	return s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) { return s.Instances.Connect(ctx, db.ID, in) }, act)
@@ -29,6 +29,11 @@ func (s *Service) inspect(
 	if err := s.RefuseUnavailable(db); err != nil {
 		return err
 	}
+	release, err := s.Awaken(db, false)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
 	conn, err := connect(ctx)

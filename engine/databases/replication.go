@@ -74,6 +74,11 @@ func (s *Service) ReplicationSlotDrop(ctx context.Context, call *model.Call, id,
 		return err
 	}
 	call.Note("slot", slot)
+	release, err := s.Awaken(db, false)
+	if err != nil {
+		return err
+	}
+	defer release()
 	err = s.aboutSessions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
 		return postgres.DropSlot(ctx, conn, WALSlot, slot, force)
 	})

@@ -59,6 +59,11 @@ func (s *Service) SettingList(ctx context.Context, call *model.Call, id string) 
 	if err := s.RefuseUnavailable(db); err != nil {
 		return nil, err
 	}
+	release, err := s.Awaken(db, false)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	return s.settingViews(ctx, db)
 }
 

@@ -44,6 +44,11 @@ func (s *Service) BranchDiff(ctx context.Context, call *model.Call, id string) (
 		if status, reason := s.databases.LiveStatus(it); status != model.DatabaseAvailable {
 			return SchemaDiff{}, databases.NotAvailable(it, status, it.Name+reasonAfter(reason))
 		}
+		awake, err := s.databases.Awaken(it, false)
+		if err != nil {
+			return SchemaDiff{}, err
+		}
+		defer awake()
 	}
 	release, err := s.core.Claims.Take(db.Organization+"/diff", "another comparison of this organization")
 	if err != nil {

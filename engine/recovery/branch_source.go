@@ -94,20 +94,24 @@ func (s *Service) sourceOfBranch(ctx context.Context, parent model.Database, at 
 
 // sourceNow takes the data of the running server.
 func (s *Service) sourceNow(src *branchSource) error {
-	if err := s.mustRun(src.parent); err != nil {
+	if err := s.mustRun(src); err != nil {
 		return err
 	}
 	src.estimated = s.estimateClone()
 	return s.checkSpaceForClone()
 }
 
-// mustRun refuses a parent whose present data cannot be had.
-func (s *Service) mustRun(parent model.Database) error {
-	status, reason := s.databases.LiveStatus(parent)
+// mustRun keeps the parent's server awake until the source is closed, and refuses a parent whose present data cannot be had.
+func (s *Service) mustRun(src *branchSource) error {
+	status, reason := s.databases.LiveStatus(src.parent)
 	if status == model.DatabaseAvailable {
-		return nil
+		release, err := s.databases.Awaken(src.parent, false)
+		if err == nil {
+			src.releases = append(src.releases, release)
+		}
+		return err
 	}
-	err := databases.NotAvailable(parent, status, reason)
+	err := databases.NotAvailable(src.parent, status, reason)
 	if status == model.DatabaseFailed || status == model.DatabaseUnavailable {
 		return model.Errorf(model.CodeConflict, "%s; with `at`, a branch begins at a moment that its backups reach", model.PublicMessage(err))
 	}
@@ -116,7 +120,7 @@ func (s *Service) mustRun(parent model.Database) error {
 
 // sourceRestored restores what the running server has committed.
 func (s *Service) sourceRestored(ctx context.Context, src *branchSource) error {
-	if err := s.mustRun(src.parent); err != nil {
+	if err := s.mustRun(src); err != nil {
 		return err
 	}
 	// Before the claim, which a backup under way gives way to.
