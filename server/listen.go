@@ -131,6 +131,18 @@ type guardedConn struct {
 	once      sync.Once
 	// answering is set while a handler's response may be written; what is written otherwise is net/http's own.
 	answering atomic.Bool
+	// deadline is the handler's own for what it writes, nil for none.
+	deadline atomic.Pointer[time.Time]
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *guardedConn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.deadline.Store(nil)
+	} else {
+		c.deadline.Store(&t)
+	}
+	return c.Conn.SetWriteDeadline(t) // also of a write under way
 }
 
 // Write implements io.Writer. It explains the refusals of net/http.
@@ -146,12 +158,17 @@ func (c *guardedConn) Write(p []byte) (n int, err error) {
 
 func (c *guardedConn) send(p []byte) (n int, err error) {
 	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.listener.patience)); err != nil {
+		stalled := time.Now().Add(c.listener.patience)
+		own := c.deadline.Load()
+		if own != nil && own.Before(stalled) {
+			stalled = *own
+		}
+		if err := c.Conn.SetWriteDeadline(stalled); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[n:])
 		n += m
-		if m == 0 || !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the client accepted something before the deadline
+		if m == 0 || own != nil || !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the client accepted something before the deadline
 			return n, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"holdfast/engine/model"
 	"holdfast/server/api"
 )
 
@@ -37,7 +38,7 @@ func explainRefusal(p []byte) []byte {
 	if detail == strconv.Itoa(status)+" "+http.StatusText(status) {
 		detail = ""
 	}
-	body := api.Refusal(refusalMessage(status, detail))
+	body := api.Refusal(model.CodeValidation, refusalMessage(status, detail))
 	var answer bytes.Buffer
 	fmt.Fprintf(&answer, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"+
 		"X-Request-Id: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, http.StatusText(status), body.RequestID, len(body.Text), body.Text)

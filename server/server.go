@@ -97,11 +97,13 @@ func New(e *engine.Engine, opts Options) (*Server, error) {
 	opts.Timeouts = opts.Timeouts.orDefaults()
 	serve := func(h http.Handler) *http.Server { return newHTTPServer(h, opts.Timeouts, opts.Log) }
 	proxies := trustedProxies{networks: opts.TrustedProxies, standard: opts.StandardForwarded}
+	clients := newCrowd()
+	serveAll := func(h http.Handler) *http.Server { return serve(proxies.resolve(clients.admit(h))) }
 	s := &Server{
 		opts:    opts,
-		public:  serve(proxies.resolve(handler)),
-		objects: serve(proxies.resolve(onlyObjects(newFiles(e, opts)))),
-		s3:      serve(proxies.resolve(newS3(e, opts))),
+		public:  serveAll(handler),
+		objects: serveAll(onlyObjects(newFiles(e, opts))),
+		s3:      serveAll(newS3(e, opts)),
 		admin:   serve(operator.Appliance{Engine: e, BaseURL: opts.BaseURL, Leases: opts.Leases}.Handler()),
 		metrics: serve(newMetricsHandler(e, opts.Metrics)),
 	}
@@ -116,13 +118,14 @@ func newS3(e *engine.Engine, opts Options) *s3.Server {
 
 func newHTTPServer(h http.Handler, t Timeouts, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           answering(h),
+		Handler:           answering(patiently(h)),
 		ReadHeaderTimeout: t.ReadHeader,
 		ReadTimeout:       t.Read,
 		IdleTimeout:       t.Idle,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnState:         noteState,
 		ConnContext:       withConn,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

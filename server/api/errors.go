@@ -88,10 +88,10 @@ type RefusalBody struct {
 	RequestID string
 }
 
-// Refusal returns the body of the response to input that is not a request.
-func Refusal(message string) RefusalBody {
+// Refusal returns the body of the response to what no operation is asked: input that is not a request, or one too many.
+func Refusal(code model.Code, message string) RefusalBody {
 	call := &model.Call{RequestID: core.NewRequestID()}
-	public := model.Errorf(model.CodeValidation, "%s", message)
+	public := model.Errorf(code, "%s", message)
 	text, _ := encodeJSON(&Failure{Problem: wire.Problem{Code: wire.ErrorCode(public.Code), Message: public.Message}, Meta: metaOf(call)}) // a Failure can always be encoded
 	return RefusalBody{Text: text, RequestID: call.RequestID}
 }
