@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,33 @@ func TestImportFromTheSameAppliance(t *testing.T) {
 	record = b.awaitImport(t, b.beginImport(t, imports.NewImport{Name: "theft", SourceURL: model.NewSecret(c.URL())}).ID)
 	if record.Status != model.ImportFailed || !strings.Contains(record.Error, "not your organization's") {
 		t.Errorf("another organization's import: %+v", record)
+	}
+}
+
+// Nobody imports from the private port of a server whose clients use a proxy: the server itself admits every user from
+// there.
+func TestImportFromAPrivatePort(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table orders as select 1 as id")
+	a.letSleep(t, db.ID, time.Hour)
+	address, _ := a.Databases.Instances.ClientAddress(db.ID)
+	private := url.URL{Scheme: "postgresql", User: url.UserPassword(c.User, c.Password.Reveal()), Host: address, Path: "/shop"}
+	b := a.elsewhere(t, "globex")
+	check := func(by *appliance, name, want string) {
+		t.Helper()
+		record := by.awaitImport(t, by.beginImport(t, imports.NewImport{Name: name, SourceURL: model.NewSecret(private.String())}).ID)
+		if record.Status != model.ImportFailed || !strings.Contains(record.Error, want) {
+			t.Errorf("%s: %s, %s, %d rows", name, record.Status, record.Error, record.RowsCopied)
+		}
+	}
+	check(a, "copy", fmt.Sprintf("use the port %d", db.Port))
+	check(b, "theft", "not your organization's")
+	a.imported(t, imports.NewImport{Name: "allowed", SourceURL: model.NewSecret(c.URL())})
+	recorded := postgres.RecordedPort(a.Databases.DataDirectory(db.ID, 1)) // what counts before the server is adopted
+	if got := net.JoinHostPort("127.0.0.1", strconv.Itoa(recorded)); got != address {
+		t.Errorf("the server of %s is at %s, not %s", db.ID, got, address)
 	}
 }
 

@@ -16,8 +16,10 @@ import (
 // dialTimeout limits one connection attempt to one address.
 const dialTimeout = 10 * time.Second
 
-// errOwn says that an address is this machine's, and that its port is refused.
-var errOwn = errors.New("is a port of this machine that is not to be imported from")
+// ownPortError says that an address is this machine's, and why its port is refused.
+type ownPortError struct{ reason string }
+
+func (e *ownPortError) Error() string { return e.reason }
 
 // literalAddress parses a host that is an IP address.
 func literalAddress(host string) (netip.Addr, bool) {
@@ -26,7 +28,8 @@ func literalAddress(host string) (netip.Addr, bool) {
 }
 
 // dial connects to the source. It checks the address after name resolution, right before the system connects, so that
-// the name cannot resolve to another address in between.
+// the name cannot resolve to another address in between. It checks the port again once the connection exists: a server
+// may have begun to listen there in between.
 func (s Source) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil, fmt.Errorf("%s %w", network, address.ErrRefused)
@@ -41,12 +44,28 @@ func (s Source) dial(ctx context.Context, network, hostPort string) (net.Conn, e
 		}
 		return s.checkOwn(to)
 	}}
-	return d.DialContext(ctx, network, hostPort)
+	conn, err := d.DialContext(ctx, network, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPeer(conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
-// checkOwn refuses an address of this machine if [Source.Foreign] refuses its port.
+// checkPeer is checkOwn for the other end of a connection.
+func (s Source) checkPeer(conn net.Conn) error {
+	to, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return fmt.Errorf("%w: %w", address.ErrRefused, err)
+	}
+	return s.checkOwn(to)
+}
+
+// checkOwn refuses an address of this machine if [Source.RefusePort] refuses its port.
 func (s Source) checkOwn(to netip.AddrPort) error {
-	if s.Foreign == nil {
+	if s.RefusePort == nil {
 		return nil
 	}
 	own, err := address.IsOwn(to.Addr())
@@ -56,9 +75,9 @@ func (s Source) checkOwn(to netip.AddrPort) error {
 	if !own {
 		return nil
 	}
-	foreign, err := s.Foreign(int(to.Port()))
-	if err == nil && foreign {
-		err = fmt.Errorf("%s %w", to, errOwn)
+	reason, err := s.RefusePort(int(to.Port()))
+	if err == nil && reason != "" {
+		err = &ownPortError{reason}
 	}
 	return err
 }

@@ -174,6 +174,9 @@ func (s Source) explain(ctx context.Context, err error) error {
 		return say("%s", s.explainServer(pg))
 	}
 	at := s.address()
+	if own, ok := errors.AsType[*ownPortError](err); ok {
+		return say("%s %s", at, own.reason)
+	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return say("the host %s is not known to this machine's name servers; see that it is spelled right", s.Host)
 	}
@@ -181,9 +184,6 @@ func (s Source) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, address.ErrRefused):
 		return say("the host %s resolves to an address that is refused (link-local, unspecified or the like)", s.Host)
-	case errors.Is(err, errOwn):
-		return say("%s is a database of this appliance that is not your organization's: it would let the appliance in where its allow-list does not let you; "+
-			"have its owner take a dump", at)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return say("nothing listens at %s; see that the server runs, listens on that address, and that no firewall is between", at)
 	case isNet && timeout.Timeout(), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

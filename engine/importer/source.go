@@ -21,8 +21,9 @@ type Source struct {
 	Database string
 	User     string
 	Password model.Secret
-	// Foreign reports whether imports from a port of this machine are refused; nil allows every port.
-	Foreign func(port int) (bool, error)
+	// RefusePort returns why imports from a port of this machine are refused, "" if they are not; nil allows every
+	// port. The reason follows the address in a sentence.
+	RefusePort func(port int) (reason string, err error)
 
 	refused        *atomic.Pointer[model.Error] // why the importer ended a session
 	sslMode        string

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -124,17 +125,53 @@ func TestDialChecksWhatIsDialled(t *testing.T) {
 // TestDialOwnPorts: this machine's ports are recognized under any of its names.
 func TestDialOwnPorts(t *testing.T) {
 	t.Parallel()
-	s := Source{Foreign: func(port int) (bool, error) { return port == 1, nil }}
+	s := Source{RefusePort: func(port int) (string, error) {
+		if port == 1 {
+			return "is refused", nil
+		}
+		return "", nil
+	}}
+	var refused *ownPortError
 	for _, host := range append(ownAddresses(t), "localhost", "127.0.0.1", "127.8.9.10", "::ffff:127.0.0.1") {
-		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "1")); !errors.Is(err, errOwn) {
+		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "1")); !errors.As(err, &refused) {
 			t.Errorf("%s: %v %v", host, conn, err)
 		}
-		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "2")); errors.Is(err, errOwn) {
+		if conn, err := s.dial(t.Context(), "tcp", net.JoinHostPort(host, "2")); errors.As(err, &refused) {
 			t.Errorf("%s, another port: %v %v", host, conn, err)
 		}
 	}
 	if err := s.checkOwn(netip.MustParseAddrPort("192.0.2.1:1")); err != nil {
 		t.Errorf("another machine: %v", err)
+	}
+}
+
+// TestDialPortThatIsRefusedMeanwhile: a server that began to listen on the port after the check, and before the connection,
+// gets no byte.
+func TestDialPortThatIsRefusedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	checks := 0
+	s := Source{RefusePort: func(int) (string, error) {
+		if checks++; checks > 1 {
+			return "is refused", nil
+		}
+		return "", nil
+	}}
+	var refused *ownPortError
+	if conn, err := s.dial(t.Context(), "tcp", l.Addr().String()); !errors.As(err, &refused) {
+		t.Fatalf("%v %v", conn, err)
+	}
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	if n, err := io.Copy(io.Discard, accepted); n > 0 || err != nil {
+		t.Errorf("it got %d bytes, %v", n, err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Service) beginImport(ctx context.Context, call *model.Call, in NewImpor
 		return nil, core.ExplainDiskFull(err)
 	}
 	organization := r.db.Organization
-	source.Foreign = func(port int) (bool, error) { return s.isForeignPort(organization, port) }
+	source.RefusePort = func(port int) (string, error) { return s.refusePort(organization, port) }
 	r.source, r.pgDump = source, pgDump
 	s.begin(r, release)
 	return r, nil
@@ -95,18 +95,6 @@ func (s *Service) begin(r *importRun, release func()) {
 		defer release()
 		s.runImport(runCtx, r)
 	})
-}
-
-// isForeignPort reports whether a port is that of another organization's database.
-// Its allow-list may admit the appliance's address but not the client that asks
-// for the import.
-func (s *Service) isForeignPort(organization string, port int) (foreign bool, err error) {
-	err = s.core.Meta.View(func(tx *meta.Tx) error {
-		others, err := tx.Databases().Where(func(db model.Database) bool { return db.Port == port && db.Organization != organization })
-		foreign = len(others) > 0
-		return err
-	})
-	return foreign, err
 }
 
 // database describes the new database.

@@ -97,7 +97,7 @@ func (s *Service) sourceOf(record model.Import) (importer.Source, error) {
 		return importer.Source{}, fmt.Errorf("open the source of an import: %w", err)
 	}
 	source, err := importer.ParseSource(url.Reveal())
-	source.Foreign = func(port int) (bool, error) { return s.isForeignPort(record.Organization, port) }
+	source.RefusePort = func(port int) (string, error) { return s.refusePort(record.Organization, port) }
 	return source, err
 }
 
