@@ -21,13 +21,7 @@ func TestExtensionLibrary(t *testing.T) {
 	a := startEngine(t)
 	db, _ := a.createDatabase(t, "shop")
 	const name = "pg_cron"
-	all, err := a.Databases.ExtensionList(t.Context(), a.call(model.ActionExtensionList), db.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !testenv.Extension(t, name, slices.ContainsFunc(all, func(x databases.ExtensionView) bool { return x.Name == name && x.Available != "" })) {
-		t.Skip("the other extensions need no restart")
-	}
+	a.needsExtension(t, db.ID, name)
 	asSuperuser := func(sql string) (answer string) {
 		t.Helper()
 		conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, db.Name)
@@ -84,6 +78,46 @@ func TestExtensionLibrary(t *testing.T) {
 	}
 	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+// needsExtension skips the test if the machine lacks an extension.
+func (a *appliance) needsExtension(t *testing.T, database, name string) {
+	t.Helper()
+	all, err := a.Databases.ExtensionList(t.Context(), a.call(model.ActionExtensionList), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !testenv.Extension(t, name, slices.ContainsFunc(all, func(x databases.ExtensionView) bool { return x.Name == name && x.Available != "" })) {
+		t.Skip("the other extensions need no restart")
+	}
+}
+
+// A restart unloads the library of an extension that was deleted, so that nothing is bound to the database's name.
+func TestRestartUnloadsALibrary(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	const name = "pg_cron"
+	a.needsExtension(t, db.ID, name)
+	if _, err := a.Databases.ExtensionSet(t.Context(), a.call(model.ActionExtensionSet), db.ID, databases.ExtensionChange{Name: name, Restart: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Databases.Restart(t.Context(), a.call(model.ActionDatabaseRestart), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := a.Databases.Instances.Connect(t.Context(), db.ID, "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var libraries, bound string
+	if err := conn.QueryRow(t.Context(), "select current_setting('shared_preload_libraries'), coalesce(current_setting('cron.database_name', true), '')").
+		Scan(&libraries, &bound); err != nil || strings.Contains(libraries, name) || bound != "" {
+		t.Errorf("the server loads %q for the database %q, %v", libraries, bound, err)
 	}
 }
 

@@ -76,13 +76,7 @@ func mergeSettings(old, change map[string]string) map[string]string {
 func (s *Service) applySettings(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Stop+s.Timeouts.Start)
 	defer cancel()
-	spec, err := s.Spec(ctx, db)
-	if err != nil {
-		return err
-	}
-	err = s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(it *postgres.Spec) {
-		it.Config.Settings, it.Config.Preload = spec.Config.Settings, spec.Config.Preload
-	})
+	err := s.reconfigure(ctx, db, func(*postgres.Spec) {})
 	if errors.Is(err, postgres.ErrUnknownInstance) {
 		return s.StartDatabase(ctx, db)
 	}
@@ -91,4 +85,17 @@ func (s *Service) applySettings(ctx context.Context, db model.Database) error {
 	}
 	s.setRolesOrRetryLater(ctx, db) // the connection limits follow the settings
 	return nil
+}
+
+// reconfigure restarts the instance with the settings and libraries of the record, and with change, which is called once
+// it has stopped. The error wraps postgres.ErrUnknownInstance if it is not supervised.
+func (s *Service) reconfigure(ctx context.Context, db model.Database, change func(*postgres.Spec)) error {
+	spec, err := s.Spec(ctx, db)
+	if err != nil {
+		return err
+	}
+	return s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(it *postgres.Spec) {
+		it.Config.Settings, it.Config.Preload = spec.Config.Settings, spec.Config.Preload
+		change(it)
+	})
 }

@@ -9,8 +9,8 @@ import (
 	"holdfast/engine/postgres"
 )
 
-// Restart restarts the instance, which ends its sessions, and returns once it
-// accepts connections again.
+// Restart restarts the instance with the settings and libraries of its record, which
+// ends its sessions, and returns once it accepts connections again.
 func (s *Service) Restart(ctx context.Context, call *model.Call, id string) (View, error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return View{}, err
@@ -36,7 +36,7 @@ func (s *Service) restartClaimed(ctx context.Context, call *model.Call, db model
 	}
 	defer s.Progress.Drop(op.ID)
 	bin, found := s.Majors.Newest(ctx, db.Major)
-	restartErr := s.Instances.Reconfigure(ctx, db.ID, s.Timeouts.Stop, func(spec *postgres.Spec) { // it has stopped
+	restartErr := s.reconfigure(ctx, db, func(spec *postgres.Spec) { // it has stopped
 		s.Progress.Set(op.ID, 1, 2)
 		if found { // perhaps a newer minor version, elsewhere
 			spec.Bin = bin
