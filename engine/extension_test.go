@@ -64,8 +64,12 @@ func TestExtensionLibrary(t *testing.T) {
 		t.Error("the server was restarted while a backup could have been made")
 	}
 	asSuperuser("drop event trigger nothing")
+	pending := a.wasPending(t, db.ID, func(d model.Database) bool { return len(d.Preload) > 0 })
 	if err := set(); err != nil || !loads() {
 		t.Fatalf("%v; the library is loaded: %v", err, loads())
+	}
+	if !pending() {
+		t.Error("if the appliance had died at the restart, nothing would have reverted the library")
 	}
 	// As a crash between the restart and the creation leaves it.
 	asSuperuser("drop extension " + name)
@@ -79,6 +83,22 @@ func TestExtensionLibrary(t *testing.T) {
 	if err := a.Databases.ExtensionDelete(t.Context(), a.call(model.ActionExtensionDelete), db.ID, name); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("deleted twice: %v", err)
 	}
+}
+
+// wasPending watches a record until the function it returns is called, which reports whether the change was pending when
+// has first found it.
+func (a *appliance) wasPending(t *testing.T, id string, has func(model.Database) bool) func() bool {
+	found := make(chan bool, 1)
+	go func() {
+		pending := false
+		testenv.Poll(time.Minute, func() bool {
+			db, err := a.Databases.Record(id)
+			pending = db.PendingChange != nil
+			return err != nil || has(db)
+		})
+		found <- pending
+	}()
+	return func() bool { return <-found }
 }
 
 // needsExtension skips the test if the machine lacks an extension.

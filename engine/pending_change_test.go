@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -108,6 +109,39 @@ func TestPendingSettings(t *testing.T) {
 		if err := connect(t, c).QueryRow(t.Context(), "show work_mem").Scan(&workMem); err != nil || workMem != "9MB" {
 			t.Errorf("work_mem is %s, %v", workMem, err)
 		}
+	}
+}
+
+// The next start ends a creation of an extension that was interrupted at the restart for its library. It reverts a library
+// with which the server does not start, for which a setting stands here.
+func TestPendingLibrary(t *testing.T) {
+	t.Parallel()
+	const name = "pg_cron"
+	a := startEngine(t)
+	good, _ := a.createDatabase(t, "shop")
+	bad, _ := a.createDatabase(t, "store")
+	for _, db := range []databases.View{good, bad} {
+		a.beginChange(t, model.ActionExtensionSet, db.ID, func(d *model.Database) {
+			d.Preload = []string{name}
+			if db.ID == bad.ID {
+				d.Settings = map[string]string{"shared_buffers": "100000GB"}
+			}
+		})
+	}
+	a.abandon(t)
+	b := a.reopen(t)
+	for _, try := range []struct {
+		database databases.View
+		preload  []string
+	}{{good, []string{name}}, {bad, nil}} {
+		b.awaitStatus(t, try.database.ID, model.DatabaseAvailable, time.Minute)
+		b.checkEnded(t, try.database.ID, model.ActionExtensionSet, model.OutcomeError)
+		if now, err := b.Databases.Record(try.database.ID); err != nil || !slices.Equal(now.Preload, try.preload) || len(now.Settings) > 0 {
+			t.Errorf("%s loads %v with %v, %v", now.Name, now.Preload, now.Settings, err)
+		}
+	}
+	if err := b.Databases.ExtensionDelete(t.Context(), b.call(model.ActionExtensionDelete), good.ID, name); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 			return x, err
 		}
 		defer releaseBackups()
-		if db, err = s.preload(ctx, db, in.Name); err != nil {
+		if db, err = s.preload(ctx, call, db, in.Name); err != nil {
 			return x, err
 		}
 		call.Note("restarted", "true")
@@ -206,24 +206,49 @@ func (s *Service) withExtensions(ctx context.Context, db model.Database, act fun
 }
 
 // preload records that the server loads the library of an extension, and restarts it.
-// If it does not start with the library, both are reverted. The caller holds the
-// database's claim and that of its backups.
-func (s *Service) preload(ctx context.Context, db model.Database, name string) (model.Database, error) {
-	next, err := s.alter(db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(d.Preload), name) })
+// If it does not start with the library, both are reverted, by the next start if the
+// appliance dies meanwhile: the change is pending until the server has started. The
+// caller holds the database's claim and that of its backups.
+func (s *Service) preload(ctx context.Context, call *model.Call, db model.Database, name string) (model.Database, error) {
+	next, err := s.beginChange(call, db.ID, func(d *model.Database) { d.Preload = append(slices.Clone(d.Preload), name) })
 	if err != nil {
-		return db, core.ExplainDiskFull(err)
+		return db, err
 	}
-	if err = s.applySettings(ctx, next); err == nil {
-		return next, nil
+	if err := s.applySettings(ctx, next); err != nil {
+		return db, errors.Join(badLibrary(name, err), s.unload(ctx, db))
 	}
-	failed := &model.Error{Code: model.CodeConflict, Message: "PostgreSQL does not start with the library of " + name + "; nothing was changed", Err: err}
-	return db, errors.Join(failed, s.unload(ctx, db))
+	if next, err = s.endPreload(db.ID); err != nil {
+		return db, errors.Join(core.ExplainDiskFull(err), s.unload(ctx, db))
+	}
+	return next, nil
+}
+
+// endPreload records that the server has started with the library.
+func (s *Service) endPreload(id string) (model.Database, error) {
+	return s.alter(id, func(d *model.Database) { d.PendingChange = nil })
+}
+
+// recoverPreload ends a creation that was interrupted before the server had started with the library, which it has now.
+// The extension is not created; its library stays until the extension is deleted.
+func (s *Service) recoverPreload(call *model.Call, id string) error {
+	if _, err := s.endPreload(id); err != nil {
+		return err
+	}
+	s.core.Finish(call, core.ErrInterrupted)
+	return nil
+}
+
+// loadsLibrary reports whether a pending change is that of [Service.preload].
+func loadsLibrary(call *model.Call) bool { return call.Operation.Action == model.ActionExtensionSet }
+
+func badLibrary(extension string, err error) error {
+	return &model.Error{Code: model.CodeConflict, Message: "PostgreSQL does not start with the library of " + extension + "; nothing was changed", Err: err}
 }
 
 // unload gives the server the libraries of db again, as it was before [Service.preload],
 // with another restart.
 func (s *Service) unload(ctx context.Context, db model.Database) error {
-	before, err := s.alter(db.ID, func(d *model.Database) { d.Preload = db.Preload })
+	before, err := s.revertChange(db.ID, func(d *model.Database) { d.Preload = db.Preload })
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 func (s *Service) beginChange(call *model.Call, id string, change func(*model.Database)) (model.Database, error) {
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Idempotent: call.Idempotent}
 	db, err := s.alter(id, func(d *model.Database) {
-		pending.Settings, pending.OwnSettings = d.Settings, d.OwnSettings
+		pending.Settings, pending.OwnSettings, pending.Preload = d.Settings, d.OwnSettings, d.Preload
 		d.PendingChange = pending
 		change(d)
 	})
@@ -142,8 +142,8 @@ func (s *Service) end(d *model.Database, change model.Action) {
 }
 
 // recoverChange ends a change that was pending when the appliance died, after the
-// instance was started with the record. Settings with which it did not start are
-// reverted; any other change stays pending until the roles are set, see
+// instance was started with the record. Settings and libraries with which it did not
+// start are reverted; any other change stays pending until the roles are set, see
 // pending_roles.go.
 func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.PendingChange
@@ -157,11 +157,18 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 	}
 	db, err := s.revertChange(db.ID, func(d *model.Database) {
 		d.Settings, d.OwnSettings = change.Settings, change.OwnSettings
+		if loadsLibrary(call) {
+			d.Preload = change.Preload
+		}
 	})
 	if err != nil {
 		return errors.Join(startErr, err)
 	}
-	s.core.Finish(call, badSettings(startErr))
+	refusal := badSettings(startErr)
+	if loadsLibrary(call) {
+		refusal = badLibrary(call.Details["extension"], startErr)
+	}
+	s.core.Finish(call, refusal)
 	return s.applySettings(ctx, db)
 }
 
@@ -170,6 +177,9 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 func (s *Service) completeChange(ctx context.Context, db model.Database, call *model.Call) error {
 	if db.PendingChange.TakenBack {
 		return s.forgetTakenBack(db.ID)
+	}
+	if loadsLibrary(call) {
+		return s.recoverPreload(call, db.ID)
 	}
 	ended, err := 0, error(nil)
 	switch {

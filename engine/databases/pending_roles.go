@@ -102,14 +102,14 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 	return nil
 }
 
-// changesSettings reports whether settings are pending, which only a start applies.
+// changesSettings reports whether settings or a library are pending, which only a start applies.
 func changesSettings(db model.Database) bool {
 	return db.PendingChange != nil && isSettings(db.PendingChange.Entry.Action)
 }
 
-// isSettings reports whether an action changes settings, the operator's or others.
+// isSettings reports whether an action changes settings, the operator's or others, or the libraries of extensions.
 func isSettings(a model.Action) bool {
-	return a == model.ActionDatabaseSettings || a == model.ActionSettingsUpdate
+	return a == model.ActionDatabaseSettings || a == model.ActionSettingsUpdate || a == model.ActionExtensionSet
 }
 
 // pending reports whether the instance may differ from its record. An operation that

@@ -143,6 +143,8 @@ type PendingChange struct {
 	// with the new ones.
 	Settings    map[string]string `json:"settings"`
 	OwnSettings map[string]string `json:"own_settings,omitempty"`
+	// Preload are the previous extensions with libraries. Only a creation of an extension changes them.
+	Preload []string `json:"preload,omitempty"`
 	// Terminate means that a password rotation ends the open sessions.
 	Terminate bool `json:"terminate,omitempty"`
 	// EndRole is the role whose sessions the change ends, "" for none.
