@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/importer"
 	"holdfast/engine/imports"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/postgrestest"
@@ -103,5 +104,41 @@ func TestImportToFollowThatTheApplianceDoesNotSurvive(t *testing.T) {
 		t.Errorf("after a restart the import is %s: %s", now.Status, now.Error)
 	}
 	o.checkNoSlot(t)
+	next.checkTidy(t)
+}
+
+// A start that fails such an import and cannot reach the source records at once that the slot may remain and how to drop
+// it, in case it dies too. The record no longer says so once the slot is dropped.
+func TestImportToFollowWhoseSourceHangsAtTheNextStart(t *testing.T) {
+	t.Parallel()
+	o := newRunning(t, postgrestest.Binaries(t), slow+"; alter table few replica identity full; alter table slow replica identity full")
+	a := startMajors(t)
+	record := a.beginImport(t, imports.NewImport{Name: "shop", SourceURL: model.NewSecret(o.url()), Follow: true, Publication: "everything"})
+	a.awaitCopying(t, record.ID)
+	a.abandon(t)
+	_, _, source := o.Supervisor.Status(o.Spec.ID)
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		if err := syscall.Kill(source, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP) // nobody gets a session
+	defer func() { _ = syscall.Kill(source, syscall.SIGCONT) }()
+	next := a.reopen(t)
+	drop := importer.DropStatement(record.Follow.Slot)
+	now := next.importNow(t, record.ID)
+	if now.Status != model.ImportFailed || now.Follow.SourceURL != nil || !strings.Contains(now.Error, "start the import again") || !strings.Contains(now.Error, drop) {
+		t.Errorf("while the source hangs the import is %s: %s", now.Status, now.Error)
+	}
+	signal(syscall.SIGCONT)
+	o.checkNoSlot(t)
+	testenv.Within(t, time.Minute, "the record without the slot", func() bool {
+		now = next.importNow(t, record.ID)
+		return !strings.Contains(now.Error, drop)
+	})
+	if !strings.Contains(now.Error, "start the import again") {
+		t.Errorf("the slot is dropped, and the import's error is %q", now.Error)
+	}
 	next.checkTidy(t)
 }

@@ -31,13 +31,17 @@ func (s *Service) dropSlot(ctx context.Context, r *importRun) (remains string) {
 	defer cancel()
 	slot := r.account.Snapshot().Follow.Slot
 	if err := importer.DropSlot(ctx, r.source, slot); err != nil {
-		remains = fmt.Sprintf("the replication slot %s may remain at the source and keep its write-ahead log; drop it there with %s (%s)",
-			slot, importer.DropStatement(slot), databases.OperationMessage(err))
+		remains = fmt.Sprintf("%s (%s)", slotMayRemain(slot), databases.OperationMessage(err))
 		r.account.Say(model.ImportWarning, remains)
 		return remains
 	}
 	r.account.Say(model.ImportInfo, "dropped the replication slot "+slot+" at the source")
 	return ""
+}
+
+// slotMayRemain says that a slot may remain at the source, and how to drop it.
+func slotMayRemain(slot string) string {
+	return fmt.Sprintf("the replication slot %s may remain at the source and keep its write-ahead log; drop it there with %s", slot, importer.DropStatement(slot))
 }
 
 // ended returns what the record says of following when it is over.

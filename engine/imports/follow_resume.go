@@ -91,9 +91,7 @@ func (s *Service) dropLeftSlot(record model.Import) {
 		if err := s.core.Meta.Update(func(tx *meta.Tx) error {
 			return tx.Imports().Change(record.ID, func(i *model.Import) {
 				i.Log = append(i.Log, line[len(line)-1])
-				if remains != "" {
-					i.Error += "; " + remains
-				}
+				i.Error = failure(errImportInterrupted, remains)
 			})
 		}); err != nil {
 			s.core.Log.Error("record what became of a slot", "import", record.ID, "error", err)

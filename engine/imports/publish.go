@@ -60,12 +60,13 @@ func (s *Service) importEnd(record model.Import) *model.Call {
 	return s.core.System(model.ActionImportEnd, record.Organization, resource)
 }
 
-// rollBack removes everything that a failed import created, so that its name is free again, and records the cause.
-func (s *Service) rollBack(ctx context.Context, db model.Database, record model.Import, cause error) error {
+// rollBack removes everything that a failed import created, so that its name is free again, and records the cause. The
+// import's record, but not its operation, also says what may remain until that is known, if remains is not empty.
+func (s *Service) rollBack(ctx context.Context, db model.Database, record model.Import, cause error, remains string) error {
 	s.core.Log.Warn("import failed", "import", record.ID, "database", db.ID, "name", db.Name, "error", cause)
 	now := s.core.Clock()
 	record.Status, record.SecondsLeft, record.CompletedAt = model.ImportFailed, nil, &now
-	record.Error = databases.OperationMessage(cause)
+	record.Error = failure(cause, remains)
 	if record.Follow != nil {
 		follow := *record.Follow
 		follow.SourceURL, follow.Lag, follow.Trouble = nil, nil, ""
@@ -73,4 +74,13 @@ func (s *Service) rollBack(ctx context.Context, db model.Database, record model.
 	}
 	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportError, Message: "failed: " + record.Error})
 	return s.databases.ForgetDatabase(ctx, s.importEnd(record), db, cause, func(tx *meta.Tx) error { return replaceImport(tx, record) })
+}
+
+// failure returns what the record of a failed import says: the cause, and what remains, if anything does.
+func failure(cause error, remains string) string {
+	text := databases.OperationMessage(cause)
+	if remains != "" {
+		text += "; " + remains
+	}
+	return text
 }

@@ -42,17 +42,22 @@ func (s *Service) importOf(db model.Database) (model.Import, error) {
 
 // rollBackInterrupted removes a database whose import was interrupted when the
 // appliance ended. The database was never open to clients, and the source is
-// unchanged.
+// unchanged, except for the slot of an import that was to follow. The rollback forgets
+// the source's password, so its record says that the slot may remain, until that is
+// known: the appliance may end before the slot is dropped.
 func (s *Service) rollBackInterrupted(ctx context.Context, db model.Database, record model.Import) error {
 	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
 	if err := postgres.KillOrphan(ctx, s.databases.Majors.Find, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
-	err := s.rollBack(ctx, db, record, errImportInterrupted)
-	if err == nil && record.Follow != nil && record.Follow.SourceURL != nil {
-		s.dropLeftSlot(record)
+	if record.Follow == nil || record.Follow.SourceURL == nil {
+		return s.rollBack(ctx, db, record, errImportInterrupted, "")
 	}
-	return err
+	if err := s.rollBack(ctx, db, record, errImportInterrupted, slotMayRemain(record.Follow.Slot)); err != nil {
+		return err
+	}
+	s.dropLeftSlot(record)
+	return nil
 }
 
 // relayDir returns the directory of the imports' sockets, next to the instances' sockets.

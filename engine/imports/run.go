@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/core"
-	"holdfast/engine/databases"
 	"holdfast/engine/importer"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -60,12 +59,12 @@ func (s *Service) runImport(ctx context.Context, r *importRun) {
 	r.answer(err)
 	if r.slotMade {
 		if remains := s.dropSlot(ctx, r); remains != "" {
-			err = model.Errorf(model.CodeOf(err), "%s; %s", databases.OperationMessage(err), remains)
+			err = model.Errorf(model.CodeOf(err), "%s", failure(err, remains))
 		}
 	}
 	db := r.db
 	db.Operation = r.op.ID
-	if err := s.rollBack(ctx, db, r.account.Snapshot(), err); err != nil {
+	if err := s.rollBack(ctx, db, r.account.Snapshot(), err, ""); err != nil {
 		s.core.Log.Error("roll back an import", "database", r.db.ID, "error", err)
 	}
 }
