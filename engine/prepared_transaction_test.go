@@ -2,8 +2,11 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/recovery"
 )
 
 // TestPreparedTransactions has the owner use two-phase commits, and forget one.
@@ -46,5 +49,44 @@ func TestPreparedTransactions(t *testing.T) {
 	}
 	if value := answer[string](t, a.connection(t), "show max_prepared_transactions"); value != "0" {
 		t.Errorf("max_prepared_transactions is %s", value)
+	}
+}
+
+// TestPointAmongPreparedTransactions: a restore has exactly the prepared transactions of its target, whatever was committed
+// around it.
+func TestPointAmongPreparedTransactions(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "create table steps (n int)")
+	a.backUp(t, db.ID)
+	var at []time.Time
+	for _, step := range [][]string{
+		{"insert into steps values (1)"},
+		{"begin", "insert into steps values (10)", "prepare transaction 'first'"},
+		{"begin", "insert into steps values (20)", "prepare transaction 'second'"},
+		{"rollback prepared 'first'"},
+		{"commit prepared 'second'"},
+		{"insert into steps values (2)"},
+	} {
+		conn := connect(t, c)
+		for _, sql := range step {
+			if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+		at = append(at, answer[time.Time](t, c, "select clock_timestamp()"))
+		time.Sleep(5 * time.Millisecond) // so that the next step has a later time, in microseconds
+	}
+	a.awaitArchived(t, db.ID, at[len(at)-1])
+	const state = "select concat_ws(' ', (select string_agg(n::text, ' ' order by n) from steps), (select string_agg(gid, ' ' order by gid) from pg_prepared_xacts))"
+	for n, want := range []string{"1", "1 first", "1 first second", "1 second", "1 20", "1 2 20"} {
+		a.goTo(t, db.ID, recovery.RestorePoint{Time: at[n]})
+		if got := answer[string](t, c, state); got != want {
+			t.Errorf("after step %d: %q, not %q", n+1, got, want)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (w *Writer) append(data []byte) error {
 	start := w.branch.start(segmentKey{w.timeline, w.n})
 	w.scan.Each(data, func(r *xlog.Record) {
 		w.sum.add(r, start)
-		if outcome, at := r.Outcome(); outcome == xlog.Committed && r.Start >= w.fork && len(w.commits) < maxCommits {
+		if outcome, at := r.Outcome(); outcome.Shows() && r.Start >= w.fork && len(w.commits) < maxCommits {
 			w.commits = append(w.commits, at)
 		}
 	})

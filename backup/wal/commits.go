@@ -30,7 +30,7 @@ func (a *Archive) CommittedSince(ctx context.Context, generation int, timeline u
 		if n == uint64(from)/s.size && uint64(from)%s.size != 0 {
 			return s.records(n, func(r *xlog.Record) {
 				outcome, _ := r.Outcome()
-				found = found || outcome == xlog.Committed && r.Start >= from
+				found = found || outcome.Shows() && r.Start >= from
 			})
 		}
 		sum, err := s.summaryOf(n, b, seg)

@@ -9,7 +9,9 @@ import (
 	"holdfast/backup/wal/xlog"
 )
 
-// Target is a point to restore to: everything committed before it is restored, and nothing after it.
+// Target is a point to restore to: everything committed before it is restored, and nothing after it. A transaction that is
+// prepared, or rolled back when it was, counts as a commit, here and in what the archive says of commits: a restore brings
+// back exactly the prepared transactions of its target.
 type Target struct {
 	// Generation and Timeline identify the history to search, which includes all parents. Timeline 0 = the
 	// generation's latest.

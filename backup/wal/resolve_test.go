@@ -137,7 +137,7 @@ func lastCommitBefore(t *testing.T, a *Archive, end xlog.LSN) (last time.Time, e
 		return last, err
 	}
 	err = a.scanPath(t.Context(), spans, smallSegment, end, nil, func(r *xlog.Record) error {
-		if outcome, at := r.Outcome(); outcome == xlog.Committed && r.End <= end {
+		if outcome, at := r.Outcome(); outcome.Shows() && r.End <= end {
 			last = at
 		}
 		return nil

@@ -31,7 +31,7 @@ func (s *search) byTime() (Resolution, error) {
 	}
 	if s.lastIn != 0 {
 		err := s.records(s.lastIn, func(r *xlog.Record) {
-			if outcome, _ := r.Outcome(); outcome == xlog.Committed {
+			if outcome, _ := r.Outcome(); outcome.Shows() {
 				s.last = pointOf(r)
 			}
 		})
@@ -87,7 +87,7 @@ func (s *search) segmentByTime(n uint64, b *branch, seg *segment) error {
 	}
 	var before Point
 	return s.records(n, func(r *xlog.Record) {
-		if outcome, at := r.Outcome(); outcome == xlog.Committed {
+		if outcome, at := r.Outcome(); outcome.Shows() {
 			s.commit(pointOf(r), before, xlog.ToTimestamp(at), target)
 		}
 		before = pointOf(r)
@@ -197,7 +197,7 @@ func (s *search) summaryOf(n uint64, b *branch, seg *segment) (*summary, error) 
 	}
 	cut := &summary{key: seg.segmentKey}
 	return cut, s.records(n, func(r *xlog.Record) {
-		if outcome, at := r.Outcome(); outcome == xlog.Committed {
+		if outcome, at := r.Outcome(); outcome.Shows() {
 			cut.addCommit(xlog.ToTimestamp(at))
 		}
 	})

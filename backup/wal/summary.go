@@ -19,8 +19,8 @@ type summary struct {
 	first     xlog.LSN // start of the first record that starts in the segment; 0 = none
 	last      xlog.LSN // start of the last record that ends in it; 0 = none
 	end       xlog.LSN // end of the last record
-	commits   uint64
-	minTime   int64 // of commits, as PostgreSQL's TimestampTz
+	commits   uint64   // records whose outcome shows
+	minTime   int64    // of commits, as PostgreSQL's TimestampTz
 	maxTime   int64
 	firstTime int64
 	lastTime  int64
@@ -34,7 +34,7 @@ func (s *summary) add(r *xlog.Record, segmentStart xlog.LSN) {
 	}
 	s.last, s.end = r.Start, r.End
 	s.changes.Add(r)
-	if outcome, at := r.Outcome(); outcome == xlog.Committed {
+	if outcome, at := r.Outcome(); outcome.Shows() {
 		s.addCommit(xlog.ToTimestamp(at))
 	}
 }
@@ -56,7 +56,7 @@ func (s *summary) lastCommit() time.Time {
 
 const (
 	summaryMagic  = "holdfsum"
-	summaryFormat = 1
+	summaryFormat = 2 // 1 left out prepared transactions
 	summaryHeader = 104
 )
 

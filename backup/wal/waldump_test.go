@@ -119,7 +119,7 @@ func ours(t testing.TB, r *xlog.Record, p *xlog.Parts) (d dumped) {
 	for _, b := range p.Blocks {
 		d.blocks += fmt.Sprintf(" %d/%d/%d %d %d", b.Tablespace, b.Database, b.Relation.Number, b.Fork, b.Number)
 	}
-	if outcome, at := r.Outcome(); outcome != xlog.NoOutcome {
+	if outcome, at := r.Outcome(); outcome != xlog.NoOutcome && outcome != xlog.Prepared { // whose time it does not show
 		d.end = at.Format("2006-01-02 15:04:05.000000 UTC")
 	}
 	return d

@@ -43,6 +43,7 @@ const (
 	xactMask          = 0x70
 	xactHasInfo       = 0x80
 	xactCommit        = 0x00
+	xactPrepare       = 0x10
 	xactAbort         = 0x20
 	xactCommitPrepare = 0x30
 	xactAbortPrepare  = 0x40
@@ -55,35 +56,48 @@ const (
 	databaseDrop       = 0x20
 )
 
-// Outcome is how a transaction ended.
+// Outcome is how a transaction ended, or that it was prepared.
 type Outcome int
 
-// Outcomes. They include those of prepared transactions (PREPARE TRANSACTION).
+// Outcomes. Committed includes prepared transactions (COMMIT PREPARED).
 const (
-	NoOutcome Outcome = iota
-	Committed
-	Aborted
+	NoOutcome  Outcome = iota
+	Committed          // COMMIT, COMMIT PREPARED
+	Aborted            // ROLLBACK, or a failure
+	Prepared           // PREPARE TRANSACTION
+	RolledBack         // ROLLBACK PREPARED
 )
 
-// Outcome reports whether and how r ended a transaction, and its time by the server's clock. Records are not ordered
+// Shows reports whether clients see a difference before and after: in the data, or in the prepared transactions, which
+// anybody may still commit.
+func (o Outcome) Shows() bool { return o == Committed || o == Prepared || o == RolledBack }
+
+// Outcome reports whether and how r ended or prepared a transaction, and its time by the server's clock. Records are not ordered
 // by these times: a transaction takes its timestamp before its WAL position, and clocks may be set.
 func (r *Record) Outcome() (Outcome, time.Time) {
 	if r.Resource != ResourceXact {
 		return NoOutcome, time.Time{}
 	}
-	outcome := NoOutcome
+	outcome, at := NoOutcome, 0 // at is where the time is: first in xl_xact_commit and xl_xact_abort
 	switch r.Info & xactMask {
 	case xactCommit, xactCommitPrepare:
 		outcome = Committed
-	case xactAbort, xactAbortPrepare:
+	case xactAbort:
 		outcome = Aborted
+	case xactAbortPrepare:
+		outcome = RolledBack
+	case xactPrepare:
+		outcome, at = Prepared, preparedAt
 	}
 	var parts Parts
-	if outcome == NoOutcome || parts.Read(r) != nil || len(parts.Main) < 8 {
+	if outcome == NoOutcome || parts.Read(r) != nil || len(parts.Main) < at+8 {
 		return NoOutcome, time.Time{}
 	}
-	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(parts.Main)))
+	return outcome, FromTimestamp(int64(binary.LittleEndian.Uint64(parts.Main[at:])))
 }
+
+// preparedAt is the offset of prepared_at in xl_xact_prepare, after magic, total_len, xid and database.
+const preparedAt = 16
 
 // epoch is PostgreSQL's epoch, 2000-01-01, in Unix microseconds.
 const epoch = 946_684_800_000_000
