@@ -70,7 +70,7 @@ PGPASSWORD, because others can see arguments; or the whole URL from HOLDFAST_IMP
 
 The command has this program's input and output, and gets its signals. It keeps the database for as long as it runs. When
 the database ends before it does, because the appliance was stopped or killed or the database deleted, the command and all
-processes it has started get SIGTERM, and SIGKILL five seconds later; the exit code is then 122.
+processes it has started, but for daemons, get SIGTERM, and SIGKILL five seconds later; the exit code is then 122.
 
 Otherwise the command's exit code is passed on; 128 and the signal's number when a signal ended it. 125 says that it was not run because of what comes before, 126 that it cannot be executed, and
 127 that there is none of that name.`

@@ -243,7 +243,11 @@ func (s *Service) dumpTool(ctx context.Context, db model.Database) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
+	tool, err := s.core.Config.Search.ClientTool(ctx, "pg_dump", db.Major, bin)
+	if err != nil {
+		return "", &model.Error{Code: model.CodeConflict, Message: err.Error(), Err: err} // with the remedy
+	}
+	return tool, nil
 }
 
 func (s *Service) dump(ctx context.Context, db model.Database, dbname string, w io.Writer) error {
