@@ -363,8 +363,8 @@ func TestBranchEnds(t *testing.T) {
 	}
 	stale := a.record(t, made.ID)
 	stale.ExpiresAt = &past // as a sweep has read it before it was extended
-	if err := a.Databases.ExpireBranch(t.Context(), stale); err != nil {
-		t.Error(err)
+	if removed, err := a.Databases.ExpireBranch(t.Context(), stale); err != nil || removed {
+		t.Errorf("removed %v, %v", removed, err)
 	}
 	if a.record(t, made.ID).Trash != nil {
 		t.Error("a branch that was extended has expired")

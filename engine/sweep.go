@@ -46,19 +46,37 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		e.Access.SweepCodes(), e.Access.ConcludeTrials(), e.Core.ExpireIdempotent(), e.Access.ExpireKeys(), e.Core.PruneAudits(), e.Core.PruneEvents(), e.Core.DropDamaged())
 	e.Core.Audits.Add(e.Core.Coalescer.NextWindow(e.Core.Clock())...)
 	for _, db := range databases {
-		switch {
-		case db.Trash != nil && e.Databases.TrashExpired(*db.Trash):
-			err = errors.Join(err, e.Databases.ExpireTrash(db))
-		case db.Trash == nil && db.ExpiresAt != nil && e.Core.MayRemove(*db.ExpiresAt):
-			err = errors.Join(err, e.Databases.ExpireBranch(ctx, db))
-		case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
-			err = errors.Join(err, e.Recovery.DropReplaced(db.ID))
-		case db.Trash == nil && db.Status == model.DatabaseAvailable:
-			err = errors.Join(err, e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Databases.UpdateMinor(ctx, db))
+		err = errors.Join(err, e.sweepDatabase(ctx, db))
+	}
+	return err
+}
+
+// sweepDatabase removes a database whose time is over, and maintains every other.
+func (e *Engine) sweepDatabase(ctx context.Context, db model.Database) error {
+	switch {
+	case db.Trash != nil && e.Databases.TrashExpired(*db.Trash):
+		return e.Databases.ExpireTrash(db)
+	case db.Trash == nil && db.ExpiresAt != nil && e.Core.MayRemove(*db.ExpiresAt):
+		removed, err := e.Databases.ExpireBranch(ctx, db)
+		if removed {
+			return nil
 		}
-		if db.Trash == nil {
-			err = errors.Join(err, e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))
-		}
+		return errors.Join(err, e.maintain(ctx, db))
+	default:
+		return e.maintain(ctx, db)
+	}
+}
+
+// maintain removes what has expired of a database that stays, and brings its server up to date.
+func (e *Engine) maintain(ctx context.Context, db model.Database) (err error) {
+	switch {
+	case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
+		err = e.Recovery.DropReplaced(db.ID)
+	case db.Trash == nil && db.Status == model.DatabaseAvailable:
+		err = errors.Join(e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Databases.UpdateMinor(ctx, db))
+	}
+	if db.Trash == nil {
+		err = errors.Join(err, e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))
 	}
 	return err
 }

@@ -68,11 +68,11 @@ func (s *Service) CheckExpiry(field string, at *time.Time) error {
 	return nil
 }
 
-// ExpireBranch moves a branch whose time is over to the trash. One that is busy, or has branches itself, stays until a
-// later call.
-func (s *Service) ExpireBranch(ctx context.Context, db model.Database) error {
+// ExpireBranch moves a branch whose time is over to the trash, and reports whether it did. One that is busy, or has
+// branches itself, stays until a later call, without an error.
+func (s *Service) ExpireBranch(ctx context.Context, db model.Database) (removed bool, err error) {
 	call := s.core.System(model.ActionBranchExpire, db.Organization, DatabaseResource(db))
-	_, err := s.delete(ctx, call, db.ID, func(now model.Database) error {
+	_, err = s.delete(ctx, call, db.ID, func(now model.Database) error {
 		if now.ExpiresAt == nil || !s.core.MayRemove(*now.ExpiresAt) { // it was extended meanwhile
 			return model.Errorf(model.CodeConflict, "the branch has not expired")
 		}
@@ -80,9 +80,9 @@ func (s *Service) ExpireBranch(ctx context.Context, db model.Database) error {
 	})
 	if code := model.CodeOf(err); code == model.CodeConflict || code == model.CodeNotFound {
 		s.core.Log.Debug("a branch that has expired stays", "database", db.ID, "reason", err)
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // BranchTree is a database with its branches, by name.
