@@ -277,15 +277,20 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 }
 
 // StopInstance stops the database's instance and forgets its state. It succeeds
-// when the instance does not run.
+// when the instance does not run. After an error its server may still run and
+// acknowledge commits: the caller leaves the data as they are.
 func (s *Service) StopInstance(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()
 	err := s.Instances.Stop(ctx, id)
-	if err != nil && !errors.Is(err, postgres.ErrUnknownInstance) {
-		if state, _, pid := s.Instances.Status(id); pid != 0 {
-			return fmt.Errorf("stop instance (%s): %w", state, err)
+	switch {
+	case errors.Is(err, postgres.ErrUnknownInstance):
+		if err := s.stopUnsupervised(ctx, id); err != nil {
+			return err
 		}
+	case errors.Is(err, postgres.ErrMayRun):
+		return fmt.Errorf("stop instance: %w", err)
+	case err != nil:
 		s.core.Log.Warn("instance was stopped by force", "database", id, "error", err)
 	}
 	if err := s.releasePort(id); err != nil {
@@ -296,4 +301,17 @@ func (s *Service) StopInstance(ctx context.Context, id string) error {
 	s.resting.Delete(id)
 	s.verifiers.drop(id)
 	return s.backups.StopReceiving(id)
+}
+
+// stopUnsupervised stops the server of a recorded database that the supervisor does
+// not know, such as one that an earlier StopInstance could not stop.
+func (s *Service) stopUnsupervised(ctx context.Context, id string) error {
+	db, err := s.Record(id)
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil // a private instance: its Start has failed, and left nothing
+	}
+	if err != nil {
+		return err
+	}
+	return postgres.StopOrphan(ctx, s.DataDirectory(id, db.Generation))
 }

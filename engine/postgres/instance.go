@@ -129,18 +129,23 @@ func (i *instance) clearSocket() error {
 }
 
 // halt ends keep, then the process, including one that serves but could not be
-// adopted yet. The caller holds busy.
+// adopted yet. Its error wraps ErrMayRun unless no process is left. The caller holds busy.
 func (i *instance) halt(ctx context.Context) (err error) {
 	i.leave()
 	p := i.process()
 	if p == nil {
-		p, err = adopt(i.specification().Dir)
+		if p, err = adopt(i.specification().Dir); err != nil {
+			return fmt.Errorf("%w: %w", ErrMayRun, err)
+		}
 	}
 	if p == nil {
-		return err
+		return nil
 	}
 	err = p.stop(ctx)
 	i.setProcess(nil)
+	if err != nil && !p.gone() {
+		return fmt.Errorf("%w: %w", ErrMayRun, err)
+	}
 	return err
 }
 

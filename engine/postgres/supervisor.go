@@ -33,6 +33,7 @@ var (
 	ErrInstanceExists   = errors.New("the instance is supervised already")
 	ErrSupervisorClosed = errors.New("the supervisor is closed")
 	ErrRefusedSettings  = errors.New("PostgreSQL refuses the settings")
+	ErrMayRun           = errors.New("the server may still run")
 )
 
 // SupervisorOptions are fixed when a supervisor is created.
@@ -103,7 +104,9 @@ func (s *Supervisor) Keep(spec Spec) error {
 
 // Stop shuts the instance down and forgets it: by a fast shutdown, or an
 // immediate one if ctx ends first. It returns when the process has ended; an
-// error says that force was needed, or that the id is unknown.
+// error says that force was needed, or that the id is unknown. An error that wraps
+// ErrMayRun says that the process could not be found or ended: then its directory
+// must stay, and a later Start adopts it.
 func (s *Supervisor) Stop(ctx context.Context, id string) error {
 	return s.act(id, "stop", func(i *instance) error {
 		err := errors.Join(i.stop(ctx), i.clearSocket())

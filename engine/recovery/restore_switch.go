@@ -156,11 +156,19 @@ func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, er
 // space: a start that used the new generation would lose what the old one acknowledges from here on. If RevertSwitch
 // fails, the next start recovers the operation.
 func (s *Service) RevertSwitch(ctx context.Context, before model.Database) error {
-	if err := s.databases.StopInstance(ctx, before.ID); err != nil {
-		return err
+	stopErr := s.databases.StopInstance(ctx, before.ID)
+	now, err := s.databases.Record(before.ID)
+	if err != nil {
+		return errors.Join(stopErr, err)
 	}
-	if now, err := s.databases.Record(before.ID); err != nil || now.Generation == before.Generation {
-		return err
+	if now.Generation == before.Generation {
+		if stopErr != nil { // the start that follows adopts it
+			s.core.Log.Warn("the server of the data that stay could not be stopped", "database", before.ID, "error", stopErr)
+		}
+		return nil
+	}
+	if stopErr != nil {
+		return stopErr
 	}
 	revert := func(tx *meta.Tx) error {
 		return tx.Databases().Change(before.ID, func(d *model.Database) {
