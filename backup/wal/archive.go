@@ -37,14 +37,14 @@ type Options struct {
 	// after Open is not visible.
 	ReadOnly bool
 
-	fsys durable.FS // for tests
+	FS durable.FS // nil = the operating system's; tests inject faults
 }
 
 // Open opens the archive in dir, creating it if necessary, and recovers from a crash: it removes unfinished files
 // and duplicates. It excludes a generation whose own files are damaged and leaves
 // it unchanged: readers that need it get an [ErrGap].
 func Open(dir string, o Options) (*Archive, error) {
-	a := &Archive{dir: dir, fsys: o.fsys, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{}), taps: map[*Tap]bool{}}
+	a := &Archive{dir: dir, fsys: o.FS, log: o.Logger, branches: map[int]*branch{}, damaged: map[int]*generationError{}, grown: make(chan struct{}), taps: map[*Tap]bool{}}
 	if a.fsys == nil {
 		a.fsys = durable.OS{}
 	}

@@ -57,7 +57,7 @@ func appendAll(w *Writer, b *xlogtest.Builder, confirmed func(xlog.LSN)) error {
 
 // openWriter opens an archive with a writer of generation 1.
 func openWriter(dir string, fsys durable.FS) (*Archive, *Writer, error) {
-	a, err := Open(dir, Options{fsys: fsys})
+	a, err := Open(dir, Options{FS: fsys})
 	if err != nil {
 		return nil, nil, err
 	}

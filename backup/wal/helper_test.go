@@ -55,7 +55,7 @@ func helperDo(task string, args helperArgs) error {
 
 // pruneAndDie prunes, and kills itself at a file operation.
 func pruneAndDie(args helperArgs) error {
-	a, err := Open(args.Archive, Options{fsys: faultfs.KillNth(args.Kill)})
+	a, err := Open(args.Archive, Options{FS: faultfs.KillNth(args.Kill)})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestPruneEndsEverywhere(t *testing.T) {
 		mustBePruned(t, killed, b, "killed at "+strconv.Itoa(k))
 
 		fsys := &faultfs.FS{NoSync: true, Err: syscall.EIO}
-		a, err := Open(failed, Options{fsys: fsys})
+		a, err := Open(failed, Options{FS: fsys})
 		if err != nil {
 			t.Fatal(err)
 		}

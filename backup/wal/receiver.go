@@ -41,8 +41,8 @@ type Receiver struct {
 	writer  *Writer
 	tracker statusTracker
 	stop    context.CancelCauseFunc
-	failed  context.Context // cancelled by a permanent failure
-	fail    context.CancelFunc
+	failed  context.Context // cancelled with what ended the receiver for good
+	fail    context.CancelCauseFunc
 	wg      sync.WaitGroup
 	seen    time.Time // when the server last answered
 
@@ -70,7 +70,7 @@ func OpenReceiver(o ReceiverOptions) (*Receiver, error) {
 	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &Receiver{o: o, writer: w, stop: stop, seen: time.Now()}
-	r.failed, r.fail = context.WithCancel(context.Background())
+	r.failed, r.fail = context.WithCancelCause(context.Background())
 	r.tracker.status = Status{State: StateConnecting}
 	if timeline, end, ok := w.Latest(); ok {
 		r.tracker.status.Timeline, r.tracker.status.Durable = timeline, end
@@ -106,6 +106,10 @@ func (r *Receiver) Status() Status {
 	}
 	return s
 }
+
+// Failure returns what ended the receiver for good, nil as long as it works: an ErrSync, after which another receiver can
+// continue, or an ErrDiverged.
+func (r *Receiver) Failure() error { return context.Cause(r.failed) }
 
 // WaitFor blocks until the archive durably holds the WAL before lsn on
 // timeline, ctx ends, or the receiver fails permanently. Like Archive.WaitFor
@@ -149,7 +153,7 @@ func (r *Receiver) run(ctx context.Context) {
 		fatal := errors.Is(err, ErrSync) || errors.Is(err, ErrDiverged)
 		r.note(err, fatal)
 		if fatal {
-			r.fail()
+			r.fail(err)
 			return
 		}
 		if time.Since(began) > lastRetry {
@@ -176,7 +180,7 @@ func (r *Receiver) note(err error, fatal bool) {
 		}
 	})
 	if fatal {
-		r.o.Logger.Error("WAL receiver has failed permanently", "generation", r.o.Generation, "err", err)
+		r.o.Logger.Error("WAL receiver has failed", "generation", r.o.Generation, "err", err)
 		return
 	}
 	level := slog.LevelWarn
@@ -209,7 +213,7 @@ func (r *Receiver) runSession(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if err := r.writer.Identify(id.system, id.segmentSize, id.timeline); err != nil {
-		return fmt.Errorf("%w: %w", ErrDiverged, err)
+		return err
 	}
 	reserved, err := ensureSlot(ctx, conn, r.o.Slot)
 	if err != nil {

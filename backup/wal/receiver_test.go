@@ -358,7 +358,7 @@ func TestReceiverFailedSync(t *testing.T) {
 	var broken atomic.Bool
 	fsys := &faultfs.FS{NoSync: true, Err: syscall.EIO, Hit: func(_ int, verb, _ string) bool { return broken.Load() && verb == "syncfile" }}
 	dir := filepath.Join(t.TempDir(), "wal")
-	a, err := Open(dir, Options{fsys: fsys})
+	a, err := Open(dir, Options{FS: fsys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,16 +376,47 @@ func TestReceiverFailedSync(t *testing.T) {
 	if s := r.Status(); !strings.Contains(s.LastError, ErrSync.Error()) || s.Durable > c.flushed() {
 		t.Errorf("status: %+v", s)
 	}
-	if err := errors.Join(r.Close(), a.Close()); err != nil {
-		t.Error(err)
+	if err := r.Failure(); !errors.Is(err, ErrSync) {
+		t.Errorf("failure: %v", err)
 	}
-	a = openArchive(t, dir)
-	r = receive(t, c, a, 1)
-	end := c.flushed()
-	r.waitFor(t, 1, end)
-	if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
-		t.Error(err)
+	for _, reopen := range []bool{false, true} {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if reopen {
+			a.Close()
+			a = openArchive(t, dir)
+		}
+		c.do("insert into t select repeat('y', 1000) from generate_series(1, 3000)")
+		r = receive(t, c, a, 1)
+		end := c.flushed()
+		r.waitFor(t, 1, end)
+		if err := a.Check(t.Context(), 1, 1, from, end, nil); err != nil {
+			t.Error(err)
+		}
 	}
+}
+
+// TestReceiverFullDiskAtFirst: a full disk keeps the receiver from recording which cluster it receives. That does not mean
+// another cluster, so the receiver goes on when there is space.
+func TestReceiverFullDiskAtFirst(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
+	var full atomic.Bool
+	fsys := &faultfs.FS{NoSync: true, Err: syscall.ENOSPC, Hit: func(_ int, verb, _ string) bool { return full.Load() && verb == "create" }}
+	a, err := Open(filepath.Join(t.TempDir(), "wal"), Options{FS: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if err := a.Create(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	r := receive(t, c, a, 1)
+	testenv.Eventually(t, "a failure", func() bool { return r.Status().Failures > 0 })
+	full.Store(false)
+	r.waitFor(t, 1, c.flushed())
 }
 
 // TestReceiverFullDisk: while the disk is full the receiver retries and reports the reason; then it catches up.
@@ -394,7 +425,7 @@ func TestReceiverFullDisk(t *testing.T) {
 	c := newCluster(t, postgrestest.Binaries(t), smallSegment)
 	var full atomic.Bool
 	fsys := &faultfs.FS{NoSync: true, Err: syscall.ENOSPC, Hit: func(_ int, verb, _ string) bool { return full.Load() && (verb == "create" || verb == "write") }}
-	a, err := Open(filepath.Join(t.TempDir(), "wal"), Options{fsys: fsys})
+	a, err := Open(filepath.Join(t.TempDir(), "wal"), Options{FS: fsys})
 	if err != nil {
 		t.Fatal(err)
 	}

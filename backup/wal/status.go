@@ -14,7 +14,7 @@ type State string
 const (
 	StateConnecting State = "connecting" // to the server, or waiting to try again
 	StateStreaming  State = "streaming"
-	StateFailed     State = "failed" // permanently; Status.LastError has the reason
+	StateFailed     State = "failed" // until another is opened; Status.LastError has the reason
 	StateClosed     State = "closed"
 )
 

@@ -78,18 +78,18 @@ func (w *Writer) closeFile() error {
 	return f.Close()
 }
 
-// Identify records the cluster of the WAL the first time, and refuses another cluster afterwards.
+// Identify records the cluster of the WAL the first time, and refuses another cluster afterwards with an ErrDiverged.
 func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	known := *w.branch.info()
 	switch {
 	case !xlog.ValidSegmentSize(segmentSize):
-		return fmt.Errorf("the server reports WAL segments of %d bytes", segmentSize)
+		return fmt.Errorf("%w: the server reports WAL segments of %d bytes", ErrDiverged, segmentSize)
 	case known.System == 0:
 		return w.record(func(i *Generation) { i.System, i.SegmentSize, i.Timeline = system, segmentSize, timeline })
 	case known.System != system:
-		return fmt.Errorf("the server has system identifier %d, the archive %d: it is another cluster", system, known.System)
+		return fmt.Errorf("%w: the server has system identifier %d, the archive %d: it is another cluster", ErrDiverged, system, known.System)
 	case known.SegmentSize != segmentSize:
-		return fmt.Errorf("the server has WAL segments of %d bytes, the archive of %d", segmentSize, known.SegmentSize)
+		return fmt.Errorf("%w: the server has WAL segments of %d bytes, the archive of %d", ErrDiverged, segmentSize, known.SegmentSize)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 		return nil, fmt.Errorf("make directory of backups: %w", err)
 	}
 	var err error
-	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database)}); err != nil {
+	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database), FS: s.WALFiles}); err != nil {
 		return nil, err
 	}
 	s.archives.changed(database)
@@ -135,7 +135,7 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 }
 
 // ReceiveWAL starts to receive the WAL of the database's generation, unless it already does. The receiver reconnects by
-// itself whatever happens to the instance. The WAL of sandboxes is not archived.
+// itself whatever happens to the instance. One that a failed sync has ended is replaced. The WAL of sandboxes is not archived.
 func (s *Service) ReceiveWAL(db model.Database) error {
 	if db.Sandbox {
 		return nil
@@ -143,7 +143,7 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 	a := s.archives.get(db.ID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.receiver != nil && a.receivedGeneration == db.Generation {
+	if a.receiver != nil && a.receivedGeneration == db.Generation && !a.canReopen() {
 		return nil
 	}
 	archive, err := s.openWAL(a, db.ID)
@@ -171,6 +171,35 @@ func (s *Service) ReceiveWAL(db model.Database) error {
 	})
 	a.receivedGeneration = db.Generation
 	return err
+}
+
+// canReopen reports whether a failed sync has ended the receiver, so that another one can continue. The caller holds mu.
+func (a *databaseArchive) canReopen() bool {
+	return a.receiver != nil && errors.Is(a.receiver.Failure(), wal.ErrSync)
+}
+
+// ReopenReceiver opens the WAL receiver of a database anew if a failed sync has ended it.
+func (s *Service) ReopenReceiver(id string) error {
+	a := s.archives.known(id)
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	ended := a.canReopen()
+	a.mu.Unlock()
+	if !ended {
+		return nil
+	}
+	release, err := s.core.Claims.Take(id, "the archiving of its WAL")
+	if err != nil {
+		return nil // busy: the next sweep tries again
+	}
+	defer release()
+	db, err := s.databases.Record(id)
+	if err != nil || db.Trash != nil {
+		return err
+	}
+	return s.ReceiveWAL(db)
 }
 
 // ReceivedGeneration returns the generation of a database whose WAL is being or was last received, 0 for none.

@@ -28,6 +28,8 @@ type Service struct {
 	Verifications core.WakeUps // wakes the worker that verifies backups
 	// CanClone reports whether the file system of a directory can share blocks between files.
 	CanClone func(dir string) bool
+	// WALFiles is the file system of the WAL archives, nil for the operating system's. Tests inject faults.
+	WALFiles durable.FS
 	slots    chan struct{} // holds one element for each scheduled backup under way
 }
 
