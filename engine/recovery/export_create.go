@@ -286,7 +286,7 @@ func (s *Service) publishExport(db model.Database, x model.Export, op model.Data
 // postponeExport schedules another attempt at a failed export, or marks it as
 // failed after the last one, or if it was cancelled, or if its database is gone or closed.
 func (s *Service) postponeExport(x model.Export, op model.DatabaseOperation, cause error) error {
-	return s.core.Meta.Update(func(tx *meta.Tx) error {
+	record := func(tx *meta.Tx) error {
 		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
 			return err
 		}
@@ -302,7 +302,8 @@ func (s *Service) postponeExport(x model.Export, op model.DatabaseOperation, cau
 				x.Status = model.ExportFailed
 			}
 		})
-	})
+	}
+	return s.core.RecordLater(s.core.Meta.Update(record), "the end of an export", record)
 }
 
 // RecoverExports makes exports pending again that were running when the appliance stopped, and those whose bytes

@@ -132,7 +132,7 @@ func (s *Service) beginVerification(b model.Backup) (db model.Database, op model
 // abandonVerification records that a verification did not come to a result. One that was cancelled is tried again
 // after a day.
 func (s *Service) abandonVerification(b model.Backup, op model.DatabaseOperation, cause error) error {
-	return s.core.Meta.Update(func(tx *meta.Tx) error {
+	record := func(tx *meta.Tx) error {
 		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
 			return err
 		}
@@ -141,7 +141,8 @@ func (s *Service) abandonVerification(b model.Backup, op model.DatabaseOperation
 			return err
 		}
 		return s.postponeCancelled(tx, b.ID, ended)
-	})
+	}
+	return s.core.RecordLater(s.core.Meta.Update(record), "the end of a verification", record)
 }
 
 // cancelledRetry is the wait after a verification that was cancelled.

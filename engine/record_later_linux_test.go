@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"holdfast/engine/core"
+	"holdfast/engine/databases"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+	"holdfast/internal/testenv"
+)
+
+// fillMetadataDisk makes every commit of metadata fail as on a full disk until free is called.
+func (a *appliance) fillMetadataDisk(t *testing.T) (free func()) {
+	t.Helper()
+	for _, size := range []int{1 << 20, 0, 0} { // free pages: the file need not grow, which /dev/full cannot
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting("filler", make([]byte, size)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(a.cfg.DataDir, "holdfast.db")
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, entry := range entries {
+		fd, err := strconv.Atoi(entry.Name())
+		if target, linkErr := os.Readlink("/proc/self/fd/" + entry.Name()); err != nil || linkErr != nil || target != path {
+			continue
+		}
+		kept, err := syscall.Dup(fd)
+		if err == nil {
+			err = syscall.Dup3(int(full.Fd()), fd, syscall.O_CLOEXEC)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := errors.Join(syscall.Dup3(kept, fd, syscall.O_CLOEXEC), syscall.Close(kept)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatal("the metadata's descriptor is not found")
+	return nil
+}
+
+// awaitRecordedEnd waits until an operation of a database is no longer running.
+func (a *appliance) awaitRecordedEnd(t *testing.T, op model.DatabaseOperation) {
+	t.Helper()
+	testenv.Eventually(t, "the end of the "+string(op.Type), func() bool {
+		for _, now := range a.operations(t, op.Database) {
+			if now.ID == op.ID {
+				return now.Status.Final()
+			}
+		}
+		return false
+	})
+}
+
+// The end of an export that failed on a full disk is recorded once there is space.
+func TestFailedExportOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, exporting(t))
+	db, owner := a.createDatabase(t, "shop")
+	holder := holdTable(t, owner)
+	x := a.mustExport(t, db.ID, "")
+	a.awaitExportOf(t, db.ID, "", x.ID, model.ExportRunning)
+	testenv.Eventually(t, "the dump waits", func() bool {
+		return answer[int](t, owner, "select count(*) from pg_locks where not granted") > 0
+	})
+	free := a.fillMetadataDisk(t)
+	op := a.operations(t, db.ID)[0]
+	a.Core.Cancels.Cancel(op.ID, errors.New("the dump ended"))
+	free()
+	a.awaitRecordedEnd(t, op)
+	a.awaitExportOf(t, db.ID, "", x.ID, model.ExportPending)
+	if err := holder.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The end of a verification that was abandoned on a full disk is recorded once there is space.
+func TestAbandonedVerificationOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, verifying(t))
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table t as select n, repeat(md5(n::text), 200) as text from generate_series(1, 5000) n")
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := func() (op model.DatabaseOperation) {
+		for _, op = range a.operations(t, db.ID) {
+			if op.Type == model.OperationVerification && op.Backup == b.ID && op.Status == model.OperationRunning {
+				return op
+			}
+		}
+		return model.DatabaseOperation{}
+	}
+	testenv.Eventually(t, "a verification", func() bool { return running().ID != "" })
+	op := running()
+	free := a.fillMetadataDisk(t)
+	a.Core.Cancels.Cancel(databases.VerificationClaim(db.ID), core.ErrUnwanted)
+	free()
+	a.awaitRecordedEnd(t, op)
+	if v := a.awaitVerification(t, db.ID, b.ID); v.Status != model.VerificationVerified {
+		t.Errorf("afterwards: %+v", v)
+	}
+}
