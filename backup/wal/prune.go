@@ -84,7 +84,7 @@ func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, 
 	if idle {
 		defer b.compressing.Unlock()
 	}
-	newest := b.newest()
+	newest, removed := b.newest(), false
 	for key, s := range b.segments {
 		if !all && (b.limit(key) > from || key == newest) {
 			continue
@@ -105,10 +105,11 @@ func (a *Archive) pruneBranch(b *branch, from xlog.LSN, all bool) (freed int64, 
 			if err != nil {
 				return freed, err
 			}
+			removed = true
 		}
 		delete(b.segments, key)
 	}
-	if b.info().SegmentSize == 0 {
+	if !removed {
 		return freed, nil
 	}
 	return freed, durable.SyncDir(a.fsys, b.dir)

@@ -43,6 +43,26 @@ func TestPruneEndsEverywhere(t *testing.T) {
 	}
 }
 
+// TestPruneOfNothingSyncsNothing: a prune is frequent, and mostly finds nothing to remove.
+func TestPruneOfNothingSyncsNothing(t *testing.T) {
+	t.Parallel()
+	from := store(t, longWAL(6, nil))
+	from.Close()
+	fsys := &faultfs.FS{NoSync: true}
+	a, err := Open(from.dir, Options{FS: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if freed, err := a.Prune([]Keep{{1, pruneFrom}}); err != nil || freed == 0 {
+		t.Fatalf("%d bytes were freed, %v", freed, err)
+	}
+	before := fsys.Syncs()
+	if freed, err := a.Prune([]Keep{{1, pruneFrom}}); err != nil || freed != 0 || fsys.Syncs() != before {
+		t.Errorf("%d bytes were freed with %d syncs, %v", freed, fsys.Syncs()-before, err)
+	}
+}
+
 // TestVerifyDuringPrune: what another process prunes after an archive was opened is not damaged, and what it lacks in the middle is.
 func TestVerifyDuringPrune(t *testing.T) {
 	t.Parallel()
