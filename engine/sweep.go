@@ -56,6 +56,8 @@ func (e *Engine) sweepDatabase(ctx context.Context, db model.Database) error {
 	switch {
 	case db.Trash != nil && e.Databases.TrashExpired(*db.Trash):
 		return e.Databases.ExpireTrash(db)
+	case db.Status == model.DatabaseDeleting:
+		return e.Databases.RetryDelete(ctx, db.ID)
 	case db.Trash == nil && db.ExpiresAt != nil && e.Core.MayRemove(*db.ExpiresAt):
 		removed, err := e.Databases.ExpireBranch(ctx, db)
 		if removed {

@@ -74,3 +74,33 @@ func TestServerThatMayStillRun(t *testing.T) {
 	}
 	testenv.Within(t, time.Minute, "the end of the session", func() bool { return session.Ping(t.Context()) != nil })
 }
+
+// A deletion that failed is carried on with by the next request or the sweep, as one operation.
+func TestFailedDeletionGoesOn(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	b, find := a.unfindable(t, db.ID)
+	for range 2 {
+		if _, err := b.Databases.Delete(t.Context(), b.call(model.ActionDatabaseDelete), db.ID); err == nil {
+			t.Error("the database was deleted")
+		}
+	}
+	if all := b.operations(t, db.ID); len(all) != 1 || all[0].Status != model.OperationRunning {
+		t.Errorf("operations: %+v", all)
+	}
+	find()
+	if err := b.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.record(t, db.ID); now.Trash == nil || now.Operation != "" || now.Status != model.DatabaseAvailable {
+		t.Errorf("after the sweep: %+v", now)
+	}
+	if all := b.operations(t, db.ID); len(all) != 1 || all[0].Status != model.OperationCompleted {
+		t.Errorf("operations: %+v", all)
+	}
+	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Error(err)
+	}
+	b.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+}

@@ -51,23 +51,55 @@ func (s *Service) delete(ctx context.Context, call *model.Call, id string, allow
 	if err != nil {
 		return time.Time{}, err
 	}
+	if db.Status != model.DatabaseDeleting { // otherwise an earlier deletion failed
+		if db.Operation, err = s.beginDelete(db); err != nil {
+			return time.Time{}, core.ExplainDiskFull(err)
+		}
+	}
+	s.core.Cancels.Cancel(VerificationClaim(db.ID), core.ErrUnwanted)
+	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)
+	return s.finishDelete(ctx, call, db, db.Operation)
+}
+
+// beginDelete records that a claimed database is being deleted, and returns the id of
+// the operation.
+func (s *Service) beginDelete(db model.Database) (string, error) {
 	op := s.NewOperation(db, model.OperationDelete, "stopping")
-	err = s.core.Meta.Update(func(tx *meta.Tx) error {
+	return op.ID, s.core.Meta.Update(func(tx *meta.Tx) error {
 		if err := refuseBranched(tx, db); err != nil {
 			return err
 		}
 		return InsertOperation(tx, op, model.DatabaseDeleting)
 	})
-	if err != nil {
-		return time.Time{}, core.ExplainDiskFull(err)
-	}
-	s.core.Cancels.Cancel(VerificationClaim(db.ID), core.ErrUnwanted)
-	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)
-	return s.finishDelete(ctx, call, db, op.ID)
 }
 
-// finishDelete is the part of a deletion that the next start repeats if the
-// appliance dies during it.
+// RetryDelete carries on with a deletion that failed. While another operation holds
+// the database, it does nothing.
+func (s *Service) RetryDelete(ctx context.Context, id string) error {
+	release, err := s.core.Claims.Take(id, "its deletion")
+	if err != nil {
+		return nil // busy: the next sweep tries again
+	}
+	defer release()
+	releaseBackups, err := s.ClaimBackups(id, deleting)
+	if err != nil {
+		return nil
+	}
+	defer releaseBackups()
+	db, err := s.Record(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && db.Status != model.DatabaseDeleting {
+		return nil // it was completed meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	call := s.core.System(model.ActionDatabaseDelete, db.Organization, DatabaseResource(db))
+	_, err = s.finishDelete(ctx, call, db, db.Operation)
+	return err
+}
+
+// finishDelete is the part of a deletion that the sweep repeats if it fails, and the
+// next start if the appliance dies during it.
 func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.Database, op string) (time.Time, error) {
 	defer s.Progress.Drop(op)
 	if err := s.StopInstance(ctx, db.ID); err != nil {
@@ -81,6 +113,9 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 	}
 	trash := model.Trash{At: now, Until: now.Add(retention)}
 	discard := func(tx *meta.Tx) error {
+		if now, err := tx.Databases().Get(db.ID); err != nil || now.Operation != op {
+			return err // on a full disk: it was recorded by another attempt
+		}
 		if err := s.CloseOperation(tx, op, nil); err != nil {
 			return err
 		}
