@@ -33,11 +33,17 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 	}
 	release, err := s.core.Claims.Take(db.ID, "a check of its passwords")
 	now, recordErr := s.Record(db.ID)
-	if err != nil || recordErr != nil { // another operation on the database is running
-		if recordErr == nil && now.PendingChange == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
-			db.OwnPassword = s.ownPassword(db, drift)
+	if recordErr != nil {
+		if err == nil {
+			release()
 		}
 		return db, recordErr
+	}
+	if err != nil { // another operation on the database is running
+		if now.PendingChange == nil && string(now.OwnerPassword) == string(db.OwnerPassword) && drift.owner {
+			db.OwnPassword = s.ownPassword(db, drift)
+		}
+		return db, nil
 	}
 	defer release()
 	if now.PendingChange != nil {
