@@ -68,16 +68,26 @@ const slotTimeout = 12 * time.Second
 // itself is nil for a server that no client can reach.
 type locker func() (*lockout, error)
 
+// session is a connection to a server.
+type session interface{ Close(context.Context) error }
+
 // openWhenFree calls open until the server has a free slot for the connection,
 // for slotTimeout at most. After lockoutAfter it frees slots by a lockout. It
-// returns the server's error, even if ctx ended the wait.
-func openWhenFree[C any](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
+// returns the server's error, even if ctx ended the wait. With an error, no
+// connection is left open.
+func openWhenFree[C session](ctx context.Context, begin locker, open func() (C, error)) (conn C, err error) {
 	const longest = 100 * time.Millisecond
 	began, delay := time.Now(), 5*time.Millisecond
 	var s *lockout
 	defer func() {
-		if s != nil {
-			err = errors.Join(err, s.end())
+		if s == nil {
+			return
+		}
+		endErr, opened := s.end(), err == nil
+		err = errors.Join(err, endErr)
+		if opened && endErr != nil {
+			_ = conn.Close(context.WithoutCancel(ctx)) // the error says why
+			conn = *new(C)
 		}
 	}()
 	conn, err = open()
