@@ -97,15 +97,31 @@ func (s *Service) openRepository(a *databaseArchive, database string) (*reposito
 	if a.repository != nil {
 		return a.repository, nil
 	}
-	dir := s.BackupDirectory(database)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory of backups: %w", err)
+	dir, err := s.makeBackupDirectory(database)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if a.repository, err = repository.Open(filepath.Join(dir, "repository")); err != nil {
 		return nil, err
 	}
 	return a.repository, nil
+}
+
+// makeBackupDirectory creates the directory of a database's backups, unless the database is purged: RemoveBackups may
+// already have removed the directory. The caller holds mu of the database's archive.
+func (s *Service) makeBackupDirectory(database string) (string, error) {
+	db, err := s.databases.Record(database)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && db.Trash != nil && !db.Trash.Until.After(db.Trash.At) {
+		return "", model.NotFound(model.ResourceDatabase, database)
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := s.BackupDirectory(database)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make directory of backups: %w", err)
+	}
+	return dir, nil
 }
 
 // WALArchive returns the archive of a database's WAL. It opens it on first use;
@@ -122,11 +138,10 @@ func (s *Service) openWAL(a *databaseArchive, database string) (*wal.Archive, er
 	if a.wal != nil {
 		return a.wal, nil
 	}
-	dir := s.BackupDirectory(database)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make directory of backups: %w", err)
+	dir, err := s.makeBackupDirectory(database)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if a.wal, err = wal.Open(filepath.Join(dir, WALDirectory), wal.Options{Logger: s.core.Log.With("database", database), FS: s.WALFiles}); err != nil {
 		return nil, err
 	}
