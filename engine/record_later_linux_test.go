@@ -118,3 +118,28 @@ func TestAbandonedVerificationOnAFullDisk(t *testing.T) {
 		t.Errorf("afterwards: %+v", v)
 	}
 }
+
+// A start on a full disk recovers an operation, and records that once there is space.
+func TestRecoveryOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	a := openEngine(t, testConfig(t, newDataDir(t)))
+	for name, generation := range map[string]int{"rolled": 0, "switched": 1} {
+		op := model.DatabaseOperation{
+			ID: "op_" + name, Organization: a.org, Database: "db_" + name, Type: model.OperationRestart, Status: model.OperationRunning, Generation: generation,
+		}
+		db := model.Database{ID: op.Database, Organization: a.org, Project: a.project, Name: name, Status: model.DatabaseRestarting, Generation: 1, Operation: op.ID}
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return errors.Join(tx.Databases().Insert(db), tx.Operations().Insert(op)) }); err != nil {
+			t.Fatal(err)
+		}
+		free := a.fillMetadataDisk(t)
+		err := a.Databases.RecoverOperation(t.Context(), db)
+		free()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		a.awaitRecordedEnd(t, op)
+		if now := a.record(t, db.ID); now.Status != model.DatabaseAvailable || now.Operation != "" {
+			t.Errorf("%s: %+v", name, now)
+		}
+	}
+}

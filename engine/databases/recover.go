@@ -45,7 +45,8 @@ func (s *Service) ResumeDelete(ctx context.Context, db model.Database) error {
 }
 
 // RecoverOperation ends the operation that ran on the database. A restore that has
-// already switched to its data is completed; any other operation is rolled back.
+// already switched to its data is completed; any other operation is rolled back. On a
+// full disk its end is recorded later, as without a crash.
 func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error {
 	op, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.DatabaseOperation, error) { return tx.Operations().Get(db.Operation) })
 	if err != nil {
@@ -53,7 +54,7 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 	}
 	if op.Generation == db.Generation {
 		s.core.Log.Warn("carrying on with a switch to restored data", "database", db.ID, "operation", op.ID, "type", op.Type)
-		return s.EndOperation(op)
+		return laterIsFine(s.EndOperation(op))
 	}
 	s.core.Log.Warn("rolling back an operation", "database", db.ID, "operation", op.ID, "type", op.Type, "phase", op.Phase)
 	if op.Generation != 0 {
@@ -65,6 +66,14 @@ func (s *Service) RecoverOperation(ctx context.Context, db model.Database) error
 		}
 	}
 	_, err = s.ConcludeOperation(s.RollBack(db, op), op, core.ErrInterrupted)
+	return laterIsFine(err)
+}
+
+// laterIsFine returns nil for the error of an end that is recorded once the disk has space.
+func laterIsFine(err error) error {
+	if err != nil && core.IsDiskFull(err) {
+		return nil
+	}
 	return err
 }
 
