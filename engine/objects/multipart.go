@@ -152,15 +152,22 @@ func (s *Service) removeParts(refs []string) error {
 func (s *Service) endMultipart(tx *meta.Tx, id string) error {
 	refs, err := tx.DropMultipart(id)
 	if err == nil && len(refs) > 0 {
-		tx.OnCommit(func() {
-			s.core.Background(func(context.Context) {
-				if err := s.removeParts(refs); err != nil {
-					s.core.Log.Warn("remove the parts of a completed upload", "upload", id, "error", err)
-				}
-			})
-		})
+		tx.OnCommit(func() { s.removePartsSoon(id, refs) })
 	}
 	return err
+}
+
+// removePartsSoon removes the parts of a completed upload in the background. While a start replays the journal, the store is
+// not open yet, and it leaves them to RecoverUploads.
+func (s *Service) removePartsSoon(id string, refs []string) {
+	if !s.opened.Load() {
+		return
+	}
+	s.core.Background(func(context.Context) {
+		if err := s.removeParts(refs); err != nil {
+			s.core.Log.Warn("remove the parts of a completed upload", "upload", id, "error", err)
+		}
+	})
 }
 
 // sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.

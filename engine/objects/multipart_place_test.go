@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 
+	"holdfast/blobstore"
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/internal/durable"
 	"holdfast/internal/testenv"
@@ -364,6 +367,40 @@ func TestPartsAfterRestart(t *testing.T) {
 	u.mustPut(3, parts[2])
 	u.wantFiles(1, "after an abort")
 	u.mustComplete(parts)
+}
+
+// TestStartEndsUpload: a start after a crash whose metadata follow the journal while it is still being read, up to the
+// completion of an upload, leaves nothing of the upload.
+func TestStartEndsUpload(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	u := startMultipart(t, s, s.bucket(t, "files"))
+	parts := randomParts(2)
+	u.mustPut(1, parts[0])
+	u.mustPut(2, parts[1])
+	var before bytes.Buffer // what a crash would leave: the metadata and the joint as they are now
+	joint, kept := u.files()[0], filepath.Join(t.TempDir(), "joint")
+	if err := errors.Join(s.core.Meta.Snapshot(&before), os.Link(joint, kept)); err != nil {
+		t.Fatal(err)
+	}
+	u.mustComplete(parts)
+	s.close(t)
+	metadata := filepath.Join(s.cfg.DataDir, core.MetadataFile)
+	if err := errors.Join(os.WriteFile(metadata, before.Bytes(), 0o600), os.Rename(kept, joint)); err != nil {
+		t.Fatal(err)
+	}
+	s.renew(t)
+	err := s.replay(func(entries []blobstore.Entry) {
+		s.deliver(entries)
+		if err := s.core.Meta.ViewFlushed(func(*meta.Tx) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		s.core.Work.Wait()
+	})
+	if err := errors.Join(err, s.core.Begin(), s.RecoverUploads()); err != nil {
+		t.Fatal(err)
+	}
+	u.mustHold(parts)
 }
 
 // TestDamagedPartIsSentAgain: an upload whose parts have to be read is not completed with a damaged one, and is once that

@@ -50,9 +50,12 @@ func blobDirectory(c *core.Core) string { return filepath.Join(c.Config.DataDir,
 
 // Open opens the blob store, which replays the part of its journal that the metadata do not have yet, and passes the
 // store to the core.
-func (s *Service) Open() (err error) {
+func (s *Service) Open() error { return s.replay(s.deliver) }
+
+// replay opens the blob store, which delivers that part of its journal.
+func (s *Service) replay(deliver func([]blobstore.Entry)) (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
-		After: blobstore.Position(s.core.Meta.Applied()), Deliver: s.deliver, Damaged: s.noteDamaged,
+		After: blobstore.Position(s.core.Meta.Applied()), Deliver: deliver, Damaged: s.noteDamaged,
 		Fetch: s.fetch, Room: s.room,
 	})
 	if err != nil {

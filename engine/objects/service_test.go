@@ -69,6 +69,15 @@ func openStore(t testing.TB, change ...func(*core.Config)) *store {
 
 func (s *store) open(t testing.TB) {
 	t.Helper()
+	s.renew(t)
+	if err := errors.Join(s.Open(), s.core.Begin()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// renew makes the service anew. Its store is not open yet.
+func (s *store) renew(t testing.TB) {
+	t.Helper()
 	db, err := meta.Open(filepath.Join(s.cfg.DataDir, core.MetadataFile))
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +87,6 @@ func (s *store) open(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.Service = New(c)
-	if err := errors.Join(s.Open(), c.Begin()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *store) close(t testing.TB) {
