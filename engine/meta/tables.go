@@ -208,7 +208,9 @@ func (tx *Tx) Uploads() Table[model.Upload] {
 func (tx *Tx) Multiparts() Table[model.Multipart] {
 	t := table(tx, "multiparts", func(m *model.Multipart) string { return m.ID },
 		by(ByBucket, func(m *model.Multipart) []byte { return Key(m.Bucket) }))
-	t.tally = func(m *model.Multipart) (string, model.Totals) { return m.Organization, model.Totals{Uploads: 1} }
+	t.tally = func(m *model.Multipart) (string, model.Totals) {
+		return m.Organization, model.Totals{Uploads: 1, UploadBytes: m.ReplacedBytes}
+	}
 	return t
 }
 

@@ -18,9 +18,11 @@ type Multipart struct {
 	// number n begins at (n-1)*PlaceBytes. "" before the first of them.
 	Joint      string `json:"joint,omitempty"`
 	PlaceBytes int64  `json:"place_bytes,omitempty"`
-	// PlacedBytes is the size of the parts in Joint.
-	PlacedBytes int64     `json:"placed_bytes,omitempty"`
-	CreatedAt   time.Time `json:"created_at"`
+	// PlacedBytes is the size of the parts in Joint, also of those that were replaced.
+	PlacedBytes int64 `json:"placed_bytes,omitempty"`
+	// ReplacedBytes is the size of the parts in Joint that were replaced: their bytes stay there until the upload ends.
+	ReplacedBytes int64     `json:"replaced_bytes,omitempty"`
+	CreatedAt     time.Time `json:"created_at"`
 	// ExpiresAt is when the upload is aborted, unless another part arrives.
 	ExpiresAt time.Time `json:"expires_at"`
 }

@@ -95,23 +95,10 @@ func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p 
 }
 
 // recordPart commits a part. It returns the reference to the bytes of the one that it replaces if these go with it, ""
-// otherwise.
+// otherwise. Those in the joint stay, because a completion or a copy of the data directory may need them, and count.
 func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, err error) {
 	id := meta.MultipartPartID(p.Multipart, p.Number)
 	return replaced, s.core.Change(call, func(tx *meta.Tx) (err error) {
-		joint := ""
-		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) {
-			m.ExpiresAt, joint = p.At.Add(MultipartLife), m.Joint
-			if place.joint {
-				m.PlacedBytes += p.SizeBytes
-			}
-		})
-		if errors.Is(err, meta.ErrNotFound) {
-			return noMultipart(p.Multipart)
-		}
-		if err != nil {
-			return err
-		}
 		old, err := tx.MultipartParts().Get(id)
 		if err == nil {
 			err = tx.MultipartParts().Delete(id)
@@ -119,8 +106,22 @@ func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place plac
 		if err != nil && !errors.Is(err, meta.ErrNotFound) {
 			return err
 		}
-		if old.Part != joint {
-			replaced = old.Part
+		replaced = old.Part
+		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) {
+			m.ExpiresAt = p.At.Add(MultipartLife)
+			if place.joint {
+				m.PlacedBytes += p.SizeBytes
+			}
+			if old.Part == m.Joint {
+				replaced = ""
+				m.ReplacedBytes += old.SizeBytes
+			}
+		})
+		if errors.Is(err, meta.ErrNotFound) {
+			return noMultipart(p.Multipart)
+		}
+		if err != nil {
+			return err
 		}
 		return tx.MultipartParts().Insert(p)
 	})

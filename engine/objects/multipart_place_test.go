@@ -431,6 +431,53 @@ func TestDamagedPartIsSentAgain(t *testing.T) {
 	u.mustComplete(parts)
 }
 
+// TestReplacedPartsCount: the bytes of a part that was replaced at its place stay in the joint, so that they count toward the
+// plan until the upload ends.
+func TestReplacedPartsCount(t *testing.T) {
+	t.Parallel()
+	const limit = 2*MinPartBytes + MinPartBytes/2
+	s := openStore(t, func(c *core.Config) {
+		c.Plans = map[string]model.Plan{"small": {Name: "small", Limits: map[model.Metric]int64{model.MetricStorageBytes: limit}}}
+	})
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Organizations().Change(s.org, func(o *model.Organization) { o.Plan = "small" })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	bucket := s.bucket(t, "files")
+	content := randomParts(2)[0]
+	replaceAll := func() *uploading {
+		u := startMultipart(t, s, bucket)
+		for n := 1; n <= 2; n++ {
+			u.mustPut(n, content)
+			u.mustPut(n, content[:2]) // to a file of its own
+			u.mustPut(n, content[:3]) // and to another, for which that one is removed
+		}
+		u.wantStored(2*MinPartBytes+6, "replaced")
+		if err := u.put(3, bytes.NewReader(content), len(content)); model.CodeOf(err) != model.CodeForbidden {
+			t.Errorf("a part beyond the plan: %v", err)
+		}
+		return u
+	}
+	u := replaceAll()
+	if err := s.MultipartAbort(t.Context(), s.call(model.ActionUploadDelete), bucket, "k", u.id); err != nil {
+		t.Fatal(err)
+	}
+	u.wantStored(0, "aborted")
+	u = replaceAll()
+	u.mustComplete([][]byte{content[:3]})
+	u.wantStored(3, "completed")
+}
+
+// wantStored checks the bytes that count toward the organization's plan.
+func (u *uploading) wantStored(want int64, when string) {
+	u.t.Helper()
+	totals, err := meta.Value(u.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.Totals, error) { return tx.Totals(u.org) })
+	if got := totals.Of(model.MetricStorageBytes); err != nil || got != want {
+		u.t.Errorf("%s: %d bytes count, want %d, %v", when, got, want, err)
+	}
+}
+
 // TestPlacesWithoutSpaceGivenBack: where a file system keeps the bytes of failed parts, the next ones get files of their own.
 func TestPlacesWithoutSpaceGivenBack(t *testing.T) {
 	t.Parallel()
