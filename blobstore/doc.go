@@ -67,5 +67,7 @@
 // delivered: a process that was killed may have left them only in the kernel.
 //
 // After a failed sync the kernel may have dropped the bytes although a later sync succeeds, so the store becomes
-// read-only permanently (ErrReadOnly). A full disk fails only the writes that did not fit.
+// read-only permanently (ErrReadOnly). A full disk fails only the writes that did not fit. A record that was refused is cut
+// off, and the new end synced, before its caller is told; if that fails, the store becomes read-only too, and the record's
+// file stays, because the next Open may find the record.
 package blobstore

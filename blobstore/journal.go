@@ -53,7 +53,11 @@ var zeros = durable.NewBuffer(256 << 10)
 // append makes records durable, in order and without others between them, and delivers them.
 func (j *journal) append(records ...*record) error { return j.group.do(j.write, records...) }
 
-// write writes and syncs a batch. If it fails, it delivers none of the batch.
+// errUncertain means that a record was refused, and that the next start may find it all the same. It is an ErrReadOnly.
+var errUncertain = fmt.Errorf("%w: the next start may find a refused record", ErrReadOnly)
+
+// write writes and syncs a batch. If it fails, it delivers none of the batch, and returns errUncertain if it could not take
+// it back.
 func (j *journal) write(records []*record) error {
 	if j.current == nil || j.current.offset() >= j.size {
 		if err := j.roll(); err != nil {
@@ -67,10 +71,10 @@ func (j *journal) write(records []*record) error {
 		err = s.writeZeros(s.offset()-before, j.size)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write journal: %w", err), j.end(before))
+		return errors.Join(fmt.Errorf("write journal: %w", err), j.takeBack(before))
 	}
 	if err := j.store.syncFile(s.file); err != nil {
-		return errors.Join(fmt.Errorf("sync journal: %w", err), j.end(before))
+		return errors.Join(fmt.Errorf("sync journal: %w", err), j.takeBack(before))
 	}
 	s.batch++
 	j.tapped(s.number, before, s.offset())
@@ -111,12 +115,21 @@ func (s *segment) writeZeros(batch, size int64) error {
 	return nil
 }
 
-// end abandons the current segment and truncates it to its acknowledged records: failed ones must not reappear at
-// the next start.
-func (j *journal) end(size int64) error {
+// takeBack ends the current segment after its acknowledged records, which end at size: failed ones must not reappear at the
+// next start, so that it syncs the new size. If it cannot, the store becomes read-only, and it returns errUncertain.
+func (j *journal) takeBack(size int64) error {
 	s := j.current
 	j.current = nil
-	return errors.Join(s.file.Close(), j.store.fs.Truncate(j.path(s.number), size))
+	defer s.file.Close()
+	err := j.store.fs.Truncate(j.path(s.number), size)
+	if err == nil {
+		err = j.store.sync(s.file, func(error) bool { return false })
+	}
+	if err == nil {
+		return nil
+	}
+	j.store.broken.CompareAndSwap(nil, &err)
+	return fmt.Errorf("%w: %w", errUncertain, err)
 }
 
 // roll starts a new segment.

@@ -2,14 +2,19 @@ package blobstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+
+	"holdfast/internal/durable"
 )
 
 // TestPowerCut cuts the power after each acknowledgement, in the strict model of powerFS, and opens what is left.
@@ -108,6 +113,82 @@ func judge(left string, acknowledged map[Ref]string) (lost []string) {
 		}
 	}
 	return lost
+}
+
+// refusingFS is a disk that is full for some syncs of the journal. The bytes of the first reach it all the same.
+type refusingFS struct {
+	*powerFS
+	syncs   int // that are to fail
+	reached bool
+}
+
+func (r *refusingFS) Create(path string) (durable.File, error) {
+	f, err := r.powerFS.Create(path)
+	if err != nil || !strings.Contains(path, "/journal/") {
+		return f, err
+	}
+	return &refusingFile{f, r}, nil
+}
+
+type refusingFile struct {
+	durable.File
+	fs *refusingFS
+}
+
+func (f *refusingFile) Sync() error {
+	if f.fs.syncs == 0 {
+		return f.File.Sync()
+	}
+	if f.fs.syncs--; !f.fs.reached {
+		f.fs.reached = true
+		_ = f.File.Sync()
+	}
+	return syscall.ENOSPC
+}
+
+// TestRefusedRecord cuts the power after a record was refused that is on the disk. If the store could take it off the disk,
+// it does not come back. Otherwise the store is read-only, and the file that the record names is there.
+func TestRefusedRecord(t *testing.T) {
+	for syncs, readOnly := range map[int]bool{1: false, 2: true} {
+		fs, parent := &refusingFS{powerFS: newPowerFS(func(string, string) bool { return false })}, filepath.Join(t.TempDir(), "parent")
+		if err := fs.OS.Mkdir(parent); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, filepath.Join(parent, "store"), Options{Inline: 1, fs: fs})
+		if err := s.Log(t.Context(), []byte("before"), nil); err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Create(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte("refused")); err != nil {
+			t.Fatal(err)
+		}
+		ref, err := w.Secure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs.syncs = syncs
+		if _, err := w.Publish([]byte(ref), nil); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("%d syncs: %v", syncs, err)
+		}
+		if err := s.writable(); readOnly != errors.Is(err, ErrReadOnly) {
+			t.Errorf("%d syncs: then %v", syncs, err)
+		}
+		if !readOnly {
+			mustHold(t, s, nil, "the record was refused")
+		}
+		left, replayed := t.TempDir(), []string(nil)
+		fs.cut(t, parent, left)
+		s = openStore(t, filepath.Join(left, "store"), Options{Deliver: collect(&replayed)})
+		if want := []string{"before", string(ref)}[:1+min(1, syncs-1)]; !slices.Equal(replayed, want) {
+			t.Errorf("%d syncs: replayed %q, want %q", syncs, replayed, want)
+		}
+		if readOnly {
+			mustRead(t, s, ref, "refused", "the record came back")
+		}
+	}
 }
 
 // TestTornBatch cuts the power while a batch is on its way to a disk that writes its sectors in any order:

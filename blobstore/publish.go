@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 )
@@ -23,7 +24,7 @@ func (w *Writer) Secure() (Ref, error) {
 
 // Publish makes the blob and its note durable together, delivers both with value, and returns the blob's Ref. A
 // small blob takes one sync, shared with other callers, and is replayed with its note. After an error the blob does
-// not exist.
+// not exist, unless that made the store read-only: then the next Open may deliver the note, with the blob.
 func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	if _, err := w.Secure(); err != nil {
 		return "", err
@@ -34,7 +35,13 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	} else if t := w.store.tap.Load(); t != nil {
 		t.publish(w.secured, w.size)
 	}
-	if err := w.store.log(w.ctx, r); err != nil {
+	err := w.store.log(w.ctx, r)
+	if errors.Is(err, errUncertain) {
+		w.forget()
+		w.err = err // the file stays for the note
+		return "", err
+	}
+	if err != nil {
 		return "", w.abandon(err)
 	}
 	ref := w.secured
@@ -45,7 +52,8 @@ func (w *Writer) Publish(note []byte, value any) (Ref, error) {
 	return ref, nil
 }
 
-// Log makes a note without a blob durable and delivers it.
+// Log makes a note without a blob durable and delivers it. After an error it is not delivered, unless that made the store
+// read-only: then the next Open may deliver it.
 func (s *Store) Log(ctx context.Context, note []byte, value any) error {
 	return s.log(ctx, &record{note: note, value: value})
 }
