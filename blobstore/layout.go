@@ -19,6 +19,8 @@ type layout struct {
 
 	mu      sync.Mutex
 	current *directory
+	first   uint32          // the number of the directory that new blobs went to when the store was opened
+	placed  map[string]bool // the ids that were placed in it since, at most size
 }
 
 // directory is a directory of the layout.
@@ -32,7 +34,7 @@ type directory struct {
 
 // openLayout removes directories that became empty and continues with the newest.
 func openLayout(s *Store, size int) (*layout, error) {
-	l := &layout{store: s, size: size}
+	l := &layout{store: s, size: size, first: 1, placed: map[string]bool{}}
 	numbers, err := listNumbered(s.blobs)
 	if err != nil {
 		return nil, err
@@ -47,6 +49,7 @@ func openLayout(s *Store, size int) (*layout, error) {
 			return nil, fmt.Errorf("remove empty blob directory: %w", err)
 		}
 	}
+	l.first = newest
 	return l, l.roll(newest)
 }
 
@@ -86,8 +89,8 @@ func (l *layout) roll(n uint32) error {
 	return nil
 }
 
-// place returns the directory for the next blob.
-func (l *layout) place() (*directory, error) {
+// place returns the directory for the next blob, the one with that id.
+func (l *layout) place(id string) (*directory, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current.used >= l.size {
@@ -96,7 +99,17 @@ func (l *layout) place() (*directory, error) {
 		}
 	}
 	l.current.used++
+	if l.current.number == l.first {
+		l.placed[id] = true
+	}
 	return l.current, nil
+}
+
+// isNew reports whether a blob was placed since the store was opened.
+func (l *layout) isNew(number uint32, id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return number > l.first || number == l.first && l.placed[id]
 }
 
 func isNotEmpty(err error) bool {

@@ -169,3 +169,37 @@ func TestOpenRefusesWhatIsNotAStore(t *testing.T) {
 		t.Error("Open changed somebody's file")
 	}
 }
+
+// TestIsNew: the store tells the blobs written since it was opened from those that it found, in every directory.
+func TestIsNew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	written := func(s *Store, n int) (refs []Ref) {
+		for range n {
+			ref, err := put(t, s, "blob")
+			if err != nil {
+				t.Fatal(err)
+			}
+			refs = append(refs, ref)
+		}
+		return refs
+	}
+	s := openStore(t, dir, Options{DirectorySize: 2})
+	for range 2 {
+		found := written(s, 3)
+		s.Close()
+		s = openStore(t, dir, Options{DirectorySize: 2})
+		for _, ref := range written(s, 3) {
+			if !s.IsNew(ref) {
+				t.Errorf("%s was there, it says", ref)
+			}
+		}
+		for _, ref := range found {
+			if s.IsNew(ref) {
+				t.Errorf("%s is new, it says", ref)
+			}
+		}
+	}
+	if s.IsNew("") || s.IsNew(journalRef(PositionOf(9, 99))) {
+		t.Error("what is not a file is new, it says")
+	}
+}

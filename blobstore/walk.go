@@ -17,9 +17,18 @@ const walkBatch = 512
 // error unchanged. size is in bytes; modTime is the time of writing. Walk may omit blobs committed or removed
 // meanwhile; fn may remove blobs. It also counts the bytes for Local.
 //
-// At start, before it creates any blob, the caller may remove blobs without a row.
+// At start, the caller may remove blobs without a row, except for those that IsNew reports: their rows may come yet.
 func (s *Store) Walk(fn func(ref Ref, size int64, modTime time.Time) error) error {
 	return s.walk(func(ref Ref, info fs.FileInfo) error { return fn(ref, contentSize(info.Size()), info.ModTime()) })
+}
+
+// IsNew reports whether a blob was written since the store was opened. It may be unfinished.
+func (s *Store) IsNew(ref Ref) bool {
+	if !refForm.MatchString(string(ref)) {
+		return false
+	}
+	number, ok := parseDirectoryName(string(ref[:8]))
+	return ok && s.layout.isNew(number, string(ref[9:]))
 }
 
 func (s *Store) walk(fn func(Ref, fs.FileInfo) error) error {

@@ -226,7 +226,7 @@ func (w *Writer) publish() (Ref, error) {
 	if w.part != "" {
 		name = s.fs.Link
 	}
-	d, err := s.layout.place()
+	d, err := s.layout.place(w.id)
 	if err != nil {
 		return "", err
 	}

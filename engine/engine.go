@@ -122,10 +122,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.Access.WarnOfUnknownPlans(); err != nil {
 		return err
 	}
-	started, err := e.Objects.FileTime() // before the first upload
-	if err != nil {
-		return err
-	}
 	starts, err := e.Databases.ClaimStarts(order)
 	if err != nil {
 		return err
@@ -155,7 +151,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		})
 	}
 	e.Core.Background(e.Insight.Advise)
-	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, started, older) })
+	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, older) })
 	if err := e.Objects.ResumeRestores(); err != nil {
 		return fmt.Errorf("resume the restores of buckets: %w", err)
 	}

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,13 +12,13 @@ import (
 )
 
 // ReconcileBlobs removes discarded blobs and orphans (blobs without a row) after a start. With older metadata it
-// quarantines orphans instead. It skips blobs written after started, because their rows may not be committed yet.
-func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older bool) {
+// quarantines orphans instead. It skips blobs written since, because their rows may not be committed yet.
+func (s *Service) ReconcileBlobs(ctx context.Context, older bool) {
 	if err := s.core.RemoveDiscarded(); err != nil {
 		s.core.Log.Error("remove discarded blobs", "error", err)
 	}
-	err := s.core.Blobs.Walk(func(ref blobstore.Ref, size int64, written time.Time) error {
-		if ctx.Err() != nil || !written.Before(started) || s.blobKnown(ref) {
+	err := s.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
+		if ctx.Err() != nil || s.core.Blobs.IsNew(ref) || s.blobKnown(ref) {
 			return ctx.Err()
 		}
 		return s.discardBlob(ref, size, older)
@@ -35,22 +34,6 @@ func (s *Service) ReconcileBlobs(ctx context.Context, started time.Time, older b
 	if err != nil && ctx.Err() == nil {
 		s.core.Log.Error("reconcile blobs", "error", err)
 	}
-}
-
-// FileTime returns the file system's current time, which lags the clock by up to a tick: only this time is comparable
-// with the times of files.
-func (s *Service) FileTime() (time.Time, error) {
-	marker, err := os.CreateTemp(s.core.Config.DataDir, "started-")
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask the file system for the time: %w", err)
-	}
-	defer os.Remove(marker.Name())
-	defer marker.Close()
-	info, err := marker.Stat()
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask the file system for the time: %w", err)
-	}
-	return info.ModTime(), nil
 }
 
 func (s *Service) blobKnown(ref blobstore.Ref) (known bool) {
