@@ -60,14 +60,12 @@ func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Mult
 // MultipartGet returns a multipart upload of the call's organization.
 func (s *Service) MultipartGet(call *model.Call, bucket, key, id string) (model.Multipart, error) {
 	call.Resource = model.Resource{Type: model.ResourceUpload, ID: id}
-	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Multipart, error) {
-		m, err := tx.Multiparts().Get(id)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && (m.Organization != call.Organization || m.Bucket != bucket || m.Key != key) ||
-			err == nil && s.recent.completed(id) {
-			return m, noMultipart(id)
-		}
-		return m, err
-	})
+	complete := s.recent.completed(id) // before reading the record, which is removed later
+	m, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Multipart, error) { return tx.Multiparts().Get(id) })
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (complete || m.Organization != call.Organization || m.Bucket != bucket || m.Key != key) {
+		return m, noMultipart(id)
+	}
+	return m, err
 }
 
 func noMultipart(id string) error {

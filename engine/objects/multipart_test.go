@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
@@ -41,5 +43,38 @@ func TestConcurrentCompletions(t *testing.T) {
 		if errs[i] != nil || got[i].Version != got[0].Version {
 			t.Errorf("completion %d: %s, %v; want %s", i, got[i].Version, errs[i], got[0].Version)
 		}
+	}
+}
+
+// TestCompletedMeanwhile: an upload whose record is removed while it is looked up, because the metadata follow its
+// completion, is complete.
+func TestCompletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	u := startMultipart(t, s, s.bucket(t, "files"))
+	s.recent.mu.Lock() // the lookup asks it whether the upload is complete
+	answer := make(chan error)
+	go func() {
+		_, err := s.MultipartGet(s.call(model.ActionUploadGet), u.bucket, "k", u.id)
+		answer <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	dropped := make(chan error, 1)
+	go func() {
+		dropped <- s.core.Meta.Update(func(tx *meta.Tx) error {
+			_, err := tx.DropMultipart(u.id)
+			return err
+		})
+	}()
+	select {
+	case err := <-dropped:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second): // it waits for the lookup's snapshot
+	}
+	s.recent.mu.Unlock()
+	if err := <-answer; model.CodeOf(err) != model.CodeNotFound {
+		t.Errorf("an upload that is complete: %v", err)
 	}
 }
