@@ -30,7 +30,7 @@ type fetches struct {
 
 	mu      sync.Mutex
 	flying  map[Ref]*fetch
-	keeping map[Ref]*fetch // files that readers of the whole write
+	keeping map[Ref]bool // files that readers of the whole write
 	closed  bool
 }
 
@@ -38,7 +38,6 @@ type fetches struct {
 type fetch struct {
 	cancel  context.CancelFunc
 	callers int
-	removed bool // the blob: it must not appear again
 	done    chan struct{}
 	err     error // set before done is closed
 }
@@ -109,15 +108,11 @@ func (g *fetches) end(ref Ref, f *fetch) {
 	}
 }
 
-// remove ends the fetch of a file that is removed.
+// remove ends the fetch of a file that is no longer listed. Once it returns, none brings the file back.
 func (g *fetches) remove(ref Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if f := g.keeping[ref]; f != nil {
-		f.removed = true
-	}
 	if f := g.flying[ref]; f != nil {
-		f.removed = true
 		g.end(ref, f)
 	}
 }
@@ -137,7 +132,7 @@ func (g *fetches) run(ctx context.Context, f *fetch, a Away) {
 	defer close(f.done)
 	select {
 	case g.slots <- struct{}{}:
-		f.err = g.fetch(ctx, f, a)
+		f.err = g.fetch(ctx, a)
 		<-g.slots
 	case <-ctx.Done():
 		f.err = ctx.Err()
@@ -156,7 +151,7 @@ func (g *fetches) open(ctx context.Context, a Away, from, n int64) (io.ReadClose
 }
 
 // fetch writes the file as any other and gives it the name that it has.
-func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
+func (g *fetches) fetch(ctx context.Context, a Away) error {
 	if err := g.room(a.Size); err != nil {
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
@@ -182,7 +177,7 @@ func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
 	if err != nil {
 		return err
 	}
-	err = g.finish(f, w, a.Ref)
+	err = g.finish(w, a.Ref)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		err = fmt.Errorf("%w: %w", errNotKept, err)
 	}
@@ -190,7 +185,7 @@ func (g *fetches) fetch(ctx context.Context, f *fetch, a Away) error {
 }
 
 // finish makes what was written durable and gives it the name that it has.
-func (g *fetches) finish(f *fetch, w *Writer, ref Ref) error {
+func (g *fetches) finish(w *Writer, ref Ref) error {
 	if err := w.spill(); err != nil {
 		return w.abandon(err)
 	}
@@ -201,11 +196,11 @@ func (g *fetches) finish(f *fetch, w *Writer, ref Ref) error {
 	if err := w.syncBytes(); err != nil {
 		return w.abandon(err)
 	}
-	return g.publish(f, w, ref)
+	return g.publish(w, ref)
 }
 
 // publish durably gives a synced file its name, unless the blob was removed meanwhile.
-func (g *fetches) publish(f *fetch, w *Writer, ref Ref) error {
+func (g *fetches) publish(w *Writer, ref Ref) error {
 	path, err := ref.path(g.store.blobs)
 	if err != nil {
 		return w.abandon(err)
@@ -218,17 +213,16 @@ func (g *fetches) publish(f *fetch, w *Writer, ref Ref) error {
 		return w.abandon(err)
 	}
 	g.mu.Lock()
-	switch {
-	case f.removed:
-		err = ErrNotFound
-	case g.store.onDisk(ref): // another reader was faster
+	if g.store.onDisk(ref) { // another reader was faster
 		g.mu.Unlock()
 		return w.abandon(nil)
-	default:
-		if err = g.store.fs.Rename(w.temp, path); err == nil {
-			g.store.local.Add(fileSize(w.size))
-			g.store.absent.add(-1, -w.size)
-		}
+	}
+	if _, err = g.store.away.find(ref); err == nil { // a removal unlists the file first
+		err = g.store.fs.Rename(w.temp, path)
+	}
+	if err == nil {
+		g.store.local.Add(fileSize(w.size))
+		g.store.absent.add(-1, -w.size)
 	}
 	g.mu.Unlock()
 	if err != nil {

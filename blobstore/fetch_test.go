@@ -196,6 +196,27 @@ func TestFetchOfRemoved(t *testing.T) {
 	}
 }
 
+// TestFetchAfterRemoval: a fetch that has found its file listed, and begins once that was removed, does not bring it back.
+func TestFetchAfterRemoval(t *testing.T) {
+	var calls atomic.Int64
+	s := openStore(t, restored(t, 10), Options{Fetch: elsewhere(&calls)})
+	ref, _ := awayRef(3)
+	a, err := s.away.find(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(ref); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.fetches.join(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if <-f.done; !errors.Is(f.err, ErrNotFound) || s.onDisk(ref) {
+		t.Errorf("%v, and there: %v", f.err, s.onDisk(ref))
+	}
+}
+
 // TestFetchOnAFullDisk fails each file operation of a fetch: the store takes no harm, and the file comes later.
 func TestFetchOnAFullDisk(t *testing.T) {
 	ref, content := awayRef(30)

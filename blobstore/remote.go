@@ -163,7 +163,6 @@ func (r *remote) close() error {
 // keeping writes what is read of a file to this disk, until it is whole.
 type keeping struct {
 	fetches *fetches
-	claim   *fetch
 	away    Away
 	writer  *Writer // nil once it has failed
 }
@@ -172,15 +171,15 @@ type keeping struct {
 func (g *fetches) keep(ctx context.Context, a Away) *keeping {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed || g.flying[a.Ref] != nil || g.keeping[a.Ref] != nil || g.room(a.Size) != nil {
+	if g.closed || g.flying[a.Ref] != nil || g.keeping[a.Ref] || g.room(a.Size) != nil {
 		return nil
 	}
 	w, err := g.store.Create(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil
 	}
-	k := &keeping{fetches: g, claim: &fetch{}, away: a, writer: w}
-	g.keeping[a.Ref] = k.claim
+	k := &keeping{fetches: g, away: a, writer: w}
+	g.keeping[a.Ref] = true
 	g.store.local.Add(fileSize(a.Size))
 	return k
 }
@@ -214,7 +213,7 @@ func (k *keeping) end() {
 	if whole {
 		g.tasks.Go(func() {
 			defer k.release()
-			_ = g.finish(k.claim, k.writer, k.away.Ref) // without it, the file stays away
+			_ = g.finish(k.writer, k.away.Ref) // without it, the file stays away
 		})
 	}
 	g.mu.Unlock()

@@ -48,12 +48,12 @@ func (s *Store) remove(ref Ref) error {
 	if _, small := ref.position(); small {
 		return nil
 	}
-	s.fetches.remove(ref)
 	t := s.tap.Load()
 	if t != nil {
 		t.removing(ref)
 	}
 	listed, err := s.away.remove(ref)
+	s.fetches.remove(ref)
 	there, unlinkErr := s.unlink(ref)
 	if listed != nil && !there {
 		s.absent.add(-1, -listed.Size)

@@ -96,7 +96,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.orDefaults()
 	s.fetches = &fetches{
 		store: s, from: opts.Fetch, room: opts.Room, whole: opts.FetchWhole,
-		slots: make(chan struct{}, fetchesAtOnce), flying: map[Ref]*fetch{}, keeping: map[Ref]*fetch{},
+		slots: make(chan struct{}, fetchesAtOnce), flying: map[Ref]*fetch{}, keeping: map[Ref]bool{},
 	}
 	s.inline = opts.Inline
 	if err := s.open(dir, opts); err != nil {
