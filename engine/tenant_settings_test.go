@@ -56,6 +56,12 @@ func TestTenantSettings(t *testing.T) {
 			t.Errorf("%s is %s, listed as %+v", name, got, s)
 		}
 	}
+	stale := a.call(model.ActionSettingsUpdate)
+	stale.IfMatch = []string{db.SettingsTag()}
+	_, err := a.Databases.SettingsUpdate(t.Context(), stale, db.ID, databases.SettingsChange{Settings: map[string]*string{"jit": nil}})
+	if refused, is := errors.AsType[*model.Error](err); !is || refused.Reason != model.ReasonChanged || show("jit") != "on" {
+		t.Errorf("a change of settings that others have changed: %v", err)
+	}
 	if a.pid(t, db.ID) != pid {
 		t.Error("a change that needs no restart restarted the server")
 	}

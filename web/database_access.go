@@ -31,7 +31,7 @@ func (req *request) databaseAccess(db databaseData, cause error) (answer, error)
 		return answer{}, err
 	}
 	entries := req.typedEntries()
-	if cause == nil {
+	if !req.r.PostForm.Has("entries") {
 		entries = model.FormatNetworks(list.Entries)
 	}
 	data := accessData{

@@ -81,6 +81,9 @@ func (req *request) databaseUpdate() (answer, error) {
 	})
 }
 
+// settingPrefix begins the names of the fields of PostgreSQL's settings.
+const settingPrefix = "setting."
+
 // settingsUpdate changes the settings whose fields differ from what the database has
 // of its own. An empty field restores a default; a setting without a field stays.
 func (req *request) settingsUpdate() (answer, error) {
@@ -90,7 +93,7 @@ func (req *request) settingsUpdate() (answer, error) {
 	}
 	change := databases.SettingsChange{Settings: map[string]*string{}, Restart: req.checked("restart")}
 	for _, s := range all {
-		field := "setting." + s.Name
+		field := settingPrefix + s.Name
 		switch text := strings.TrimSpace(req.form(field)); {
 		case !req.r.PostForm.Has(field), text == s.Own:
 		case text == "":

@@ -39,7 +39,8 @@ func (req *request) objectForm(f objectForm) objectForm {
 	if req.r.PostForm.Has("content_type") {
 		f.ContentType, f.Metadata, f.Tags = req.form("content_type"), req.form("metadata"), req.form("tags")
 		f.CacheControl, f.Disposition = req.form("cache_control"), req.form("content_disposition")
-	} else {
+	}
+	if req.r.PostForm.Has("mode") {
 		f.Mode, f.Until, f.Hold = req.form("mode"), req.form("until"), req.checked("hold")
 	}
 	return f

@@ -22,6 +22,7 @@ type request struct {
 	r      *http.Request
 	call   *model.Call
 	person access.Person // the signed-in user, zero if there is none
+	sent   []fact        // see view.Sent
 }
 
 // answer is a handler's result: a page or a redirect.
@@ -83,6 +84,7 @@ func (p *pages) signedIn(route route) http.Handler {
 			}
 			if err == nil {
 				a, err = route.handler(req)
+				err = req.conclude(err)
 			}
 			if err != nil && route.form != nil {
 				return route.form(req, err)
@@ -116,7 +118,11 @@ func (req *request) identify(person access.Person) {
 
 // serve handles the request and writes its audit entry.
 func (req *request) serve(h handler, audited bool) {
-	if err := req.readForm(); err != nil {
+	err := req.readForm()
+	if err == nil {
+		err = req.readCondition()
+	}
+	if err != nil {
 		req.fail(answer{}, err)
 		return
 	}

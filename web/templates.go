@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -62,6 +63,17 @@ type view struct {
 	Request      string     // id of the request with the problem, "" without one
 	Live         bool
 	Data         any
+	Sent         []fact // by a form that was refused because what it showed had changed
+	match        string // the tag in the form that was sent, "" without one
+}
+
+// Match returns the tag for the form that goes to a path that ends in action: the present one, or that of the form that
+// was sent if the page shows it again with what was typed.
+func (v view) Match(action, present string) string {
+	if path.Base(v.Path) == action {
+		return cmp.Or(v.match, present)
+	}
+	return present
 }
 
 // Framed reports whether the page has the navigation. A page with a single
@@ -97,6 +109,7 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 	data := view{
 		Title: a.title, Path: req.r.URL.Path, User: req.person.User,
 		Done: doneText(req.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
+		Sent: req.sent, match: req.form(matchField),
 	}
 	if data.User.ID != "" {
 		org, err := req.engine.Access.Organization(data.User.Organization)

@@ -49,6 +49,9 @@ type webhookData struct {
 	Deliveries core.List[model.Delivery]
 }
 
+// Tag identifies what the page shows of the webhook.
+func (d webhookData) Tag() string { return webhooks.Tag(d.Webhook) }
+
 func (req *request) webhook(cause error) (answer, error) {
 	w, err := req.engine.Webhooks.Get(req.call, req.id())
 	if err != nil {

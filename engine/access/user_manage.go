@@ -71,6 +71,9 @@ func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.
 	call.Note("role", string(role))
 	err := s.core.Change(call, func(tx *meta.Tx) error {
 		found, err := managedUser(tx, call, id)
+		if err == nil {
+			err = call.Match(found.Tag())
+		}
 		if err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (s *Service) SettingsUpdate(ctx context.Context, call *model.Call, id strin
 	if db.Sandbox {
 		return nil, model.Errorf(model.CodeConflict, "%s is a sandbox, which lasts only as long as its command runs: it cannot be changed", db.Name)
 	}
-	if err := refuseFixed(db, change); err != nil {
+	if err := cmp.Or(call.Match(db.SettingsTag()), refuseFixed(db, change)); err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -101,6 +101,11 @@ type Object struct {
 	Replaced *Object `json:"replaced,omitempty"`
 }
 
+// PropertiesTag identifies what clients can change of the version.
+func (o Object) PropertiesTag() string {
+	return Tag([]any{o.ContentType, o.Attributes, o.Tags, o.Lock})
+}
+
 // EntityTag returns the object's ETag in the S3 protocol, without quotes. If its MD5 is unknown, it has the form of a
 // multipart upload's, so that no client takes it for an MD5.
 func (o Object) EntityTag() string {

@@ -177,6 +177,9 @@ func (d Database) Tag() string {
 	return Tag([]any{d.Name, d.Project, d.BackupEvery, d.BackupRetention, d.ConnectionLimit, d.MaintenanceWindow, d.LogicalReplication, d.ExpiresAt, d.SleepAfter})
 }
 
+// SettingsTag identifies the settings of PostgreSQL that clients have set.
+func (d Database) SettingsTag() string { return Tag(d.OwnSettings) }
+
 // LastGeneration returns the highest generation ever used, including those that
 // never served: a number is used only once.
 func (d Database) LastGeneration() int { return max(d.Generation, d.Begun) }

@@ -70,6 +70,9 @@ type User struct {
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
+// Tag identifies what people change of the account.
+func (u User) Tag() string { return Tag(u.Role) }
+
 // SetupLink is a one-time link for setting a password.
 type SetupLink struct {
 	TokenHash    []byte `json:"token_hash"` // SHA-256 of the token in the link

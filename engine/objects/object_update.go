@@ -27,6 +27,9 @@ func (s *Service) ObjectUpdate(call *model.Call, name VersionName, change Object
 	}
 	change.note(call)
 	return s.changeVersion(call, name, change.changesLock(), func(o *model.Object) error {
+		if err := call.Match(o.PropertiesTag()); err != nil {
+			return err
+		}
 		if change.changesContent() {
 			if err := s.refuseLocked(call, *o, false); err != nil {
 				return err
