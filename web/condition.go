@@ -24,13 +24,20 @@ func (req *request) readCondition() (err error) {
 // made, its page shows the present state, and beside it what was sent.
 func (req *request) conclude(err error) error {
 	refused, ok := errors.AsType[*model.Error](err)
-	if !ok || refused.Reason != model.ReasonChanged {
+	switch {
+	case err == nil:
+		req.keepOnce()
+		return nil
+	case req.sentBefore(err):
+		return model.Errorf(model.CodeConflict, "this form was sent already, so nothing was done again. What it makes is shown only once: if you have not copied that, make another")
+	case ok && refused.Reason == model.ReasonChanged:
+		req.putAside()
+		return &model.Error{
+			Code: refused.Code, Reason: refused.Reason, Err: err,
+			Message: "somebody changed this after you loaded the page, so nothing was saved. The page shows it as it is now: make your change again, if it is still right",
+		}
+	default:
 		return err
-	}
-	req.putAside()
-	return &model.Error{
-		Code: refused.Code, Reason: refused.Reason, Err: err,
-		Message: "somebody changed this after you loaded the page, so nothing was saved. The page shows it as it is now: make your change again, if it is still right",
 	}
 }
 

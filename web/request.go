@@ -118,8 +118,10 @@ func (req *request) identify(person access.Person) {
 
 // serve handles the request and writes its audit entry.
 func (req *request) serve(h handler, audited bool) {
+	defer req.engine.Core.EndIdempotent(req.call, nil) // unless conclude has
 	err := req.readForm()
 	if err == nil {
+		req.noteOnce()
 		err = req.readCondition()
 	}
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 var (
 	fieldTags  = regexp.MustCompile(`(?s)<input ([^>]*)>|<textarea ([^>]*)>(.*?)</textarea>|<select ([^>]*)>(.*?)</select>`)
-	optionTags = regexp.MustCompile(`<option value="([^"]*)"( selected)?>`)
+	optionTags = regexp.MustCompile(`<option(?: value="([^"]*)")?( selected)?>([^<]*)`)
 	attributes = regexp.MustCompile(`(\w+)(?:="([^"]*)")?`)
 )
 
@@ -38,10 +38,11 @@ func formOn(t *testing.T, page, action string) url.Values {
 			attribute[a[1]] = html.UnescapeString(a[2])
 		}
 		value := attribute["value"]
-		switch _, checked := attribute["checked"]; {
-		case attribute["type"] == "checkbox" && !checked:
+		_, checked := attribute["checked"]
+		switch kind := attribute["type"]; {
+		case (kind == "checkbox" || kind == "radio") && !checked:
 			continue
-		case attribute["type"] == "checkbox":
+		case kind == "checkbox" && value == "":
 			value = "on"
 		case tag[2] != "":
 			value = html.UnescapeString(tag[3])
@@ -58,6 +59,9 @@ func selectedOf(options string) (value string) {
 	for i, o := range optionTags.FindAllStringSubmatch(options, -1) {
 		if i == 0 || o[2] != "" {
 			value = html.UnescapeString(o[1])
+			if !strings.Contains(o[0], " value=") {
+				value = o[3]
+			}
 		}
 	}
 	return value

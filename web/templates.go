@@ -64,6 +64,7 @@ type view struct {
 	Live         bool
 	Data         any
 	Sent         []fact // by a form that was refused because what it showed had changed
+	Once         string // marks the forms of this page: see noteOnce
 	match        string // the tag in the form that was sent, "" without one
 }
 
@@ -109,7 +110,7 @@ func (req *request) execute(a answer, problem string) (*bytes.Buffer, error) {
 	data := view{
 		Title: a.title, Path: req.r.URL.Path, User: req.person.User,
 		Done: doneText(req.r.URL.Query().Get("done")), Problem: problem, Live: a.live, Data: a.data,
-		Sent: req.sent, match: req.form(matchField),
+		Sent: req.sent, match: req.form(matchField), Once: req.call.RequestID,
 	}
 	if data.User.ID != "" {
 		org, err := req.engine.Access.Organization(data.User.Organization)
