@@ -14,10 +14,9 @@ import (
 type propertiesData struct {
 	databaseData
 	Projects []model.Project
-	Every    string
-	Sleep    string
-	KeptDays int64
+	Form     propertiesForm
 	Settings []databases.SettingView
+	Restart  bool // as ticked
 	Upgrade  upgradeData
 }
 
@@ -37,18 +36,13 @@ func (propertiesData) WindowDays() []string { return model.WindowDays() }
 
 func (req *request) databaseSettings(db databaseData, cause error) (answer, error) {
 	projects, err := req.engine.Access.Projects(req.call)
-	data := propertiesData{databaseData: db, Projects: projects, KeptDays: int64(db.BackupRetention / (24 * time.Hour))}
-	if db.BackupEvery > 0 {
-		data.Every = db.BackupEvery.String()
-	}
+	data := propertiesData{databaseData: db, Projects: projects, Form: req.propertiesForm(db), Restart: req.checked("restart")}
 	if err == nil && db.Status == model.DatabaseAvailable {
 		data.Settings, err = req.engine.Databases.SettingList(req.r.Context(), req.call, db.ID)
+		data.Settings = req.typedSettings(data.Settings)
 	}
 	if err == nil && !db.Sandbox {
 		data.Upgrade, err = req.upgradeOf(db)
-	}
-	if db.SleepAfter > 0 {
-		data.Sleep = db.SleepAfter.String()
 	}
 	return answer{page: "database_settings.html", data: data}, cmp.Or(cause, err)
 }

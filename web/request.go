@@ -243,6 +243,14 @@ func (req *request) id() string { return req.r.PathValue("id") }
 // form returns the value of a form field.
 func (req *request) form(name string) string { return req.r.PostForm.Get(name) }
 
+// typed returns the value of a form field, or what is stored if no form with the field was sent.
+func (req *request) typed(name, stored string) string {
+	if !req.r.PostForm.Has(name) {
+		return stored
+	}
+	return req.form(name)
+}
+
 // checked reports whether a box of the form is ticked.
 func (req *request) checked(name string) bool { return req.form(name) == "on" }
 
