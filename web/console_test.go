@@ -397,8 +397,16 @@ func TestLocalPath(t *testing.T) {
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
-		"name: must not be empty":                 "Name: must not be empty.",
-		"target_time: nothing is there yet":       "Target time: nothing is there yet.",
+		"name: must not be empty":                 "name: must not be empty.",
+		"url: must be an HTTPS URL":               "url: must be an HTTPS URL.",
+		"target_time: nothing is there yet":       "target time: nothing is there yet.",
+		"settings.work_mem: must be a size":       "Setting work_mem: must be a size.",
+		"ada@example.com has an account":          "ada@example.com has an account.",
+		"pg_cron needs a restart":                 "pg_cron needs a restart.",
+		"shop2 is a branch":                       "shop2 is a branch.",
+		"db.example.com does not answer":          "db.example.com does not answer.",
+		"done.":                                   "Done.",
+		"überall ist etwas":                       "Überall ist etwas.",
 		"the disk is full: free disk space first": "The disk is full: free disk space first.",
 		"":           "",
 		"try again?": "Try again?",

@@ -216,25 +216,32 @@ func problemTitle(err error) string {
 	}
 }
 
-// sentence turns an error's message into a sentence: a capital letter and a
-// full stop. It replaces underscores in a leading field name, but not in the name of
-// one of PostgreSQL's settings.
+// sentence turns an error's message into a sentence: a full stop, and a capital letter unless it begins with a name. It
+// replaces underscores in a leading field name, but not in the name of one of PostgreSQL's settings.
 func sentence(message string) string {
 	if setting, is := strings.CutPrefix(message, "settings."); is {
 		return sentence("setting " + setting)
-	}
-	if field, rest, found := strings.Cut(message, ": "); found && !strings.Contains(field, " ") {
-		message = strings.ReplaceAll(field, "_", " ") + ": " + rest
 	}
 	runes := []rune(message)
 	if len(runes) == 0 {
 		return message
 	}
-	runes[0] = unicode.ToUpper(runes[0])
+	if field, rest, found := strings.Cut(message, ": "); found && !strings.Contains(field, " ") {
+		runes = []rune(strings.ReplaceAll(field, "_", " ") + ": " + rest)
+	} else if ordinary(message) {
+		runes[0] = unicode.ToUpper(runes[0])
+	}
 	if last := runes[len(runes)-1]; unicode.IsLetter(last) || unicode.IsDigit(last) {
 		runes = append(runes, '.')
 	}
 	return string(runes)
+}
+
+// ordinary reports whether a text begins with a word of the language, and not with an address, a host or the like,
+// which have their own spelling.
+func ordinary(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	return !strings.ContainsAny(strings.TrimRight(word, ".,:;!?"), "@._0123456789")
 }
 
 // id returns the id in the path.
