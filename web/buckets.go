@@ -61,7 +61,7 @@ type bucketData struct {
 	Kept      time.Duration // how long deleted files are kept; 0 means not at all
 	History   bucketHistory
 	Site      websiteForm
-	Public    string // the public prefixes, one a line, as they are or were typed
+	Form      bucketForm
 }
 
 // crumb is an ancestor of the folder that is shown.
@@ -93,7 +93,7 @@ func (req *request) bucketPage(prefix string, cause error) (answer, error) {
 	}
 	data.History.Latest = req.engine.Now()
 	data.Site = req.websiteForm(data.Bucket)
-	data.Public = cmp.Or(req.form("public_prefixes"), strings.Join(data.Bucket.PublicPrefixes, "\n"))
+	data.Form = req.bucketForm(data.Bucket)
 	if may := data.Bucket.PublicRights(); may.Read || len(may.Prefixes) > 0 {
 		data.PublicURL = cmp.Or(req.opts.ObjectsURL, req.opts.BaseURL) + objects.ObjectPath + data.Bucket.ID + "/"
 	}

@@ -9,7 +9,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// matchField is the field with the tag of what a form shows of a resource. It is the API's ETag, and the form's If-Match.
+// matchField is the field with the tag of what a form shows of a resource. It is the ETag of the API, where that has
+// one, and the form's If-Match.
 const matchField = "if_match"
 
 // readCondition has the call refused if the resource is not as the form showed it.

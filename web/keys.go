@@ -105,7 +105,7 @@ func (req *request) key() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{page: "key.html", title: key.Name, data: keyData{key, key.Usable(time.Now()), keyLives()}}, nil
+	return answer{page: "key.html", title: key.Name, data: keyData{key, key.Usable(time.Now()), keyLives(), req.typed("name", key.Name), req.form("expires")}}, nil
 }
 
 // keyAgain shows the key's page with the error of a form on it.
@@ -117,8 +117,9 @@ func (req *request) keyAgain(cause error) (answer, error) {
 // keyData is what key.html shows.
 type keyData struct {
 	model.Key
-	Usable bool
-	Lives  []keyLife
+	Usable      bool
+	Lives       []keyLife
+	Typed, Life string // the fields of the form, as they are or were typed
 }
 
 // keyUpdate changes the key's name, and its end if the form says so.

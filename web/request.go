@@ -258,6 +258,14 @@ func (req *request) typed(name, stored string) string {
 	return req.form(name)
 }
 
+// ticked reports whether a box is ticked: in the form with the field beside, or as stored if none was sent.
+func (req *request) ticked(name, beside string, stored bool) bool {
+	if !req.r.PostForm.Has(beside) {
+		return stored
+	}
+	return req.checked(name)
+}
+
 // checked reports whether a box of the form is ticked.
 func (req *request) checked(name string) bool { return req.form(name) == "on" }
 

@@ -6,7 +6,10 @@ import (
 	"net/url"
 	"testing"
 
+	"holdfast/engine/access"
 	"holdfast/engine/databases"
+	"holdfast/engine/model"
+	"holdfast/engine/webhooks"
 )
 
 // TestDatabaseSettingsKeepWhatWasTyped: a form of a database's settings that is refused is shown with all that was typed.
@@ -56,5 +59,46 @@ func TestTypedSettings(t *testing.T) {
 	}
 	if req.r.PostForm = nil; req.typedSettings(all[2:])[0].Own != "own" {
 		t.Error("a page without a form does not show what the database has")
+	}
+}
+
+// TestFormsKeepWhatWasTyped: so do the forms of a bucket, a key and a webhook.
+func TestFormsKeepWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	_, key, err := c.engine.Access.KeyCreate(c.operatorCall(t), access.NewKey{Name: "ci", Preset: model.PresetReadOnly, Source: model.KeySourceOperator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, _, err := c.engine.Webhooks.Create(c.operatorCall(t), webhooks.NewWebhook{Name: "hook", URL: "https://example.com/hook", Events: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []struct {
+		page, action string
+		typed        url.Values
+	}{
+		{"/buckets/bucket_1", "/buckets/bucket_1/settings", url.Values{"public": {"on"}, "public_prefixes": {"images/\n*"}, "public_listing": {"on"}}},
+		{"/buckets/bucket_1", "/buckets/bucket_1/expiry", url.Values{"expire_after_days": {"12"}}},
+		{"/keys/" + key.ID, "/keys/" + key.ID, url.Values{"name": {"\x01"}, "expires": {"7d"}}},
+		{"/webhooks/" + hook.ID, "/webhooks/" + hook.ID, url.Values{"name": {"builds"}, "url": {"nowhere"}, "events": {"backup.*, import.*"}}},
+	} {
+		fields := formOn(t, c.get(t, form.page), form.action)
+		fields.Del("enabled")
+		maps.Copy(fields, form.typed)
+		got := c.post(t, form.action, fields)
+		if got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", form.action, got.status)
+			continue
+		}
+		shown := formOn(t, got.page, form.action)
+		for name := range form.typed {
+			if shown.Get(name) != form.typed.Get(name) {
+				t.Errorf("%s: %s is %q, and not %q", form.action, name, shown.Get(name), form.typed.Get(name))
+			}
+		}
+		if shown.Has("enabled") {
+			t.Errorf("%s: a box that was not ticked is", form.action)
+		}
 	}
 }

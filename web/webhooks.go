@@ -47,6 +47,13 @@ func (req *request) webhookRotate() (answer, error) {
 type webhookData struct {
 	model.Webhook
 	Deliveries core.List[model.Delivery]
+	Form       webhookForm
+}
+
+// webhookForm holds the fields of the form that changes a webhook, as they are or were typed.
+type webhookForm struct {
+	Name, URL, Events string
+	Enabled           bool
 }
 
 // Tag identifies what the page shows of the webhook.
@@ -61,7 +68,9 @@ func (req *request) webhook(cause error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{page: "webhook.html", title: w.Name, data: webhookData{w, deliveries}}, cause
+	return answer{page: "webhook.html", title: w.Name, data: webhookData{w, deliveries, webhookForm{
+		req.typed("name", w.Name), req.typed("url", w.URL), req.typed("events", strings.Join(w.Events, ", ")), req.ticked("enabled", "url", w.Enabled),
+	}}}, cause
 }
 
 func (req *request) webhookUpdate() (answer, error) {
