@@ -108,6 +108,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.Databases.StartPostgres(ctx); err != nil {
 		return err
 	}
+	if err := e.Core.BeginRetentions(); err != nil {
+		return err
+	}
 	older, err := e.isOlder()
 	if err != nil {
 		return err

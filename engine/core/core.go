@@ -56,6 +56,7 @@ type Core struct {
 	Work     sync.WaitGroup
 
 	keepsDiscarded atomic.Bool
+	retentions     retentions // set by BeginRetentions
 
 	auditKey []byte
 	readOnly atomic.Pointer[string] // why changes are refused, nil if they are not

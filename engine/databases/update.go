@@ -207,7 +207,7 @@ func (s *Service) BackupInterval(db model.Database) time.Duration {
 // BackupRetention returns how long the backups of a database are kept, 0 for ever.
 func (s *Service) BackupRetention(db model.Database) time.Duration {
 	if db.BackupRetention == 0 {
-		return s.core.Config.BackupRetention
+		return s.core.BackupRetention()
 	}
 	return db.BackupRetention
 }

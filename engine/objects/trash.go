@@ -32,7 +32,7 @@ func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) m
 	if s.core.KeepsAll() {
 		return nil
 	}
-	until, err := s.purgeBound(s.core.Clock().Add(-s.core.Config.ObjectTrashRetention))
+	until, err := s.purgeBound(s.core.Clock().Add(-s.core.ObjectTrashRetention()))
 	if err != nil {
 		return err
 	}
