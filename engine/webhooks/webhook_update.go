@@ -115,8 +115,12 @@ func (s *Service) change(call *model.Call, id string, change func(*model.Webhook
 			return err
 		}
 		w, err = tx.Webhooks().Update(id, func(w *model.Webhook) error {
-			w.UpdatedAt = s.core.Clock()
-			return change(w)
+			before := Tag(*w)
+			err := change(w)
+			if Tag(*w) != before {
+				w.UpdatedAt = s.core.Clock()
+			}
+			return err
 		})
 		call.Resource = resource(w)
 		return err

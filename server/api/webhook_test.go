@@ -77,7 +77,11 @@ func TestWebhooks(t *testing.T) {
 	if got := w.do(t, post("/webhooks/"+hook.ID+"/ping", "")); got.status != http.StatusConflict {
 		t.Errorf("a disabled webhook is pinged: %d", got.status)
 	}
-	change.header, change.body = nil, `{"enabled":true,"events":["key.created"]}`
+	change.header, change.body = nil, `{}`
+	if first, second := w.do(t, change), w.do(t, change); first.status != http.StatusOK || first.header.Get("ETag") != second.header.Get("ETag") {
+		t.Errorf("a change of nothing changes the tag from %s to %s", first.header.Get("ETag"), second.header.Get("ETag"))
+	}
+	change.body = `{"enabled":true,"events":["key.created"]}`
 	get[wire.Webhook](t, w.do(t, change))
 	ping := get[wire.Delivery](t, w.do(t, post("/webhooks/"+hook.ID+"/ping", "")))
 	all := get[[]wire.Delivery](t, w.do(t, request{method: "GET", path: "/webhooks/" + hook.ID + "/deliveries?status=pending", key: w.org.full}))
