@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +22,8 @@ const (
 
 // Main runs the command line and returns the process's exit code.
 func Main() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first signal shuts down in order, the next kills the process
 	err := NewRoot().ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

@@ -35,8 +35,8 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the appliance",
 		Long: "Run the appliance: find PostgreSQL, bring up every database, and serve the API and the console\n" +
-			"until SIGINT or SIGTERM. A second one ends it at once: databases may go on, and the next start adopts\n" +
-			"them. Every flag can also be given as a variable (--data-dir as HOLDFAST_DATA_DIR) or in a config file\n" +
+			"until SIGINT or SIGTERM. Another one more than a second later ends it at once: databases may go on, and the\n" +
+			"next start adopts them. Every flag can also be given as a variable (--data-dir as HOLDFAST_DATA_DIR) or in a config file\n" +
 			"(data_dir = \"…\").",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +60,7 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	if err != nil {
 		return err
 	}
+	defer tellOfKill(log)()
 	if err := c.readOffsiteKeys(); err != nil {
 		return err
 	}
