@@ -103,7 +103,11 @@ func ParseLife(text string) (time.Duration, error) {
 
 func newKeyGet(s *session) *cobra.Command {
 	cmd := s.command("get KEY", "Show an API key", cobra.ExactArgs(1), func(t *task, args []string) error {
-		return shows(t, keyDetails)(t.api.GetKey(t.ctx, args[0]))
+		id, err := t.keyID(args[0])
+		if err != nil {
+			return err
+		}
+		return shows(t, keyDetails)(t.api.GetKey(t.ctx, id))
 	})
 	return s.positions(cmd, keyNames)
 }
@@ -125,7 +129,11 @@ func newKeyUpdate(s *session) *cobra.Command {
 		if in == (wire.UpdateKey{}) {
 			return usagef("say what is to change: --name or --expires")
 		}
-		return shows(t, keyDetails)(t.api.UpdateKey(t.ctx, args[0], in))
+		id, err := t.keyID(args[0])
+		if err != nil {
+			return err
+		}
+		return shows(t, keyDetails)(t.api.UpdateKey(t.ctx, id, in))
 	})
 	cmd.Long = "Rename an API key, or make it expire sooner. Only a person can make it valid for longer, or let it delete:\non its page in the console."
 	cmd.Flags().StringVar(&name, "name", "", "its new name")
@@ -135,19 +143,49 @@ func newKeyUpdate(s *session) *cobra.Command {
 
 func newKeyRevoke(s *session) *cobra.Command {
 	cmd := s.command("revoke KEY", "End an API key at once", cobra.ExactArgs(1), func(t *task, args []string) error {
+		id, err := t.keyID(args[0])
+		if err != nil {
+			return err
+		}
 		if err := t.confirm("end the key %s for good", args[0]); err != nil {
 			return err
 		}
-		return shows(t, func(w io.Writer, k wire.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })(t.api.RevokeKey(t.ctx, args[0]))
+		return shows(t, func(w io.Writer, k wire.Key) { fmt.Fprintf(w, "%s (%s) is revoked\n", k.ID, k.Name) })(t.api.RevokeKey(t.ctx, id))
 	})
 	return s.positions(cmd, keyNames)
+}
+
+// keyID returns the id of the key with the given id, or with that name, which no other key that is not revoked may have.
+func (t *task) keyID(given string) (string, error) {
+	if isID(given, idKey) {
+		return given, nil
+	}
+	all, err := collect(t.validKeys())
+	if err != nil {
+		return "", err
+	}
+	k, err := pick("key", given, all, namedKey)
+	return k.ID, err
+}
+
+func namedKey(k wire.Key) named { return named{id: k.ID, name: k.Name} }
+
+// validKeys yields the keys that are not revoked.
+func (t *task) validKeys() iter.Seq2[wire.Key, error] {
+	return func(yield func(wire.Key, error) bool) {
+		for k, err := range t.api.Keys(t.ctx, client.KeyOptions{}) {
+			if k.RevokedAt == nil && !yield(k, err) {
+				return
+			}
+		}
+	}
 }
 
 // keyNames yields the keys that are not revoked, by id: their names need not be unique.
 func keyNames(t *task, _ []string, _ string) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
-		for k, err := range t.api.Keys(t.ctx, client.KeyOptions{}) {
-			if k.RevokedAt == nil && !yield(named{id: k.ID, note: k.Name}, err) {
+		for k, err := range t.validKeys() {
+			if !yield(named{id: k.ID, note: k.Name}, err) {
 				return
 			}
 		}

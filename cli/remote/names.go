@@ -19,6 +19,7 @@ const (
 	idProject  = "proj_"
 	idWebhook  = "wh_"
 	idUser     = "user_"
+	idKey      = "key_"
 )
 
 // isID reports whether text has the form of an id; a name may start like one.
@@ -128,11 +129,37 @@ func unknownName(kind, name string, names []string) error {
 
 func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
 	var ids []string
+	remedy := "say the id"
 	for _, item := range found {
 		known := look(item)
-		ids = append(ids, known.id+" in "+known.project)
+		if known.project != "" {
+			known.id += " in " + known.project
+			remedy = "say --project, or the id"
+		}
+		ids = append(ids, known.id)
 	}
-	return usagef("%q is ambiguous: %d %ss have this name (%s); say --project, or the id", name, len(found), kind, strings.Join(ids, ", "))
+	kinds := strings.ReplaceAll(kind, " or ", "s or ") + "s"
+	return usagef("%q is ambiguous: %d %s have this name (%s); %s", name, len(found), kinds, strings.Join(ids, ", "), remedy)
+}
+
+// pick returns the one item with the given name.
+func pick[T any](kind, name string, all []T, look func(T) named) (item T, err error) {
+	var names []string
+	var found []T
+	for _, item := range all {
+		names = append(names, look(item).name)
+		if look(item).name == name {
+			found = append(found, item)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return item, unknownName(kind, name, names)
+	default:
+		return item, ambiguous(kind, name, found, look)
+	}
 }
 
 // database returns the database with the given id or name.

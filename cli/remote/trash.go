@@ -80,22 +80,59 @@ func byKind[R any](id string, database, bucket, object func(context.Context, str
 	}
 }
 
+// trashID returns what names something in the trash: an id as it is, or the id of the one deleted database or bucket with
+// that name. The ids of objects have no prefix.
+func (t *task) trashID(given string) (string, error) {
+	if isID(given, idDatabase) || isID(given, idBucket) || isID(given, "") {
+		return given, nil
+	}
+	o, err := t.trashOptions("")
+	if err != nil {
+		return "", err
+	}
+	databases, err := collect(t.api.TrashedDatabases(t.ctx, o))
+	if err != nil {
+		return "", err
+	}
+	buckets, err := collect(t.api.TrashedBuckets(t.ctx, o))
+	if err != nil {
+		return "", err
+	}
+	var all []named
+	for _, db := range databases {
+		all = append(all, named{id: db.ID, name: db.Name, project: db.Project})
+	}
+	for _, b := range buckets {
+		all = append(all, named{id: b.ID, name: b.Name, project: b.Project})
+	}
+	found, err := pick("deleted database or bucket", given, all, func(n named) named { return n })
+	return found.id, err
+}
+
 func newTrashRestore(s *session) *cobra.Command {
 	cmd := s.command("restore ID", "Bring a deleted database, bucket or object back", cobra.ExactArgs(1), func(t *task, args []string) error {
-		restore := byKind(args[0], t.api.RestoreTrashedDatabase, t.api.RestoreTrashedBucket, t.api.RestoreTrashedObject)
-		return shows(t, func(w io.Writer, r wire.NamedReference) { fmt.Fprintf(w, "%s is back\n", r.Name) })(restore(t.ctx, args[0]))
+		id, err := t.trashID(args[0])
+		if err != nil {
+			return err
+		}
+		restore := byKind(id, t.api.RestoreTrashedDatabase, t.api.RestoreTrashedBucket, t.api.RestoreTrashedObject)
+		return shows(t, func(w io.Writer, r wire.NamedReference) { fmt.Fprintf(w, "%s is back\n", r.Name) })(restore(t.ctx, id))
 	})
-	cmd.Long = "Bring a deleted database back with its backups, a bucket with its objects, or an object. ID is one that\n`trash list`, `trash buckets` or `trash objects` shows."
+	cmd.Long = "Bring a deleted database back with its backups, a bucket with its objects, or an object. ID is one that\n`trash list`, `trash buckets` or `trash objects` shows; a database or a bucket is found by its name too."
 	return cmd
 }
 
 func newTrashPurge(s *session) *cobra.Command {
 	return s.command("purge ID", "Remove a deleted database, bucket or object for good", cobra.ExactArgs(1), func(t *task, args []string) error {
+		id, err := t.trashID(args[0])
+		if err != nil {
+			return err
+		}
 		if err := t.confirm("remove %s for good", args[0]); err != nil {
 			return err
 		}
-		purge := byKind(args[0], t.api.PurgeTrashedDatabase, t.api.PurgeTrashedBucket, t.api.PurgeTrashedObject)
-		return shows(t, func(w io.Writer, r wire.DeletedRecord) { fmt.Fprintf(w, "%s is gone\n", r.ID) })(purge(t.ctx, args[0]))
+		purge := byKind(id, t.api.PurgeTrashedDatabase, t.api.PurgeTrashedBucket, t.api.PurgeTrashedObject)
+		return shows(t, func(w io.Writer, r wire.DeletedRecord) { fmt.Fprintf(w, "%s is gone\n", r.ID) })(purge(t.ctx, id))
 	})
 }
 

@@ -210,22 +210,7 @@ func (t *task) webhook(given string) (wire.Webhook, error) {
 	if err != nil {
 		return wire.Webhook{}, err
 	}
-	var names []string
-	var found []wire.Webhook
-	for _, w := range all {
-		names = append(names, w.Name)
-		if w.Name == given {
-			found = append(found, w)
-		}
-	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return wire.Webhook{}, unknownName("webhook", given, names)
-	default:
-		return wire.Webhook{}, ambiguous("webhook", given, found, namedWebhook)
-	}
+	return pick("webhook", given, all, namedWebhook)
 }
 
 func namedWebhook(w wire.Webhook) named { return named{id: w.ID, name: w.Name, note: w.URL} }
