@@ -23,6 +23,7 @@ import (
 type extraction struct {
 	backup, time, lsn, out, tar string
 	generation                  int
+	json                        bool
 }
 
 func newBackupExtract() *cobra.Command {
@@ -44,6 +45,7 @@ func newBackupExtract() *cobra.Command {
 	flags.StringVar(&x.lsn, "to-lsn", "", "roll forward to this position, as 0/3000148, or to the latest there is (latest)")
 	flags.IntVar(&x.generation, "generation", 0, "roll forward on this generation's history, where restores have made several; 0 = the backup's own")
 	flags.StringVar(&x.out, "out", "", "data directory to make, empty or absent")
+	flags.BoolVar(&x.json, "json", false, "print JSON; with --tar, to standard error")
 	flags.StringVar(&x.tar, "tar", "", "- writes a tar stream to standard output instead")
 	return cmd
 }
@@ -173,24 +175,42 @@ func (x extraction) extract(ctx context.Context, v vault, b repository.Backup, p
 	return backup.Extract(ctx, source, v.wal, plan, filepath.Clean(x.out), backup.RestoreOptions{})
 }
 
+// extracted is the result of extract.
+type extracted struct {
+	Backup       string     `json:"backup"`
+	LSN          string     `json:"lsn"`            // that it was rolled forward to
+	LastCommitAt *time.Time `json:"last_commit_at"` // null if unknown
+	Major        string     `json:"postgres_major"`
+	Directory    *string    `json:"data_directory"` // null for a tar stream
+	Superuser    string     `json:"superuser"`
+}
+
 // explain prints what was created and how to start it.
 func (x extraction) explain(w io.Writer, b repository.Backup, plan backup.Plan) error {
-	dir := "DATADIR"
-	if x.out != "" {
-		if absolute, err := filepath.Abs(x.out); err == nil {
-			dir = absolute
-		}
-	}
-	major, _, _ := strings.Cut(b.PostgresVersion, ".")
-	text := fmt.Sprintf("Backup %s, rolled forward to %v", b.ID, plan.Target.End)
+	made := extracted{Backup: b.ID, LSN: plan.Target.End.String(), Superuser: postgres.Superuser}
+	made.Major, _, _ = strings.Cut(b.PostgresVersion, ".")
 	if !plan.At.IsZero() {
-		text += ", the last commit at " + plan.At.UTC().Format(time.RFC3339Nano)
+		made.LastCommitAt = new(plan.At.UTC())
 	}
-	text += fmt.Sprintf(".\nStart it with PostgreSQL %s, as the owner of its files:\n\n  postgres -D %s\n\n", major, dir)
+	if absolute, err := filepath.Abs(x.out); err == nil && x.out != "" {
+		made.Directory = &absolute
+	}
+	return printResult(w, x.json, made, func(w io.Writer, made extracted) { made.print(w) })
+}
+
+func (made extracted) print(w io.Writer) {
+	dir := "DATADIR"
+	if made.Directory != nil {
+		dir = *made.Directory
+	}
+	fmt.Fprintf(w, "Backup %s, rolled forward to %s", made.Backup, made.LSN)
+	if made.LastCommitAt != nil {
+		fmt.Fprintf(w, ", the last commit at %s", made.LastCommitAt.Format(time.RFC3339Nano))
+	}
+	fmt.Fprintf(w, ".\nStart it with PostgreSQL %s, as the owner of its files:\n\n  postgres -D %s\n\n", made.Major, dir)
 	if os.Geteuid() == 0 {
-		text += fmt.Sprintf("You are root, and PostgreSQL refuses to be: chown -R postgres %s first.\n", dir)
+		fmt.Fprintf(w, "You are root, and PostgreSQL refuses to be: chown -R postgres %s first.\n", dir)
 	}
-	_, err := fmt.Fprintf(w, "%sIt stops replaying exactly there, and goes on as a server of its own. It listens on its socket in the data\n"+
-		"directory only; postgresql.auto.conf there changes that:\n\n  psql -h %s -p 5432 -U %s -l\n", text, dir, postgres.Superuser)
-	return err
+	fmt.Fprintf(w, "It stops replaying exactly there, and goes on as a server of its own, which refuses connections until then. It listens on\n"+
+		"its socket in the data directory only; postgresql.auto.conf there changes that:\n\n  psql -h %s -p 5432 -U %s -l\n", dir, made.Superuser)
 }

@@ -156,6 +156,15 @@ func TestBackupExtract(t *testing.T) {
 	if got := numbersOf(t, out); got != "9 45" {
 		t.Errorf("from the tar stream: %s", got)
 	}
+	var made struct {
+		Backup    string
+		LSN       string
+		Directory string `json:"data_directory"`
+	}
+	words, errs, code := offline(t, "backup", "extract", vault, "--backup", first.ID, "--to-lsn", commits[9].lsn, "--out", out, "--json")
+	if err := json.Unmarshal(words, &made); err != nil || code != 0 || made.Backup != first.ID || made.LSN == "" || made.Directory != out {
+		t.Errorf("as JSON: code %d, %v: %s%s", code, err, words, errs)
+	}
 	refuseExtracts(t, vault, first.ID)
 }
 
