@@ -86,8 +86,8 @@ func (s recoverySheet) print(w io.Writer, word string, store objectstore.S3Setti
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "  holdfast recover %s --data-dir %s%s\n\n", s.location, rootDataDir, s.flags())
-	fmt.Fprintf(w, "Add the flags that serve had, which are not in the copy, or --config with its\nfile: addresses and ports, --tls-…, --object-trash-retention, --trash-retention,\n"+
-		"--backup-retention, --webhook-allow-private and others.\n%s\n\n", rule)
+	fmt.Fprintf(w, "It asks before it begins; scripts pass --yes. Add the flags that serve had,\nwhich are not in the copy, or --config with its file: addresses and ports,\n"+
+		"--tls-…, --object-trash-retention, --trash-retention, --backup-retention,\n--webhook-allow-private and others.\n%s\n\n", rule)
 }
 
 // printKeys prints what opens the copy.

@@ -28,9 +28,12 @@ func TestRecoveryNamesFlags(t *testing.T) {
 			t.Errorf("docs/recovery.md does not name --%s", f.Name)
 		}
 	})
+	if !strings.Contains(drill, "`--yes`") {
+		t.Error("docs/recovery.md does not say what scripts pass")
+	}
 	var sheet strings.Builder
 	recoverySheet{location: "s3://backups/home"}.print(&sheet, "anchor", objectstore.S3Settings{})
-	for _, want := range []string{"--config", "--object-trash-retention", "--trash-retention", "--backup-retention"} {
+	for _, want := range []string{"--config", "--object-trash-retention", "--trash-retention", "--backup-retention", "--yes"} {
 		if !strings.Contains(sheet.String(), want) {
 			t.Errorf("the recovery sheet does not name %s:\n%s", want, sheet.String())
 		}
