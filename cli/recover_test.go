@@ -800,6 +800,15 @@ func TestRecoverOnly(t *testing.T) {
 		fresh.must("GET", "/databases/"+shop.ID, nil, &left)
 		return left.Status == "failed"
 	})
+	var first struct {
+		Recovery struct{ Databases []wire.RecoveredDatabase }
+	}
+	fresh.must("GET", "/account/offsite", nil, &first)
+	for _, d := range first.Recovery.Databases {
+		if d.Left != (d.DatabaseID != wiki.ID) {
+			t.Errorf("left in the copy: %+v", d)
+		}
+	}
 	fresh.awaitCopied() // without the files of the other one
 	fresh.stop()
 	fresh.recoverFrom(c)

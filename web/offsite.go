@@ -33,7 +33,7 @@ func (d offsiteData) Remedy() string { return model.OffsiteDamage(d.Verified.Poi
 func describeAway(r offsite.RecoveryReport) string {
 	var names []string
 	for _, d := range r.Databases {
-		if !d.Done && !d.Trash {
+		if !d.Done && !d.Trash && !d.Left {
 			names = append(names, d.Name)
 		}
 	}

@@ -47,6 +47,10 @@ func recoveredFields(r wire.RecoveredAppliance) []string {
 			state = "back, last commit " + formatTime(d.LastCommitAt)
 		case d.Done:
 			state = "back"
+		case d.Left:
+			state = "left in the copy (--only)"
+		case d.InTrash:
+			state = "in the trash"
 		}
 		fields = append(fields, "database "+d.Database, state)
 	}

@@ -78,16 +78,20 @@ type RecoveryReport struct {
 	ObjectsDamaged int `json:"objects_damaged"`
 }
 
+// back returns how many databases are back.
+func (r RecoveryReport) back() (n int) {
+	for _, d := range r.Databases {
+		if d.Done {
+			n++
+		}
+	}
+	return n
+}
+
 // String returns the report in sentences, for people.
 func (r RecoveryReport) String() string {
 	var b strings.Builder
-	back := 0
-	for _, d := range r.Databases {
-		if d.Done {
-			back++
-		}
-	}
-	fmt.Fprintf(&b, "The recovery from the copy of %s is complete, as of %s: %s, and all objects that the copy has.", r.Machine, r.Until.UTC().Format(time.DateTime+" UTC"), model.Count(int64(back), "database"))
+	fmt.Fprintf(&b, "The recovery from the copy of %s is complete, as of %s: %s, and all objects that the copy has.", r.Machine, r.Until.UTC().Format(time.DateTime+" UTC"), model.Count(int64(r.back()), "database"))
 	for _, d := range r.Databases {
 		switch {
 		case d.Error != "":
@@ -123,6 +127,8 @@ type RecoveredDatabase struct {
 	// LastCommit is the time of the last commit that it has, nil if unknown.
 	LastCommit *time.Time `json:"last_commit"`
 	Error      string     `json:"error,omitempty"`
+	// Left means that it stays in the copy, because of Only. Only reports have it.
+	Left bool `json:"-"`
 }
 
 // planStore keeps a plan in its file. It is safe for concurrent use.

@@ -247,7 +247,11 @@ func (s *secondPhase) Rebuilt(database string, last *time.Time, cause error) {
 		s.core.Log.Error("note that a database was recovered", "database", database, "error", err)
 	}
 	if d, _ := s.store.database(database); cause == nil {
-		s.core.Log.Info("recovered a database", "database", database, "name", d.Name, "last_commit", d.LastCommit)
+		log := s.core.Log.With("database", database, "name", d.Name)
+		if d.LastCommit != nil {
+			log = log.With("last_commit", *d.LastCommit)
+		}
+		log.Info("recovered a database")
 	}
 }
 
@@ -297,7 +301,7 @@ func (s *secondPhase) tell() {
 	}
 	s.core.Emit(model.Event{Type: model.EventOffsiteRecovered, Message: r.String()})
 	s.tellOrganizations(r.Until)
-	s.core.Log.Info("the recovery is complete", "machine", r.Machine, "until", r.Until, "databases", len(r.Databases),
+	s.core.Log.Info("the recovery is complete", "machine", r.Machine, "until", r.Until, "databases", r.back(),
 		"objects_dropped", r.ObjectsDropped, "objects_damaged", r.ObjectsDamaged, "warnings", strings.Join(r.Warnings, "; "), "took", s.core.Clock().Sub(r.StartedAt).Round(time.Second))
 }
 

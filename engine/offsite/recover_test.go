@@ -1,8 +1,10 @@
 package offsite
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +117,37 @@ func TestOrderOfDatabases(t *testing.T) {
 	s := &secondPhase{store: plan}
 	if got := s.order(); !slices.Equal(got, []string{"4", "3", "2", "1"}) {
 		t.Errorf("the order is %v", got)
+	}
+}
+
+// TestReportOfWhatIsLeft: the report says which databases stay in the copy, and the log counts as it does.
+func TestReportOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	plan, err := newPlan(t.TempDir(), recoveryPlan{
+		Format: recoveryFormat, Step: stepServe, Only: []string{"wiki", "old"},
+		Report: RecoveryReport{Databases: []RecoveredDatabase{{ID: "1", Name: "shop"}, {ID: "2", Name: "wiki"}, {ID: "3", Name: "old", Trash: true}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openBucketStore(t, dataDir(t), nil)
+	defer b.close(t)
+	var log bytes.Buffer
+	b.core.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s := &secondPhase{core: b.core, store: plan}
+	s.Rebuilt("2", nil, nil)
+	s.tell()
+	var left []string
+	for _, d := range (&Service{core: b.core, plan: plan}).report().Databases {
+		if d.Left {
+			left = append(left, d.Name)
+		}
+	}
+	if !slices.Equal(left, []string{"shop"}) {
+		t.Errorf("left in the copy: %v", left)
+	}
+	if text := log.String(); strings.Contains(text, "last_commit") || !strings.Contains(text, "databases=1 ") {
+		t.Errorf("the log says\n%s", text)
 	}
 }
 

@@ -145,8 +145,11 @@ func (s *Service) report() *RecoveryReport {
 	if s.plan == nil {
 		return nil
 	}
-	report := s.plan.get().Report
-	return &report
+	plan := s.plan.get()
+	for i, d := range plan.Report.Databases {
+		plan.Report.Databases[i].Left = plan.isLeft(d)
+	}
+	return &plan.Report
 }
 
 // describe adds what the writer says.

@@ -72,7 +72,7 @@ func newOffsiteRecovery(r *offsite.RecoveryReport) *wire.RecoveredAppliance {
 			d.LastCommit = nil
 		}
 		view.Databases = append(view.Databases, wire.RecoveredDatabase{
-			DatabaseID: d.ID, Database: d.Name, Done: d.Done, LastCommitAt: utcOrAbsent(d.LastCommit), Problem: orAbsent(d.Error),
+			DatabaseID: d.ID, Database: d.Name, Done: d.Done, Left: d.Left, InTrash: d.Trash, LastCommitAt: utcOrAbsent(d.LastCommit), Problem: orAbsent(d.Error),
 		})
 	}
 	return view

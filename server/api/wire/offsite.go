@@ -63,6 +63,8 @@ type RecoveredDatabase struct {
 	DatabaseID   string     `json:"database_id"`
 	Database     string     `json:"database" doc:"Its name."`
 	Done         bool       `json:"done"`
+	Left         bool       `json:"left" doc:"It stays in the copy, because the recovery was asked for others only."`
+	InTrash      bool       `json:"in_trash" doc:"It was in the trash: it is brought back when it is restored from there."`
 	LastCommitAt *time.Time `json:"last_commit_at" doc:"Of its last commit that was brought back; null if unknown."`
 	Problem      *string    `json:"problem" doc:"Why it could not be brought back."`
 }
