@@ -2,6 +2,7 @@ package imports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"holdfast/engine/databases"
@@ -47,12 +48,17 @@ func (s *Service) publishImport(ctx context.Context, r *importRun) error {
 		if err := tx.Databases().Change(r.db.ID, func(d *model.Database) { d.Following = false }); err != nil {
 			return err
 		}
-		return replaceImport(tx, record)
+		return errors.Join(replaceImport(tx, record), notePhase(tx, r.op.ID, record.Phase))
 	}); err != nil {
 		return err
 	}
 	s.databases.SampleOne(ctx, available)
 	return nil
+}
+
+// notePhase sets the last phase of an import's operation: while the import runs, its account has it.
+func notePhase(tx *meta.Tx, op, phase string) error {
+	return tx.Operations().Change(op, func(o *model.DatabaseOperation) { o.Phase = phase })
 }
 
 func (s *Service) importEnd(record model.Import) *model.Call {
@@ -73,7 +79,12 @@ func (s *Service) rollBack(ctx context.Context, db model.Database, record model.
 		record.Follow = &follow
 	}
 	record.Log = append(record.Log, model.ImportLine{At: now, Level: model.ImportError, Message: "failed: " + record.Error})
-	return s.databases.ForgetDatabase(ctx, s.importEnd(record), db, cause, func(tx *meta.Tx) error { return replaceImport(tx, record) })
+	return s.databases.ForgetDatabase(ctx, s.importEnd(record), db, cause, func(tx *meta.Tx) error {
+		if db.Operation == "" {
+			return replaceImport(tx, record)
+		}
+		return errors.Join(replaceImport(tx, record), notePhase(tx, db.Operation, record.Phase))
+	})
 }
 
 // failure returns what the record of a failed import says: the cause, and what remains, if anything does.
