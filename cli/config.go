@@ -119,7 +119,7 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.TLS, "tls", false, "serve HTTPS with a certificate from the appliance's own authority")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "serve HTTPS with this certificate (PEM file)")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "the key of --tls-cert (PEM file)")
-	flags.DurationVar(&c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 revokes that")
+	durationVar(flags, &c.HSTSMaxAge, "hsts-max-age", 365*24*time.Hour, "how long browsers use HTTPS alone for the name in --public-url, with --tls-cert or a TLS proxy, never with --tls; 0 revokes that")
 	flags.StringVar(&c.PublicHost, "public-host", "", "name or address clients reach this machine by (default: the address listened on)")
 	flags.StringVar(&c.PostgresPorts, "postgres-ports", defaultPorts, "ports for databases, LO-HI")
 	flags.StringSliceVar(&c.Config.Listen, "postgres-listen", []string{"127.0.0.1"}, "addresses databases listen on")
@@ -131,16 +131,16 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Warm, "warm", core.DefaultWarm(), "running servers kept ready for new databases, 25 MB of memory each; 0 prepares nothing (default: 1, and one more for each 8 GiB of memory, at most 4)")
 	flags.Lookup("warm").DefValue = "0" // so that the manual does not print this machine's
 	flags.Int64Var(&c.MaxObjectBytes, "max-object-size", 50<<30, "size of the largest object, in bytes")
-	flags.DurationVar(&c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
-	flags.DurationVar(&c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted and overwritten objects, and deleted buckets, can be brought back; 0 removes at once")
-	flags.DurationVar(&c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
-	flags.DurationVar(&c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
-	flags.DurationVar(&c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
+	durationVar(flags, &c.TrashRetention, "trash-retention", 7*24*time.Hour, "how long a deleted database can be brought back; 0 deletes at once")
+	durationVar(flags, &c.ObjectTrashRetention, "object-trash-retention", 0, "how long deleted and overwritten objects, and deleted buckets, can be brought back; 0 removes at once")
+	durationVar(flags, &c.ReplacedRetention, "replaced-retention", 72*time.Hour, "how long the data that a restore replaced is kept")
+	durationVar(flags, &c.BackupInterval, "backup-interval", 24*time.Hour, "time between scheduled backups of a database; 0 makes none")
+	durationVar(flags, &c.BackupRetention, "backup-retention", 7*24*time.Hour, "how long backups are kept; 0 keeps them for ever")
 	flags.BoolVar(&c.NoExports, "no-exports", false, "make no logical export (pg_dump) after each backup")
 	flags.BoolVar(&c.NoVerification, "no-verification", false, "do not restore each backup once, beside the database, to verify it")
 	flags.Uint64Var(&c.AuditKeep, "audit-keep", 1_000_000, "audit entries kept for each organization; 0 is no bound")
 	flags.Uint64Var(&c.AuditKeepBytes, "audit-keep-bytes", 0, "size of the audit entries kept for each organization; 0 is no bound")
-	flags.DurationVar(&c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
+	durationVar(flags, &c.AuditRetention, "audit-retention", 0, "how long audit entries are kept; 0 is no bound")
 	flags.StringVar(&c.MetricsListen, "metrics-listen", "", "address of /metrics for Prometheus, such as 127.0.0.1:9432; it has no keys, so open it to nobody else (default: none)")
 	c.registerOffsite(flags)
 	flags.StringVar(&c.Webhooks.OperatorURL, "webhook-url", "", "URL that receives signed messages about failed backups and databases and a nearly full disk (default: none)")
@@ -170,7 +170,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value := os.Getenv(name); value != "" && !f.Changed {
-			if err := flags.Set(f.Name, value); err != nil {
+			if err := setFlag(flags, f, value); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -202,7 +202,7 @@ func (c *config) fromFile(flags *pflag.FlagSet) (err error) {
 		if f.Changed {
 			continue
 		}
-		if err := flags.Set(f.Name, settingText(value)); err != nil {
+		if err := setFlag(flags, f, settingText(value)); err != nil {
 			return fmt.Errorf("config file %s: %s: %w", path, key, err)
 		}
 	}

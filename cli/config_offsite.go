@@ -18,13 +18,13 @@ func (c *config) registerOffsite(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Offsite.URL, "offsite", "", "store that gets a continuous copy of everything: "+objectstore.Locations+"; prepare it with \"holdfast offsite init\" (default: none)")
 	flags.StringVar(&c.OffsitePassphraseFile, "offsite-passphrase-file", "", "file with the passphrase of --offsite; earlier passphrases in the lines after it")
 	flags.StringVar(&c.OffsiteIdentityFile, "offsite-identity", "", "file with age identities that open --offsite, one a line, in place of a passphrase or beside it")
-	flags.DurationVar(&c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
+	durationVar(flags, &c.Offsite.Interval, "offsite-interval", time.Second, "how far the copy may be behind while something changes")
 	flags.Int64Var(&c.Offsite.Bandwidth, "offsite-bandwidth", 0, "bytes a second that the copy may send; 0 is no bound")
 	flags.BoolVar(&c.NoOffsiteVerification, "no-offsite-verification", false, "do not read a sample of the copy back every day, and do not restore a database from it on trial every week, which stores may charge for")
-	flags.DurationVar(&c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock, at least 24h; 0 locks nothing")
+	durationVar(flags, &c.Offsite.Retention, "offsite-retention", 30*24*time.Hour, "how long the copy is locked against deletion, where the bucket has Object Lock, at least 24h; 0 locks nothing")
 	flags.StringVar(&c.ObjectsLocalSize, "objects-local-size", "0", "how much of this disk large objects may take, in bytes or as a share such as 30%; those not read for longest are then in the store of --offsite only. 0 keeps all here")
 	flags.Int64Var(&c.LocalObjects.Above, "objects-offsite-above", 1<<20, "size of the smallest object that may leave this disk, in bytes")
-	flags.DurationVar(&c.LocalObjects.Unused, "objects-offsite-after", 0, "after how long without being read an object leaves this disk although there is room; 0 is never")
+	durationVar(flags, &c.LocalObjects.Unused, "objects-offsite-after", 0, "after how long without being read an object leaves this disk although there is room; 0 is never")
 }
 
 func (c *config) validateOffsite() error {
@@ -32,6 +32,12 @@ func (c *config) validateOffsite() error {
 		return err
 	}
 	o := c.Offsite
+	switch {
+	case o.Retention < 0:
+		return errors.New("offsite-retention: must not be negative")
+	case o.Retention > 0 && o.Retention < minOffsiteRetention:
+		return fmt.Errorf("offsite-retention: must be at least %s, because locks are extended twice a day, or 0, which locks nothing", minOffsiteRetention)
+	}
 	if o.URL == "" {
 		if c.OffsitePassphraseFile != "" || c.OffsiteIdentityFile != "" {
 			return errors.New("offsite: --offsite-passphrase-file and --offsite-identity open the store that --offsite names; name it")
@@ -49,10 +55,6 @@ func (c *config) validateOffsite() error {
 		return errors.New("offsite-interval: must be from 100ms to 1h")
 	case o.Bandwidth < 0 || o.Bandwidth > 0 && o.Bandwidth < minBandwidth:
 		return fmt.Errorf("offsite-bandwidth: must be at least %d bytes a second, or 0 for no bound", minBandwidth)
-	case o.Retention < 0:
-		return errors.New("offsite-retention: must not be negative")
-	case o.Retention > 0 && o.Retention < minOffsiteRetention:
-		return fmt.Errorf("offsite-retention: must be at least %s, because locks are extended twice a day, or 0, which locks nothing", minOffsiteRetention)
 	}
 	return nil
 }

@@ -125,6 +125,9 @@ func TestConfigRefuses(t *testing.T) {
 		"local without copy": {args: []string{"--objects-local-size", "30%"}, says: "--offsite names"},
 		"after without size": {args: []string{"--objects-offsite-after", "1h"}, says: "--objects-local-size"},
 		"short lock":         {args: []string{"--offsite", "s3://b/p", "--offsite-passphrase-file", "x", "--offsite-retention", "23h"}, says: "at least 24h"},
+		"short lock alone":   {args: []string{"--offsite-retention", "1h"}, says: "at least 24h"},
+		"days":               {file: `trash_retention = "a week"`, says: `trash_retention: "a week" is not a duration such as 12h or 7d`},
+		"number":             {file: `max_object_size = "50 GiB"`, says: `max_object_size: "50 GiB" is not a whole number`},
 		"negative above":     {args: []string{"--objects-offsite-above", "-1"}, says: "must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +164,44 @@ budgets = ["restore=3/10s", "import=1/24h"]
 	}
 	if c, err = loadConfig(t); err != nil || !slices.Equal(c.engine().Allowlist, loopback()) || !maps.Equal(c.engine().Rates, core.DefaultRates()) {
 		t.Errorf("by default %v, %v, %v", c.engine().Allowlist, c.engine().Rates, err)
+	}
+}
+
+// TestConfigDays: durations may be in days, as those of other commands.
+func TestConfigDays(t *testing.T) {
+	c, err := loadConfig(t, "--trash-retention", "7d", "--offsite-retention=30d", "--backup-interval", "1h30m", "--audit-retention", "0")
+	if err != nil || c.TrashRetention != 168*time.Hour || c.Offsite.Retention != 720*time.Hour || c.BackupInterval != 90*time.Minute || c.AuditRetention != 0 {
+		t.Errorf("%s, %s, %s, %s, %v", c.TrashRetention, c.Offsite.Retention, c.BackupInterval, c.AuditRetention, err)
+	}
+}
+
+// TestConfigOfVariables: what cannot be read in a variable is said with its name and what is wanted.
+func TestConfigOfVariables(t *testing.T) {
+	for name, wanted := range map[string]string{
+		"HOLDFAST_WARM": "a whole number", "HOLDFAST_NO_EXPORTS": "true or false", "HOLDFAST_TRASH_RETENTION": "a duration such as 12h or 7d",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "abc")
+			if _, err := loadConfig(t); err == nil || err.Error() != name+`: "abc" is not `+wanted {
+				t.Errorf("it said: %v", err)
+			}
+		})
+	}
+}
+
+// TestFlagErrors: so is what cannot be read on the command line.
+func TestFlagErrors(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"serve --warm abc":               "--warm: \"abc\" is not a whole number; see `holdfast serve --help`",
+		"serve --trash-retention week":   "--trash-retention: \"week\" is not a duration such as 12h or 7d; see",
+		"db create x --sleep-after week": "--sleep-after: \"week\" is not a duration such as 12h; see",
+	} {
+		root := NewRoot()
+		root.SetArgs(strings.Fields(args))
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 }
 

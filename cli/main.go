@@ -71,7 +71,7 @@ func NewRoot() *cobra.Command {
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
+		return usageError{fmt.Errorf("%w; see `%s --help`", explainFlag(err), cmd.CommandPath())}
 	})
 	root.AddCommand(newServe(), newAdmin(), newDoctor(), newRun(), newSandbox(), newOffsite(), newRecover(), newPrivateAppliance())
 	root.AddCommand(remote.Commands(version())...)

@@ -28,7 +28,7 @@ the appliance does not: run it elsewhere, or with other credentials. Points whos
 on need: the appliance extends locks, so they end between once and twice its --offsite-retention after a point was made. What is younger than
 %.0f days is never removed.`, offsite.PruneGrace.Hours()/24)
 	cmd.Example = "  holdfast offsite prune s3://backups/home --passphrase-file /root/offsite.passphrase --retention 720h --yes"
-	cmd.Flags().DurationVar(&retention, "retention", 30*24*time.Hour, "how far back a recovery must reach")
+	durationVar(cmd.Flags(), &retention, "retention", 30*24*time.Hour, "how far back a recovery must reach")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd

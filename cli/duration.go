@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// durationVar declares a flag for a duration, which may be in days.
+func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, value time.Duration, usage string) {
+	*to = value
+	flags.Var((*duration)(to), name, usage)
+	if value == 0 {
+		flags.Lookup(name).DefValue = "0" // which help does not show
+	}
+}
+
+// duration is a pflag.Value.
+type duration time.Duration
+
+// String implements pflag.Value.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Type implements pflag.Value.
+func (*duration) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (d *duration) Set(text string) error {
+	value, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		var n int64
+		n, err = strconv.ParseInt(days, 10, 32)
+		if n > maxDays || n < -maxDays {
+			err = strconv.ErrRange
+		}
+		value = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil {
+		return errors.New("not a duration such as 12h or 7d")
+	}
+	*d = duration(value)
+	return nil
+}
+
+// maxDays fit in a time.Duration, for about 290 years.
+const maxDays = 106_000
+
+// setFlag sets a flag that came from elsewhere than the command line. Its error says what is wanted.
+func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value string) error {
+	err := flags.Set(f.Name, value)
+	if text := wanted(f); err != nil && text != "" {
+		return fmt.Errorf("%q is not %s", value, text)
+	}
+	return err
+}
+
+// explainFlag returns an error of the command line that says what is wanted.
+func explainFlag(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok || wanted(invalid.GetFlag()) == "" {
+		return err
+	}
+	return fmt.Errorf("--%s: %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag()))
+}
+
+// wanted says what a flag's value must be, "" if its own errors do.
+func wanted(f *pflag.Flag) string {
+	if _, days := f.Value.(*duration); days {
+		return "a duration such as 12h or 7d"
+	}
+	switch f.Value.Type() {
+	case "int", "int64", "uint64":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 12h"
+	default:
+		return ""
+	}
+}
