@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/backup/wal"
 	"holdfast/internal/durable/faultfs"
@@ -25,9 +26,11 @@ func TestReceiverIsOpenedAnew(t *testing.T) {
 		}
 	}
 	for _, mend := range []func(){sweep, func() { a.backUp(t, db.ID) }} {
+		run(t, c, "insert into t values (1)") // the receiver has a file: that it cannot make one is another matter
+		a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
 		broken.Store(true)
-		run(t, c, "insert into t values (1)")
 		testenv.Eventually(t, "the receiver fails", func() bool {
+			run(t, c, "insert into t values (1)") // each time, because the engine itself may open another one meanwhile
 			status, _ := a.Recovery.WALStatus(db.ID)
 			return status.State == wal.StateFailed
 		})
