@@ -11,7 +11,10 @@ import (
 func TestRecoveredFields(t *testing.T) {
 	t.Parallel()
 	fields := recoveredFields(wire.RecoveredAppliance{Databases: []wire.RecoveredDatabase{
-		{Database: "shop"}, {Database: "wiki", Left: true}, {Database: "old", InTrash: true}, {Database: "lost", InTrash: true, Left: true},
+		{Database: "shop"},
+		{Database: "wiki", Left: true},
+		{Database: "old", InTrash: true},
+		{Database: "lost", InTrash: true, Left: true},
 		{Database: "back", Done: true, InTrash: true},
 	}})
 	for name, want := range map[string]string{
