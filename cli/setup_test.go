@@ -22,11 +22,11 @@ func TestSetupLink(t *testing.T) {
 		t.Errorf("the form: %d %s", status, page)
 	}
 	form := url.Values{"token": {link.Query().Get("token")}, "email": {"ada@example.com"}, "password": {"short"}}
-	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password: must have") {
+	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "password: must have") {
 		t.Errorf("a short password: %d %s", status, page)
 	}
 	form.Set("password", "sunshine1234")
-	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "Password: is easy to guess") {
+	if status, page := fetch(t, http.MethodPost, m.setup, form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "password: is easy to guess") {
 		t.Errorf("a commonly used password: %d %s", status, page)
 	}
 	form.Set("password", "long enough for anybody")
