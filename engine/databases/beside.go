@@ -15,47 +15,43 @@ import (
 // Roles with access create make databases beside the tenant's in its server, see engine/postgres/beside.go. Clients name one of
 // them by dbname; "" and the tenant's own name mean the tenant's.
 
-// PostgresDatabaseList returns the databases of a server, the tenant's first. It wakes a database that sleeps.
+// PostgresDatabaseList returns the databases of a server, the tenant's first.
 func (s *Service) PostgresDatabaseList(ctx context.Context, call *model.Call, id string) ([]postgres.Database, error) {
 	db, err := s.Database(call, id)
 	if err != nil {
 		return nil, err
 	}
 	var found []postgres.Database
-	err = s.awake(db, func() error {
-		return s.Inspect(ctx, db, Maintenance, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			found, err = postgres.Databases(ctx, conn, db.Name)
-			return err
-		})
+	err = s.Inspect(ctx, db, Maintenance, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		found, err = postgres.Databases(ctx, conn, db.Name)
+		return err
 	})
 	return found, err
 }
 
-// InspectNamed is [Service.Inspect] in the database dbname. It wakes a database that sleeps. In one of another encoding, names that
+// InspectNamed is [Service.Inspect] in the database dbname. In one of another encoding, names that
 // cannot be shown as UTF-8 come in the bytes of their maker's; act runs again for that.
 func (s *Service) InspectNamed(ctx context.Context, db model.Database, dbname string, act func(context.Context, *pgx.Conn) error) error {
-	return s.awake(db, func() error {
-		if Beside(db, dbname) == "" {
-			return s.Inspect(ctx, db, db.Name, act)
+	if Beside(db, dbname) == "" {
+		return s.Inspect(ctx, db, db.Name, act)
+	}
+	return s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
+		conn, err := s.Instances.ConnectTo(ctx, db.ID, dbname)
+		return conn, explainName(db, dbname, err)
+	}, func(ctx context.Context, conn *pgx.Conn) error {
+		err := act(ctx, conn)
+		if !postgres.IsNotUTF8(err) {
+			return err
 		}
-		return s.inspect(ctx, db, func(ctx context.Context) (*pgx.Conn, error) {
-			conn, err := s.Instances.ConnectTo(ctx, db.ID, dbname)
-			return conn, explainName(db, dbname, err)
-		}, func(ctx context.Context, conn *pgx.Conn) error {
-			err := act(ctx, conn)
-			if !postgres.IsNotUTF8(err) {
-				return err
-			}
-			if _, err := conn.Exec(ctx, "SET client_encoding = SQL_ASCII"); err != nil { // no conversion
-				return err
-			}
-			return act(ctx, conn)
-		})
+		if _, err := conn.Exec(ctx, "SET client_encoding = SQL_ASCII"); err != nil { // no conversion
+			return err
+		}
+		return act(ctx, conn)
 	})
 }
 
 // AdmitDumper lets the role of exports connect to the database dbname beside the tenant's, or to the tenant's if dbname is "",
-// whatever its owner has revoked. The error wraps [postgres.ErrNoDatabase] or [postgres.ErrDatabaseClosed] if it cannot be exported. db is awake.
+// whatever its owner has revoked. The error wraps [postgres.ErrNoDatabase] or [postgres.ErrDatabaseClosed] if it cannot be exported.
 func (s *Service) AdmitDumper(ctx context.Context, db model.Database, dbname string) error {
 	if dbname == db.Name { // the tenant's has taken its name
 		return explainName(db, dbname, postgres.ErrNoDatabase)
@@ -72,19 +68,6 @@ func Beside(db model.Database, dbname string) string {
 		return ""
 	}
 	return dbname
-}
-
-// awake runs act while a database that is available cannot fall asleep.
-func (s *Service) awake(db model.Database, act func() error) error {
-	if err := s.RefuseUnavailable(db); err != nil {
-		return err
-	}
-	release, err := s.Awaken(db, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return act()
 }
 
 // explainName tells a client why no session can begin in the database that it named.

@@ -35,20 +35,16 @@ type ExtensionView struct {
 
 // ExtensionList returns the extensions that the catalogue, the machine or the
 // database has, by name.
-func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string) ([]ExtensionView, error) {
+func (s *Service) ExtensionList(ctx context.Context, call *model.Call, id string) (all []ExtensionView, err error) {
 	db, err := s.Database(call, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.RefuseUnavailable(db); err != nil {
-		return nil, err
-	}
-	hold, err := s.Awaken(db, false)
-	if err != nil {
-		return nil, err
-	}
-	defer hold()
-	return s.extensions(ctx, db)
+	err = s.awake(db, func() (err error) {
+		all, err = s.extensions(ctx, db)
+		return err
+	})
+	return all, err
 }
 
 func (s *Service) extensions(ctx context.Context, db model.Database) ([]ExtensionView, error) {

@@ -26,6 +26,23 @@ func (s *Service) InspectAsOwner(ctx context.Context, db model.Database, act fun
 func (s *Service) inspect(
 	ctx context.Context, db model.Database, connect func(context.Context) (*pgx.Conn, error), act func(context.Context, *pgx.Conn) error,
 ) error {
+	return s.awake(db, func() error {
+		ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+		defer cancel()
+		conn, err := connect(ctx)
+		if err != nil {
+			return ServerFailed(fmt.Errorf("connect to database: %w", err))
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		if _, err := conn.Exec(ctx, "SET lock_timeout = 1000"); err != nil {
+			return ServerFailed(err)
+		}
+		return ServerFailed(explainBusy(act(ctx, conn)))
+	})
+}
+
+// awake runs act while a database that is available cannot fall asleep; one that sleeps is woken.
+func (s *Service) awake(db model.Database, act func() error) error {
 	if err := s.RefuseUnavailable(db); err != nil {
 		return err
 	}
@@ -34,17 +51,7 @@ func (s *Service) inspect(
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
-	defer cancel()
-	conn, err := connect(ctx)
-	if err != nil {
-		return ServerFailed(fmt.Errorf("connect to database: %w", err))
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "SET lock_timeout = 1000"); err != nil {
-		return ServerFailed(err)
-	}
-	return ServerFailed(explainBusy(act(ctx, conn)))
+	return act()
 }
 
 // explainBusy tells a client that something holds what it wants to see.

@@ -32,27 +32,21 @@ func (s *Service) Replication(ctx context.Context, call *model.Call, id string) 
 	if err != nil {
 		return Replication{}, err
 	}
-	if err := s.RefuseUnavailable(db); err != nil {
-		return Replication{}, err
-	}
-	hold, err := s.Awaken(db, false)
-	if err != nil {
-		return Replication{}, err
-	}
-	defer hold()
 	r := Replication{Enabled: db.LogicalReplication}
-	err = s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		if r.Slots, err = postgres.Slots(ctx, conn, WALSlot); err != nil {
+	err = s.awake(db, func() error {
+		return ServerFailed(s.inTenantDatabase(ctx, db, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			if r.Slots, err = postgres.Slots(ctx, conn, WALSlot); err != nil {
+				return err
+			}
+			if r.Publications, err = postgres.Publications(ctx, conn); err != nil || !db.LogicalReplication {
+				return err
+			}
+			r.Retain, err = postgres.SlotLimit(ctx, conn)
 			return err
-		}
-		if r.Publications, err = postgres.Publications(ctx, conn); err != nil || !db.LogicalReplication {
-			return err
-		}
-		r.Retain, err = postgres.SlotLimit(ctx, conn)
-		return err
+		}))
 	})
 	if err != nil {
-		return r, ServerFailed(err)
+		return r, err
 	}
 	if db.LogicalReplication && call.Holds(model.ScopeDatabaseUpdate) {
 		tenant, err := s.tenant(db)
@@ -74,13 +68,10 @@ func (s *Service) ReplicationSlotDrop(ctx context.Context, call *model.Call, id,
 		return err
 	}
 	call.Note("slot", slot)
-	release, err := s.Awaken(db, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	err = s.aboutSessions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
-		return postgres.DropSlot(ctx, conn, WALSlot, slot, force)
+	err = s.awake(db, func() error {
+		return s.aboutSessions(context.WithoutCancel(ctx), db, func(ctx context.Context, conn *pgx.Conn) error {
+			return postgres.DropSlot(ctx, conn, WALSlot, slot, force)
+		})
 	})
 	switch {
 	case errors.Is(err, postgres.ErrNoSlot):

@@ -51,20 +51,16 @@ type SettingsChange struct {
 }
 
 // SettingList returns the settings of a database that its clients may change.
-func (s *Service) SettingList(ctx context.Context, call *model.Call, id string) ([]SettingView, error) {
+func (s *Service) SettingList(ctx context.Context, call *model.Call, id string) (all []SettingView, err error) {
 	db, err := s.Database(call, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.RefuseUnavailable(db); err != nil {
-		return nil, err
-	}
-	release, err := s.Awaken(db, false)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	return s.settingViews(ctx, db)
+	err = s.awake(db, func() (err error) {
+		all, err = s.settingViews(ctx, db)
+		return err
+	})
+	return all, err
 }
 
 // SettingsUpdate changes settings of a database. Those that need no restart are in

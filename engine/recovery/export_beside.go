@@ -19,16 +19,6 @@ import (
 // Exports of databases beside the tenant's are made when somebody asks for one. One of each name is kept, and of
 // [postgres.MaxBeside] names at most.
 
-// admitDumper lets the dumper connect to a database beside the tenant's, and wakes the server for that.
-func (s *Service) admitDumper(ctx context.Context, db model.Database, dbname string) error {
-	release, err := s.databases.Awaken(db, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return s.databases.AdmitDumper(ctx, db, dbname)
-}
-
 // boundExports makes room for an export of the database dbname among all exports, the newest first: it drops those of the
 // name whose newest is the oldest, unless one of them is still to be made.
 func boundExports(tx *meta.Tx, all []model.Export, dbname string) error {

@@ -51,7 +51,7 @@ func (s *Service) ExportCreate(ctx context.Context, call *model.Call, database, 
 	}
 	beside := databases.Beside(db, dbname)
 	if beside != "" {
-		if err := s.admitDumper(ctx, db, beside); err != nil {
+		if err := s.databases.AdmitDumper(ctx, db, beside); err != nil {
 			return ExportView{}, err
 		}
 		call.Note("dbname", beside)
