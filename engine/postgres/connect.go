@@ -139,8 +139,8 @@ var errNotServed = errors.New("the server has ended")
 // ended may soon be another one's, and the socket with it. No server takes it from one that runs: if ownsSocket is true
 // after a session began, the session is in that server.
 func ownsSocket(dir string, port int) bool {
-	file, err := readPIDFile(dir)
-	return err == nil && file.port == port && isPostmaster(file.pid, dir)
+	file, served := servedBy(dir)
+	return served && file.port == port
 }
 
 // connect opens a session as [Superuser].

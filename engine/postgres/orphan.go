@@ -63,6 +63,12 @@ func endOrphan(ctx context.Context, dir string, end func(*process) error) error 
 
 // IsServed reports whether a postmaster serves dir.
 func IsServed(dir string) bool {
+	_, served := servedBy(dir)
+	return served
+}
+
+// servedBy returns the postmaster.pid of the postmaster that serves dir, false if none does.
+func servedBy(dir string) (pidFile, bool) {
 	file, err := readPIDFile(dir)
-	return err == nil && file.pid > 0 && isPostmaster(file.pid, dir)
+	return file, err == nil && file.pid > 0 && isPostmaster(file.pid, dir)
 }
