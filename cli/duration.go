@@ -3,11 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"holdfast/cli/remote"
 )
 
 // durationVar declares a flag for a duration, which may be in days.
@@ -30,24 +30,13 @@ func (*duration) Type() string { return "duration" }
 
 // Set implements pflag.Value.
 func (d *duration) Set(text string) error {
-	value, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int64
-		n, err = strconv.ParseInt(days, 10, 32)
-		if n > maxDays || n < -maxDays {
-			err = strconv.ErrRange
-		}
-		value = time.Duration(n) * 24 * time.Hour
-	}
+	value, err := remote.ParseDuration(text)
 	if err != nil {
 		return errors.New("not a duration such as 12h or 7d")
 	}
 	*d = duration(value)
 	return nil
 }
-
-// maxDays fit in a time.Duration, for about 290 years.
-const maxDays = 106_000
 
 // setFlag sets a flag that came from elsewhere than the command line. Its error says what is wanted.
 func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value string) error {

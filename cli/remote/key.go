@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
 	"time"
 
@@ -87,14 +86,9 @@ func expiry(life string) (*time.Time, error) {
 	return &at, nil
 }
 
-// ParseLife parses a duration, which may be in days.
+// ParseLife parses a duration above 0, which may be in days.
 func ParseLife(text string) (time.Duration, error) {
-	life, err := time.ParseDuration(text)
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int
-		n, err = strconv.Atoi(days)
-		life = time.Duration(n) * 24 * time.Hour
-	}
+	life, err := ParseDuration(text)
 	if err != nil || life <= 0 {
 		return 0, fmt.Errorf("%q is not a duration such as 12h or 90d", text)
 	}
