@@ -12,11 +12,12 @@ import (
 // use, and why each may.
 func states() map[string]string {
 	return map[string]string{
-		"holdfast/backup/wal.processWatcher":       "the kernel gives a user few instances of inotify: one for the process",
-		"holdfast/backup/wal.sharedCodec":          "made on first use, and the same from then on",
-		"holdfast/engine/password.common":          "made on first use, and the same from then on",
-		"holdfast/engine/postgres.lastPrivatePort": "no two servers of the process get the same socket name at once",
-		"holdfast/server/api.setErrors":            "huma keeps its settings in variables of its own package",
+		"holdfast/backup/wal.processWatcher":         "the kernel gives a user few instances of inotify: one for the process",
+		"holdfast/backup/wal.sharedCodec":            "made on first use, and the same from then on",
+		"holdfast/engine/password.common":            "made on first use, and the same from then on",
+		"holdfast/engine/postgres/extensions.byName": "made on first use, and the same from then on",
+		"holdfast/engine/postgres.lastPrivatePort":   "no two servers of the process get the same socket name at once",
+		"holdfast/server/api.setErrors":              "huma keeps its settings in variables of its own package",
 	}
 }
 

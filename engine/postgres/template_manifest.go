@@ -29,14 +29,14 @@ type fileSum struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumFile reads a file.
-func sumFile(path string) (fileSum, error) {
+// sumFile reads a file into a buffer.
+func sumFile(path string, buffer []byte) (fileSum, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return fileSum{}, err
 	}
 	defer f.Close()
-	return sumReader(f, make([]byte, copyBuffer))
+	return sumReader(f, buffer)
 }
 
 // sumReader reads a file to its end.
@@ -56,14 +56,14 @@ func sumReader(f io.Reader, buffer []byte) (sum fileSum, err error) {
 
 // sumTree returns the manifest of the files in dir.
 func sumTree(dir string) (manifest, error) {
-	files := manifest{}
+	files, buffer := manifest{}, make([]byte, copyBuffer)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || entry.Name() == manifestFile {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
 		if err == nil {
-			files[name], err = sumFile(path)
+			files[name], err = sumFile(path, buffer)
 		}
 		return err
 	})

@@ -10,7 +10,6 @@ package extensions
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Schema is the schema of extensions that need none of their own.
@@ -63,9 +62,8 @@ type Extension struct {
 
 // Find returns the entry of an extension, one of [ClassUnknown] if there is none.
 func Find(name string) Extension {
-	all := Catalogue()
-	if i := slices.IndexFunc(all, func(x Extension) bool { return x.Name == name }); i >= 0 {
-		return all[i]
+	if x, ok := byName()[name]; ok {
+		return x
 	}
 	return Extension{
 		Name: name, Class: ClassUnknown,

@@ -1,11 +1,23 @@
 package extensions
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Catalogue returns all entries, in the order of their classes.
 func Catalogue() []Extension {
 	return slices.Concat(trusted(), byAppliance(), preloaded(), forbidden())
 }
+
+// byName has the entries of the catalogue by their names.
+var byName = sync.OnceValue(func() map[string]Extension {
+	entries := map[string]Extension{}
+	for _, x := range Catalogue() {
+		entries[x.Name] = x
+	}
+	return entries
+})
 
 // trusted lists the extensions that PostgreSQL lets the owner of a database
 // create.
