@@ -53,7 +53,7 @@ func allowed() map[string][]string {
 		"holdfast/engine/postgres/binaries/internal/packbundle": {"engine/postgres/binaries"},
 		"holdfast/backup":                                       {"internal/durable", "internal/parallel", "internal/pgcontrol"},
 		"holdfast/backup/repository":                            {"internal/crc", "internal/durable", "internal/parallel"},
-		"holdfast/backup/wal":                                   {"internal/durable"},
+		"holdfast/backup/wal":                                   {"internal/durable", "internal/parallel"},
 		"holdfast/backup/wal/xlog/xlogtest":                     {"backup/wal/xlog"},
 		"holdfast/blobstore":                                    {"internal/crc", "internal/ctxio", "internal/durable"},
 		"holdfast/internal/durable/faultfs":                     {"internal/durable"},

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/internal/durable"
+	"holdfast/internal/parallel"
 )
 
 // Suffixes of an archived segment's files.
@@ -60,7 +61,7 @@ type chunkBuffers struct{ stored, raw []byte }
 var sharedCodec = sync.OnceValues(newCodec)
 
 func newCodec() (*codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(chunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(chunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(parallel.Processors()))
 	if err != nil {
 		return nil, fmt.Errorf("make compressor: %w", err)
 	}

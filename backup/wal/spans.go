@@ -213,8 +213,8 @@ func (a *Archive) readPartial(b *branch, s *segment, skip int, each func([]byte)
 		return fmt.Errorf("read WAL archive: %w", err)
 	}
 	defer f.Close()
-	buf := make([]byte, chunkSize)
 	have := int64(s.end - b.start(s.segmentKey))
+	buf := make([]byte, max(0, min(chunkSize, have-int64(skip)*chunkSize)))
 	for off := int64(skip) * chunkSize; off < have; off += chunkSize {
 		part := buf[:min(chunkSize, have-off)]
 		if _, err := f.ReadAt(part, off); errors.Is(err, io.EOF) {
