@@ -178,6 +178,11 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	stopping := sync.OnceFunc(func() { tellServiceManager(log, daemon.SdNotifyStopping) })
 	defer stopping()
 	defer context.AfterFunc(ctx, stopping)()
+	quiet, stop := context.WithCancel(ctx)
+	var returning sync.WaitGroup
+	defer returning.Wait()
+	defer stop()
+	returning.Go(func() { server.ReturnMemory(quiet) })
 	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 
