@@ -29,6 +29,8 @@ type Bucket struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// ExpireAfterDays is the age at which objects are removed; 0 means never.
 	ExpireAfterDays int `json:"expire_after_days"`
+	// Lifecycle is the document in which an S3 client said so, "" if it was said otherwise.
+	Lifecycle string `json:"lifecycle,omitempty"`
 	// PublicPrefixes are what the keys of objects begin with that everybody may read, whatever Public says.
 	PublicPrefixes []string `json:"public_prefixes,omitempty"`
 	// PublicListing says whether everybody may list the keys of the objects, with PublicPrefixes those below them, by the S3 endpoint.

@@ -15,6 +15,7 @@ type BucketChange struct {
 	PublicPrefixes  *[]string
 	PublicListing   *bool
 	ExpireAfterDays *int
+	Lifecycle       string // the document that says ExpireAfterDays, "" if none does
 	Versioning      *model.Versioning
 	Lock            *model.BucketLock
 	Tags            *map[string]string
@@ -93,7 +94,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 				if change.expiresLater(*b) { // what has expired is gone for good
 					b.HistorySince = s.core.Clock()
 				}
-				b.ExpireAfterDays = *change.ExpireAfterDays
+				b.ExpireAfterDays, b.Lifecycle = *change.ExpireAfterDays, change.Lifecycle
 			}
 			if change.Lock != nil {
 				b.Lock = change.Lock

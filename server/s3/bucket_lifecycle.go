@@ -2,6 +2,7 @@ package s3
 
 import (
 	"encoding/xml"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"holdfast/server/s3/sigv4"
 )
 
-// lifecycle are the rules of a bucket's lifecycle. There is one of them here: the age at which objects are removed.
+// lifecycle are the rules of a bucket's lifecycle. They say one thing here: the age at which objects are removed.
 type lifecycle struct {
 	XMLName xml.Name        `xml:"LifecycleConfiguration"`
 	Xmlns   string          `xml:"xmlns,attr"`
@@ -46,6 +47,11 @@ type lifecycleExpiration struct {
 
 type lifecycleAbort struct{ DaysAfterInitiation int }
 
+const (
+	maxLifecycleRules = 100 // S3 has 1000, but rules for parts of a bucket, too
+	maxRuleID         = 255 // bytes
+)
+
 // abortDays is the age at which multipart uploads without a new part are aborted, in days.
 const abortDays = int(objects.MultipartLife / (24 * time.Hour))
 
@@ -60,6 +66,9 @@ func (q *request) putLifecycle() error {
 	} else if !some || len(in.Rules) == 0 {
 		return malformedXML()
 	}
+	if err := in.name(); err != nil {
+		return err
+	}
 	days := 0
 	for _, r := range in.Rules {
 		if err := r.validate(); err != nil {
@@ -69,8 +78,35 @@ func (q *request) putLifecycle() error {
 			days = r.Expiration.Days
 		}
 	}
-	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{ExpireAfterDays: &days})
+	in.XMLName, in.Xmlns = xml.Name{}, namespace // as it is answered
+	text, err := xml.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("keep lifecycle: %w", err)
+	}
+	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{ExpireAfterDays: &days, Lifecycle: string(text)})
 	return err
+}
+
+// name checks the rules' number and IDs, and gives an ID to those without.
+func (l *lifecycle) name() error {
+	if len(l.Rules) > maxLifecycleRules {
+		return fail("InvalidRequest", "A lifecycle has at most %d rules", maxLifecycleRules)
+	}
+	ids := map[string]bool{}
+	for i := range l.Rules {
+		r := &l.Rules[i]
+		if r.ID == "" {
+			r.ID = fmt.Sprintf("rule-%d", i+1)
+		}
+		if len(r.ID) > maxRuleID {
+			return fail("InvalidArgument", "ID length should not exceed allowed limit of %d", maxRuleID)
+		}
+		if ids[r.ID] {
+			return fail("InvalidArgument", "Rule ID must be unique. Found same ID for more than one rule")
+		}
+		ids[r.ID] = true
+	}
+	return nil
 }
 
 // validate refuses what is not done with objects here.
@@ -102,6 +138,14 @@ func (q *request) getLifecycle() error {
 	b, err := q.findBucket()
 	if err != nil {
 		return err
+	}
+	if b.Lifecycle != "" {
+		var kept lifecycle
+		if err := xml.Unmarshal([]byte(b.Lifecycle), &kept); err != nil {
+			return fmt.Errorf("read lifecycle of %s: %w", b.ID, err)
+		}
+		kept.XMLName, kept.Xmlns = xml.Name{}, namespace
+		return writeXML(q.Exchange, kept)
 	}
 	if b.ExpireAfterDays == 0 {
 		return fail("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")

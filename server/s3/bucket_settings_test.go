@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	rules "github.com/minio/minio-go/v7/pkg/lifecycle"
 
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 )
 
 // anonymous sends a request without a signature.
@@ -256,6 +258,57 @@ func TestCORS(t *testing.T) {
 	}
 	if got := ask("https://app.example.com", "PUT", ""); got.StatusCode != 403 {
 		t.Errorf("after the rules were removed: %d", got.StatusCode)
+	}
+}
+
+// TestLifecycleIsKept covers that the rules are answered as they were set, until something else sets the age.
+func TestLifecycleIsKept(t *testing.T) {
+	t.Parallel()
+	w, ctx := open(t), context.Background()
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	c := rules.NewConfiguration()
+	c.Rules = []rules.Rule{
+		{ID: "old photos", Status: "Enabled", Expiration: rules.Expiration{Days: 30}},
+		{ID: "later", Status: "Disabled", Expiration: rules.Expiration{Days: 7}},
+		{Status: "Enabled", AbortIncompleteMultipartUpload: rules.AbortIncompleteMultipartUpload{DaysAfterInitiation: 7}},
+	}
+	if err := client.SetBucketLifecycle(ctx, "photos", c); err != nil {
+		t.Fatal(err)
+	}
+	says := func() string {
+		got, err := client.GetBucketLifecycle(ctx, "photos")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, r := range got.Rules {
+			fmt.Fprintf(&b, "%s %s %d %d; ", r.ID, r.Status, r.Expiration.Days, r.AbortIncompleteMultipartUpload.DaysAfterInitiation)
+		}
+		return b.String()
+	}
+	if got := says(); got != "old photos Enabled 30 0; later Disabled 7 0; rule-3 Enabled 0 7; " {
+		t.Errorf("the rules are %s", got)
+	}
+	for what, c := range map[string]rules.Configuration{
+		"two rules of one ID": {Rules: []rules.Rule{c.Rules[0], c.Rules[0]}},
+		"a long ID":           {Rules: []rules.Rule{{ID: strings.Repeat("i", 256), Status: "Enabled", Expiration: rules.Expiration{Days: 1}}}},
+	} {
+		if got := minio.ToErrorResponse(client.SetBucketLifecycle(ctx, "photos", &c)).Code; got != "InvalidArgument" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	days := 14
+	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.id, Operation: model.OperationFor(model.ActionBucketUpdate)}
+	b, err := w.engine.Objects.BucketNamed(call, "photos")
+	if err != nil || b.ExpireAfterDays != 30 {
+		t.Fatal(b.ExpireAfterDays, err)
+	}
+	if _, err := w.engine.Objects.BucketUpdate(call, b.ID, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(); got != "expire_after_days Enabled 14 0; " {
+		t.Errorf("after a change by the API: %s", got)
 	}
 }
 
