@@ -80,6 +80,8 @@ func routes() []route {
 		{http.MethodDelete, bucket, "tagging", false, operation(model.ActionBucketUpdate), (*request).deleteBucketTags},
 		{http.MethodGet, bucket, "acl", false, operation(model.ActionBucketGet), (*request).getACL},
 		{http.MethodGet, object, "acl", false, operation(model.ActionObjectGet), (*request).getACL},
+		{http.MethodPut, bucket, "acl", false, operation(model.ActionBucketGet), (*request).putACL}, // changes nothing
+		{http.MethodPut, object, "acl", false, operation(model.ActionObjectGet), (*request).putACL},
 		{http.MethodPut, bucket, "cors", false, operation(model.ActionBucketUpdate), (*request).putCORS},
 		{http.MethodGet, bucket, "cors", false, operation(model.ActionBucketGet), (*request).getCORS},
 		{http.MethodDelete, bucket, "cors", false, operation(model.ActionBucketUpdate), (*request).deleteCORS},

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -234,11 +233,8 @@ func refuseHeaders(x *gate.Exchange) error {
 		}
 		switch {
 		case name == "X-Amz-Acl":
-			if slices.Contains([]string{"public-read", "public-read-write", "authenticated-read", "aws-exec-read", "log-delivery-write"}, value) {
-				return notImplemented(name, "Access is granted to keys, not by ACLs")
-			}
-			if !slices.Contains([]string{"private", "bucket-owner-full-control", "bucket-owner-read"}, value) {
-				return invalidArgument("x-amz-acl", value, "")
+			if err := requestOf(x).refuseACL(value); err != nil {
+				return err
 			}
 		case name == "X-Amz-Storage-Class":
 			if value != "STANDARD" {
