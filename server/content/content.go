@@ -83,12 +83,21 @@ func Send(w http.ResponseWriter, r *http.Request, modified time.Time, content St
 		s.begin()
 		return nil
 	case s.status != 0:
-		for _, name := range []string{"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Range", "ETag", "Last-Modified"} {
-			w.Header().Del(name)
-		}
+		Withdraw(w.Header())
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrCutOff, err)
+}
+
+// Withdraw removes from the header of a response what describes content that is not sent: an error has a length, a type
+// and a life of its own.
+func Withdraw(header http.Header) {
+	for _, name := range []string{
+		"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Range",
+		"ETag", "Expires", "Last-Modified",
+	} {
+		header.Del(name)
+	}
 }
 
 // verified records that content is damaged. It can be ended: http.ServeContent reads several ranges in a goroutine

@@ -177,9 +177,7 @@ type sender struct {
 func (s *sender) WriteHeader(status int) {
 	if status >= http.StatusBadRequest {
 		s.refused = status
-		for _, name := range []string{"Accept-Ranges", "Cache-Control", "Content-Disposition", "Content-Language", "Content-Length", "Content-Range", "Etag", "Expires", "Last-Modified"} {
-			s.Header().Del(name)
-		}
+		content.Withdraw(s.Header())
 		return
 	}
 	if s.encoding != "" {
