@@ -20,6 +20,7 @@ type Part struct {
 	store *Store
 	file  durable.File
 	start int64 // of the section in the file
+	limit int64 // of size, -1 for none
 	size  int64 // of what the section has
 	crc   uint32
 	sums  *blockSums // of what the section has; nil if that does not begin with a block, or is larger than maxKnown
@@ -67,17 +68,20 @@ func (s *Store) ResumePart(id string, size int64, crc uint32) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Part{store: s, file: f, size: size, crc: crc}, nil
+	return &Part{store: s, file: f, limit: -1, size: size, crc: crc}, nil
 }
 
-// OpenSection opens the section of a Part that begins at start, to be written from there on. It returns ErrNotFound if
-// the Part does not exist. The caller must close the section.
-func (s *Store) OpenSection(id string, start int64) (*Part, error) {
+// ErrSectionEnd means that a write would go beyond the end of a section.
+var ErrSectionEnd = errors.New("beyond the end of the section")
+
+// OpenSection opens the section of a Part that begins at start and has at most limit bytes, to be written from there on.
+// It returns ErrNotFound if the Part does not exist. The caller must close the section.
+func (s *Store) OpenSection(id string, start, limit int64) (*Part, error) {
 	f, err := s.reopenPart(id, 0)
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{store: s, file: f, start: start}
+	p := &Part{store: s, file: f, start: start, limit: limit}
 	if start%blockSize == 0 {
 		p.sums = &blockSums{}
 	}
@@ -120,8 +124,11 @@ func (s *Store) DiscardSection(id string, start, size int64) error {
 	return nil
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It writes nothing and returns ErrSectionEnd if b does not fit in the section.
 func (p *Part) Write(b []byte) (int, error) {
+	if p.limit >= 0 && int64(len(b)) > p.limit-p.size {
+		return 0, fmt.Errorf("write part: %w", ErrSectionEnd)
+	}
 	n, err := p.file.WriteAt(b, p.start+p.size)
 	p.size += int64(n)
 	p.crc = crc32.Update(p.crc, castagnoli, b[:n])

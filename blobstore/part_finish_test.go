@@ -65,7 +65,7 @@ func TestUnknownBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.OpenSection(id, blockSize+1)
+	p, err := s.OpenSection(id, blockSize+1, blockSize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func writeSections(t *testing.T, s *Store, sizes []int) (id string, sections []S
 	for _, size := range sizes {
 		b := make([]byte, size)
 		random.Read(b)
-		p, err := s.OpenSection(id, int64(len(content)))
+		p, err := s.OpenSection(id, int64(len(content)), int64(size))
 		if err != nil {
 			t.Fatal(err)
 		}

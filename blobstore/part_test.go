@@ -75,7 +75,7 @@ func TestSections(t *testing.T) {
 	sections, want := make([]Section, len(texts)), strings.Join(texts, "")
 	write := func(n int, text string) *Part {
 		t.Helper()
-		p, err := s.OpenSection(id, int64(n*len(texts[0])))
+		p, err := s.OpenSection(id, int64(n*len(texts[0])), int64(len(text)))
 		if err == nil {
 			_, err = p.Write([]byte(text))
 		}
@@ -116,17 +116,45 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// TestSectionHasAnEnd writes beyond a section: nothing of that reaches the next one.
+func TestSectionHasAnEnd(t *testing.T) {
+	s := openStore(t, t.TempDir(), Options{})
+	id, sections, content := writeSections(t, s, []int{10, 10})
+	p, err := s.OpenSection(id, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, c := range []struct {
+		text string
+		n    int
+		want error
+	}{{strings.Repeat("x", 11), 0, ErrSectionEnd}, {string(content[:9]), 9, nil}, {"xx", 0, ErrSectionEnd}, {string(content[9:10]), 1, nil}, {"x", 0, ErrSectionEnd}} {
+		if n, err := p.Write([]byte(c.text)); n != c.n || !errors.Is(err, c.want) {
+			t.Errorf("Write(%q) = %d, %v; want %d, %v", c.text, n, err, c.n, c.want)
+		}
+	}
+	w, err := s.FinishPart(t.Context(), id, sections, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDamagedSection keeps the other sections of a Part of which one is damaged.
 func TestDamagedSection(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, Options{})
 	id, size, crc := writePart(t, s, "whole")
 	sections := []Section{{Size: size, CRC32C: crc}, {}}
-	p, err := s.OpenSection(id, size)
+	const damaged = " and damaged"
+	p, err := s.OpenSection(id, size, int64(len(damaged)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Write([]byte(" and damaged"))
+	p.Write([]byte(damaged))
 	if sections[1].Size, sections[1].CRC32C, err = p.Sync(); err != nil {
 		t.Fatal(err)
 	}

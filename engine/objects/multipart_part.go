@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/internal/ctxio"
@@ -66,20 +67,25 @@ func (s *Service) MultipartPut(ctx context.Context, call *model.Call, in PartUpl
 
 // writePart makes the bytes of a part durable at its place.
 func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p model.MultipartPart, err error) {
-	part, err := s.core.Blobs.OpenSection(place.ref, place.start)
+	limit := in.Length
+	if limit < 0 {
+		limit = s.core.Config.MaxObjectBytes
+	}
+	part, err := s.core.Blobs.OpenSection(place.ref, place.start, limit)
 	if err != nil {
 		return p, storeError(err)
 	}
 	defer part.Close()
-	largest := s.core.Config.MaxObjectBytes
 	// A part that is copied from another object has no connection that ends.
-	body := io.LimitReader(s.space.withinReserve(ctxio.NewReader(ctx, in.Body), in.Length < 0), largest+1)
+	body := s.space.withinReserve(ctxio.NewReader(ctx, in.Body), in.Length < 0)
 	size, err := io.CopyBuffer(struct{ io.Writer }{part}, body, make([]byte, copyBuffer))
 	switch {
+	case errors.Is(err, blobstore.ErrSectionEnd) && in.Length < 0:
+		return p, tooLarge(limit)
+	case errors.Is(err, blobstore.ErrSectionEnd):
+		return p, model.Invalid("body", "goes beyond its announced length of %d bytes", in.Length)
 	case err != nil:
 		return p, uploadError(err)
-	case size > largest:
-		return p, tooLarge(largest)
 	case in.Length >= 0 && size != in.Length:
 		return p, model.Invalid("body", "ended after %d of %d bytes", size, in.Length)
 	}

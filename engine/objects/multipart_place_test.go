@@ -478,6 +478,22 @@ func (u *uploading) wantStored(want int64, when string) {
 	}
 }
 
+// TestPartLongerThanAnnounced: a body that goes on beyond its length is refused, and overwrites no other part.
+func TestPartLongerThanAnnounced(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	u := startMultipart(t, s, s.bucket(t, "files"))
+	parts := randomParts(3)
+	u.mustPut(2, parts[1])
+	long := append(slices.Clone(parts[0]), make([]byte, MinPartBytes/2)...)
+	if err := u.put(1, bytes.NewReader(long), MinPartBytes); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("a longer body: %v", err)
+	}
+	u.mustPut(1, parts[0])
+	u.mustPut(3, parts[2])
+	u.mustComplete(parts)
+}
+
 // TestPlacesWithoutSpaceGivenBack: where a file system keeps the bytes of failed parts, the next ones get files of their own.
 func TestPlacesWithoutSpaceGivenBack(t *testing.T) {
 	t.Parallel()
