@@ -96,7 +96,7 @@ func (c *chunks) next() error {
 	if err := c.endChunk(); err != nil {
 		return err
 	}
-	if c.want >= 0 && c.total != c.want {
+	if c.total != c.want {
 		return wrongLength()
 	}
 	if err := c.readTrailer(); err != nil {
@@ -139,8 +139,10 @@ func (c *chunks) beginChunk() error {
 	if size > 0 && c.small {
 		return refuse("InvalidChunkSizeError", "Only the last chunk is allowed to have a size less than %d bytes", minChunk)
 	}
+	if c.total += int64(size); c.total > c.want {
+		return wrongLength()
+	}
 	c.small = size < minChunk
-	c.total += int64(size)
 	c.left, c.open, c.chunk = int64(size), true, signature
 	c.digest.Reset()
 	return nil

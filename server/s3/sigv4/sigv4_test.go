@@ -207,6 +207,19 @@ func TestSignedChunks(t *testing.T) {
 	}
 }
 
+// TestChunksBeyondTheLength: no byte is read of a chunk that goes beyond the announced length.
+func TestChunksBeyondTheLength(t *testing.T) {
+	t.Parallel()
+	body := "2000\r\n" + strings.Repeat("a", 0x2000) + "\r\n400\r\n" + strings.Repeat("a", 0x400) + "\r\n0\r\n\r\n"
+	for length, want := range map[int64]int{0x1fff: 0, 0x2000: 0x2000, 0x23ff: 0x2000, 0x2400: 0x2400} {
+		q := &Request{payload: unsignedTrailer}
+		got, err := io.ReadAll(q.newChunks(strings.NewReader(body), length))
+		if len(got) != want || (err == nil) != (length == 0x2400) || err != nil && codeOf(err) != "IncompleteBody" {
+			t.Errorf("announced as %d bytes: %d are read, want %d, %v", length, len(got), want, err)
+		}
+	}
+}
+
 func TestSignedTrailer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, new, want string }{
