@@ -66,8 +66,8 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return model.Bucket{}, err
 	}
 	change.note(call)
-	if change.Versioning != nil || change.Lock != nil { // no upload is between reading it and its note
-		defer s.locks.bucket(id)()
+	if change.Versioning != nil || change.Lock != nil || change.ExpireAfterDays != nil {
+		defer s.locks.bucket(id)() // no upload or expiry is between reading these and what it does by them
 	}
 	var b model.Bucket
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {

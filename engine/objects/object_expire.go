@@ -33,15 +33,14 @@ func (s *Service) ExpireObjects(ctx context.Context) error {
 	}
 	var errs []error
 	for _, b := range buckets {
-		errs = append(errs, s.expireBucket(ctx, b))
+		errs = append(errs, s.expireBucket(ctx, b.ID))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Service) expireBucket(ctx context.Context, b model.Bucket) error {
-	before := s.expiredBefore(b)
+func (s *Service) expireBucket(ctx context.Context, bucket string) error {
 	for ctx.Err() == nil {
-		removed, err := s.expireSome(b, before)
+		removed, err := s.expireSome(bucket)
 		if err != nil || removed == 0 {
 			return err
 		}
@@ -55,17 +54,18 @@ func (s *Service) expiredBefore(b model.Bucket) time.Time {
 	return s.core.Clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
 }
 
-func (s *Service) expireSome(b model.Bucket, before time.Time) (removed int, err error) {
-	release := s.locks.bucket(b.ID) // so that no upload replaces an object being removed
+// expireSome removes up to ExpireBatch objects that have expired, as the bucket says now.
+func (s *Service) expireSome(bucket string) (removed int, err error) {
+	release := s.locks.bucket(bucket) // so that no upload replaces an object being removed, and no change keeps it longer
 	defer release()
-	b, err = s.core.Meta.CachedBucket(b.ID) // it may keep versions since
-	if errors.Is(err, meta.ErrNotFound) {
+	b, err := s.core.Meta.CachedBucket(bucket)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && b.ExpireAfterDays == 0 {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	oldest, err := s.oldestObjects(b.ID, before)
+	oldest, err := s.oldestObjects(bucket, s.expiredBefore(b))
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}

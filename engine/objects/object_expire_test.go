@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // An object that replaced one about to expire stays.
@@ -65,4 +66,43 @@ func TestObjectsExpire(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
 	s.mustHold(t, other, map[string]string{"old": "x"})
+}
+
+// TestExpiryIsTurnedOffDuringASweep: once the change is acknowledged, the sweep that runs removes nothing more.
+func TestExpiryIsTurnedOffDuringASweep(t *testing.T) {
+	t.Parallel()
+	for _, days := range []int{0, 200} {
+		t.Run(fmt.Sprint(days), func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t)
+			bucket := s.bucket(t, "expiring")
+			if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: new(1)}); err != nil {
+				t.Fatal(err)
+			}
+			const all = 4 * ExpireBatch
+			s.fill(t, bucket, all, "")
+			s.now.Add(int64(48 * time.Hour))
+			s.believe()
+			count := func() int64 {
+				b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b.ObjectCount
+			}
+			swept := make(chan error)
+			go func() { swept <- s.ExpireObjects(t.Context()) }()
+			testenv.Catch(t, time.Minute, "the first batch", func() bool { return count() < all })
+			if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days}); err != nil {
+				t.Fatal(err)
+			}
+			left := count()
+			if err := <-swept; err != nil {
+				t.Error(err)
+			}
+			if now := count(); now != left {
+				t.Errorf("%d objects are left of %d that were there after the change", now, left)
+			}
+		})
+	}
 }
