@@ -169,17 +169,15 @@ func beginRestore(tx *meta.Tx, r model.BucketRestore) error {
 
 // ResumeRestores continues the restores that were running when the appliance stopped.
 func (s *Service) ResumeRestores() error {
-	running, err := s.runningRestores()
+	running, err := meta.Value(s.core.Meta.View, runningRestores)
 	for _, r := range running {
 		s.core.Background(func(ctx context.Context) { s.runRestore(ctx, r.Bucket) })
 	}
 	return err
 }
 
-func (s *Service) runningRestores() ([]model.BucketRestore, error) {
-	return meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.BucketRestore, error) {
-		return tx.BucketRestores().Where(func(r model.BucketRestore) bool { return r.Status == model.BucketRestoreRunning })
-	})
+func runningRestores(tx *meta.Tx) ([]model.BucketRestore, error) {
+	return tx.BucketRestores().Where(func(r model.BucketRestore) bool { return r.Status == model.BucketRestoreRunning })
 }
 
 // BeginHistory gives buckets that were made by an older program a history, which begins now.

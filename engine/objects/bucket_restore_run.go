@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -87,36 +86,35 @@ func noteCounts(call *model.Call, c model.BucketRestoreCount) {
 func (s *Service) restoreKeys(r model.BucketRestore) (more bool, err error) {
 	release := s.locks.bucket(r.Bucket)
 	defer release()
-	b, err := s.core.Meta.CachedBucket(r.Bucket)
+	plans, more, err := s.planKeys(r)
+	if err != nil || len(plans) == 0 {
+		return false, err
+	}
+	copies, err := s.restorePlanned(r, plans)
+	return more || copies > 0, err
+}
+
+// restoredBucket returns the bucket of a restore, unless something that the restore needs is gone.
+func (s *Service) restoredBucket(tx *meta.Tx, r model.BucketRestore) (model.Bucket, error) {
+	b, err := tx.Buckets().Get(r.Bucket)
 	if errors.Is(err, meta.ErrNotFound) {
-		return false, model.Errorf(model.CodeConflict, "the bucket was deleted meanwhile")
+		return b, model.Errorf(model.CodeConflict, "the bucket was deleted meanwhile")
 	}
 	if err == nil {
 		err = s.refuseTarget(b, r.Target)
 	}
-	if err != nil {
-		return false, err
-	}
-	plans, more, err := s.planKeys(b, r)
-	if err != nil || len(plans) == 0 {
-		return false, err
-	}
-	call := s.core.System(model.ActionObjectsRestore, b.Organization, bucketResource(b))
-	copies := 0
-	err = s.core.Change(call, func(tx *meta.Tx) error {
-		return s.core.WithinPlan(tx, b.Organization, func() (err error) {
-			copies, err = s.restorePage(tx, call, b, plans)
-			return err
-		})
-	})
-	return more || copies > 0, err
+	return b, err
 }
 
-// planKeys returns what to do with the next keys. Nothing changes them while the bucket is locked.
-func (s *Service) planKeys(b model.Bucket, r model.BucketRestore) (plans []keyPlan, more bool, err error) {
+// planKeys returns what to do with the next keys. Nothing changes them while the bucket is locked, but what they need may
+// be removed from the trash.
+func (s *Service) planKeys(r model.BucketRestore) (plans []keyPlan, more bool, err error) {
+	var b model.Bucket
 	var states []meta.KeyState
 	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) (err error) {
-		states, more, err = tx.KeyStates(b.ID, r.After, r.Target, restorePage)
+		if b, err = s.restoredBucket(tx, r); err == nil {
+			states, more, err = tx.KeyStates(b.ID, r.After, r.Target, restorePage)
+		}
 		return err
 	})
 	now := s.core.Clock()
@@ -128,6 +126,22 @@ func (s *Service) planKeys(b model.Bucket, r model.BucketRestore) (plans []keyPl
 		plans = append(plans, plan)
 	}
 	return plans, more, err
+}
+
+// restorePlanned carries out the plans and returns how many versions are left to be copied.
+func (s *Service) restorePlanned(r model.BucketRestore, plans []keyPlan) (left int, err error) {
+	call := s.core.System(model.ActionObjectsRestore, r.Organization, model.Resource{Type: model.ResourceBucket, ID: r.Bucket})
+	return left, s.core.Change(call, func(tx *meta.Tx) error {
+		b, err := s.restoredBucket(tx, r)
+		if err != nil {
+			return err
+		}
+		call.Resource = bucketResource(b)
+		return s.core.WithinPlan(tx, b.Organization, func() (err error) {
+			left, err = s.restorePage(tx, call, b, plans)
+			return err
+		})
+	})
 }
 
 // restorePage carries out the plans and notes in the restore what is done, and what is left to be copied, whose number it returns.
@@ -213,15 +227,4 @@ func (s *Service) restoreVersion(ctx context.Context, r model.BucketRestore, c m
 		return model.BucketRestoreCount{Skipped: 1}, nil
 	}
 	return restored, err
-}
-
-// purgeBound returns the time before which what was deleted may be purged: nothing that a running restore needs.
-func (s *Service) purgeBound(bound time.Time) (time.Time, error) {
-	running, err := s.runningRestores()
-	for _, r := range running {
-		if r.Target.Before(bound) {
-			bound = r.Target
-		}
-	}
-	return bound, err
 }

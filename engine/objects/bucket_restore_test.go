@@ -215,7 +215,7 @@ func TestBucketRestoreIsResumed(t *testing.T) {
 				if err := s.ResumeRestores(); err != nil {
 					t.Fatal(err)
 				}
-				if running, err := s.runningRestores(); err != nil || len(running) == 0 {
+				if running, err := meta.Value(s.core.Meta.View, runningRestores); err != nil || len(running) == 0 {
 					break
 				}
 			}
@@ -325,6 +325,104 @@ func TestRestoreKeepsWhatItNeeds(t *testing.T) {
 	}
 	s.awaitRestored(t, bucket)
 	s.mustHold(t, bucket, map[string]string{"k": "one"})
+}
+
+// TestRestoreDuringAPurge: a restore that is accepted while the trash is being purged finds all that it needs.
+func TestRestoreDuringAPurge(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, keepRemoved)
+	bucket := s.bucket(t, "purged")
+	const all, needed = 6 * ExpireBatch, 400
+	want := s.fill(t, bucket, all, "")
+	var target time.Time
+	for i := range all {
+		if i == all-needed {
+			target = s.core.Clock()
+		}
+		s.now.Add(int64(time.Second))
+		key := fmt.Sprintf("many/%06d", i)
+		if err := s.delete(bucket, key); err != nil {
+			t.Fatal(err)
+		}
+		if i < all-needed {
+			delete(want, key)
+		}
+	}
+	s.now.Add(int64(2 * time.Hour))
+	s.believe()
+	purged := make(chan error)
+	go func() { purged <- s.PurgeObjects(t.Context()) }()
+	testenv.Catch(t, time.Minute, "the first batch", func() bool { return s.trashCount(t) < all })
+	if _, err := s.BucketRestore(s.call(model.ActionBucketRestore), bucket, target); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-purged; err != nil {
+		t.Error(err)
+	}
+	s.awaitRestored(t, bucket)
+	s.mustHold(t, bucket, want)
+}
+
+// TestPurgeDuringARestore: a restore from which somebody takes what it needs says so.
+func TestPurgeDuringARestore(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, keepRemoved)
+	bucket := s.bucket(t, "purged")
+	s.mustPut(t, bucket, "k", "one")
+	target := s.core.Clock()
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	r := model.BucketRestore{Bucket: bucket, Organization: s.org, Target: target, Status: model.BucketRestoreRunning, StartedAt: s.core.Clock()}
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return beginRestore(tx, r) }); err != nil {
+		t.Fatal(err)
+	}
+	plans, _, err := s.planKeys(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.EmptyObjects(s.call(model.ActionTrashEmpty)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.restorePlanned(r, plans); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("the restore: %v", err)
+	}
+}
+
+// TestDeletedAgainDuringAPurge: what came back from the trash and was deleted again stays for its whole time.
+func TestDeletedAgainDuringAPurge(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, keepRemoved)
+	bucket := s.bucket(t, "purged")
+	s.mustPut(t, bucket, "k", "one")
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	s.now.Add(int64(2 * time.Hour))
+	s.believe()
+	_, listed := s.trashed(t)
+	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), listed[0].Version); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.purgeExpired(listed, s.expiredDeletions()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.trashCount(t); n != 1 {
+		t.Errorf("%d objects are in the trash", n)
+	}
+}
+
+// trashCount returns how many versions are in the trash.
+func (s *store) trashCount(t testing.TB) int {
+	t.Helper()
+	n, err := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (int, error) { return tx.TrashedObjects().Count(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestPlanOfLargeBucketIsBounded makes a plan whose time is over after the first keys.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -69,7 +70,7 @@ func (s *Service) TrashBucketPurge(call *model.Call, id string) error {
 		return err
 	}
 	defer s.UnlinkSoon()
-	return s.purgeBucket(call, trashed)
+	return s.purgeBucket(call, trashed, anyway)
 }
 
 func noTrashedBucket(id string) error {
@@ -78,9 +79,12 @@ func noTrashedBucket(id string) error {
 
 // PurgeBuckets permanently removes the buckets whose retention in the trash has expired.
 func (s *Service) PurgeBuckets(ctx context.Context) error {
-	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket) error {
+	return purgeDeleted(ctx, s, (*meta.Tx).TrashedBuckets, func(due []model.TrashedBucket, expired time.Time) error {
 		for _, b := range due {
-			if err := s.purgeBucket(s.core.System(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket)), b); err != nil {
+			call := s.core.System(model.ActionBucketPurge, b.Organization, bucketResource(b.Bucket))
+			if err := s.purgeBucket(call, b, func(tx *meta.Tx, b model.TrashedBucket) error {
+				return keepUnexpired(tx, b.ID, b.DeletedAt, expired)
+			}); err != nil {
 				return err
 			}
 		}
@@ -88,15 +92,15 @@ func (s *Service) PurgeBuckets(ctx context.Context) error {
 	})
 }
 
-// purgeBucket removes a bucket from the trash, unless another caller already has.
-func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket) error {
+// purgeBucket removes a bucket from the trash, unless another caller already has, or admits refuses it as it is now.
+func (s *Service) purgeBucket(call *model.Call, b model.TrashedBucket, admits func(*meta.Tx, model.TrashedBucket) error) error {
 	call.Note("objects", fmt.Sprint(b.ObjectCount))
-	return s.core.Change(call, func(tx *meta.Tx) error {
-		if err := tx.PurgeBucket(b.ID); !errors.Is(err, meta.ErrNotFound) {
+	return ignoreKept(s.core.Change(call, func(tx *meta.Tx) error {
+		if err := mayPurge(tx, tx.TrashedBuckets(), b.ID, admits); err != nil {
 			return err
 		}
-		return nil
-	})
+		return tx.PurgeBucket(b.ID)
+	}))
 }
 
 // EmptyBuckets permanently removes the deleted buckets of the call's organization
@@ -109,7 +113,7 @@ func (s *Service) EmptyBuckets(call *model.Call) (int, error) {
 		return 0, err
 	}
 	for i, b := range deleted {
-		if err := s.purgeBucket(core.PartOf(call, bucketResource(b.Bucket)), b); err != nil {
+		if err := s.purgeBucket(core.PartOf(call, bucketResource(b.Bucket)), b, anyway); err != nil {
 			return i, err
 		}
 	}

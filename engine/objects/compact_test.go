@@ -116,7 +116,7 @@ func TestCompactionUnderTrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.purgeBucket(s.call(model.ActionBucketPurge), buckets.Items[0]); err != nil || buckets.Items[0].ID != purged {
+	if err := s.purgeBucket(s.call(model.ActionBucketPurge), buckets.Items[0], anyway); err != nil || buckets.Items[0].ID != purged {
 		t.Fatal(buckets, err)
 	}
 	if err := s.core.RemoveDiscarded(); err != nil {

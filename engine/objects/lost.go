@@ -53,7 +53,7 @@ func (s *Service) dropLostTrash(since time.Time) (dropped int, err error) {
 			return dropped, err
 		}
 		if s.isLost(o.Object, since) {
-			err = s.purgeSome(s.lostCall(o.Organization, o.Object, nil), []model.TrashedObject{o})
+			err = s.purgeSome(s.lostCall(o.Organization, o.Object, nil), []model.TrashedObject{o}, anyway)
 			dropped++
 		}
 	}

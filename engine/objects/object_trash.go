@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -91,7 +92,7 @@ func (s *Service) TrashObjectPurge(call *model.Call, version string) error {
 		return err
 	}
 	defer s.UnlinkSoon()
-	return s.purgeSome(call, []model.TrashedObject{trashed})
+	return s.purgeSome(call, []model.TrashedObject{trashed}, anyway)
 }
 
 func noTrashedObject(version string) error {
@@ -100,32 +101,50 @@ func noTrashedObject(version string) error {
 
 // PurgeObjects permanently removes the objects whose retention in the trash has expired.
 func (s *Service) PurgeObjects(ctx context.Context) error {
-	return purgeDeleted(ctx, s, (*meta.Tx).TrashedObjects, func(due []model.TrashedObject) error {
-		of := map[string][]model.TrashedObject{} // by organization
-		for _, o := range due {
-			of[o.Organization] = append(of[o.Organization], o)
-		}
-		for organization, objects := range of {
-			call := s.core.System(model.ActionObjectPurge, organization, core.OrganizationResource(model.Organization{ID: organization}))
-			if err := s.purgeSome(call, objects); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return purgeDeleted(ctx, s, (*meta.Tx).TrashedObjects, s.purgeExpired)
 }
 
-// purgeSome removes the objects from the trash, except those that another caller already has removed.
-func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject) error {
-	call.Note("objects", fmt.Sprint(len(objects)))
-	return s.core.Change(call, func(tx *meta.Tx) error {
+// purgeExpired removes those of the objects from the trash that are still there and were deleted before expired.
+func (s *Service) purgeExpired(objects []model.TrashedObject, expired time.Time) error {
+	of := map[string][]model.TrashedObject{} // by organization
+	for _, o := range objects {
+		of[o.Organization] = append(of[o.Organization], o)
+	}
+	for organization, objects := range of {
+		call := s.core.System(model.ActionObjectPurge, organization, core.OrganizationResource(model.Organization{ID: organization}))
+		if err := s.purgeSome(call, objects, func(tx *meta.Tx, o model.TrashedObject) error {
+			return keepUnexpired(tx, o.Bucket, o.DeletedAt, expired)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgeSome removes the objects from the trash, except those that are not there any more, or that admits refuses as they
+// are now.
+func (s *Service) purgeSome(call *model.Call, objects []model.TrashedObject, admits func(*meta.Tx, model.TrashedObject) error) error {
+	return ignoreKept(s.core.Change(call, func(tx *meta.Tx) error {
+		purged := 0
 		for _, o := range objects {
-			if err := tx.PurgeObject(o.Version); err != nil && !errors.Is(err, meta.ErrNotFound) {
+			err := mayPurge(tx, tx.TrashedObjects(), o.Version, admits)
+			if errors.Is(err, errKept) {
+				continue
+			}
+			if err == nil {
+				err = tx.PurgeObject(o.Version)
+			}
+			if err != nil {
 				return err
 			}
+			purged++
 		}
+		if purged == 0 {
+			return errKept
+		}
+		call.Note("objects", fmt.Sprint(purged))
 		return nil
-	})
+	}))
 }
 
 // EmptyObjects permanently removes the deleted objects of the call's organization
@@ -140,7 +159,7 @@ func (s *Service) EmptyObjects(call *model.Call) (int, error) {
 		}); err != nil || len(some) == 0 {
 			return removed, err
 		}
-		if err := s.purgeSome(core.PartOf(call, core.OrganizationResource(model.Organization{ID: call.Organization})), some); err != nil {
+		if err := s.purgeSome(core.PartOf(call, core.OrganizationResource(model.Organization{ID: call.Organization})), some, anyway); err != nil {
 			return removed, err
 		}
 		removed += len(some)
