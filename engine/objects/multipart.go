@@ -120,13 +120,17 @@ func (s *Service) MultipartAbort(ctx context.Context, call *model.Call, bucket, 
 		return err
 	}
 	defer release()
-	return s.dropMultipart(call, m)
+	return s.dropMultipart(call, m.ID, func(*meta.Tx) error { return nil })
 }
 
-func (s *Service) dropMultipart(call *model.Call, m model.Multipart) error {
+// dropMultipart removes an upload with its parts, unless the transaction that does so finds an error first.
+func (s *Service) dropMultipart(call *model.Call, id string, first func(*meta.Tx) error) error {
 	var refs []string
 	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
-		refs, err = tx.DropMultipart(m.ID)
+		if err := first(tx); err != nil {
+			return err
+		}
+		refs, err = tx.DropMultipart(id)
 		return err
 	})
 	if err != nil {
@@ -170,16 +174,14 @@ func (s *Service) removePartsSoon(id string, refs []string) {
 
 // sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.
 func (s *Service) sweepMultiparts(ctx context.Context) error {
-	now := s.core.Clock()
 	var due []model.Multipart
 	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		return tx.Multiparts().All(func(m model.Multipart) error {
-			_, err := tx.Buckets().Get(m.Bucket)
-			gone := errors.Is(err, meta.ErrNotFound)
-			if gone || !now.Before(m.ExpiresAt) {
+			err := s.multipartEnded(tx, m)
+			if err == nil {
 				due = append(due, m)
 			}
-			if gone {
+			if errors.Is(err, errGoesOn) {
 				return nil
 			}
 			return err
@@ -193,20 +195,53 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		call := s.core.System(model.ActionUploadExpire, m.Organization, objectResource(m.Bucket, m.Key))
-		claim, err := s.core.Claims.Take("upload/"+m.ID, "a clean-up")
-		if err != nil {
-			continue // it ends otherwise
-		}
-		_, release, err := s.claimedMultipart(call, m.Bucket, m.Key, m.ID, claim)
-		if err != nil {
-			continue // it ends otherwise
-		}
-		call.Resource = objectResource(m.Bucket, m.Key)
-		errs = append(errs, s.dropMultipart(call, m))
-		release()
+		errs = append(errs, s.sweepMultipart(m))
 	}
 	return errors.Join(errs...)
+}
+
+// errGoesOn means that an upload has not ended.
+var errGoesOn = errors.New("the upload goes on")
+
+// multipartEnded returns errGoesOn unless an upload has expired or its bucket is gone.
+func (s *Service) multipartEnded(tx *meta.Tx, m model.Multipart) error {
+	if !s.core.Clock().Before(m.ExpiresAt) {
+		return nil
+	}
+	_, err := tx.Buckets().Get(m.Bucket)
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errGoesOn
+}
+
+// sweepMultipart aborts an upload, unless it has had a part or got its bucket back since it was found.
+func (s *Service) sweepMultipart(m model.Multipart) error {
+	call := s.core.System(model.ActionUploadExpire, m.Organization, objectResource(m.Bucket, m.Key))
+	claim, err := s.core.Claims.Take("upload/"+m.ID, "a clean-up")
+	if err != nil {
+		return nil // it ends otherwise
+	}
+	_, release, err := s.claimedMultipart(call, m.Bucket, m.Key, m.ID, claim)
+	if err != nil {
+		return nil // it ends otherwise
+	}
+	defer release()
+	call.Resource = objectResource(m.Bucket, m.Key)
+	err = s.dropMultipart(call, m.ID, func(tx *meta.Tx) error {
+		m, err := tx.Multiparts().Get(m.ID)
+		if err != nil {
+			return err
+		}
+		return s.multipartEnded(tx, m)
+	})
+	if errors.Is(err, errGoesOn) {
+		return nil
+	}
+	return err
 }
 
 // keepMultiparts removes the bytes of multipart uploads from a set of orphans.

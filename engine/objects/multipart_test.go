@@ -10,6 +10,7 @@ import (
 
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // TestConcurrentCompletions: a client that sends a completion twice gets the same object twice.
@@ -77,4 +78,36 @@ func TestCompletedMeanwhile(t *testing.T) {
 	if err := <-answer; model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("an upload that is complete: %v", err)
 	}
+}
+
+// TestPartDuringTheSweep: an upload that gets a part while expired ones are aborted goes on.
+func TestPartDuringTheSweep(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "files")
+	var uploads []*uploading
+	for range 300 {
+		uploads = append(uploads, startMultipart(t, s, bucket))
+	}
+	s.now.Add(int64(MultipartLife + time.Hour))
+	s.believe()
+	swept := make(chan error)
+	go func() { swept <- s.SweepUploads(t.Context()) }()
+	left := func() int {
+		list, err := s.MultipartList(s.call(model.ActionUploadGet), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	testenv.Catch(t, time.Minute, "the first to be gone", func() bool { return left() < len(uploads) })
+	last := uploads[len(uploads)-1]
+	last.mustPut(1, []byte("part"))
+	if err := <-swept; err != nil {
+		t.Error(err)
+	}
+	if n := left(); n != 1 {
+		t.Errorf("%d uploads are left", n)
+	}
+	last.mustComplete([][]byte{[]byte("part")})
 }
