@@ -46,3 +46,40 @@ func TestFailedCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletionOfNothingIfMatch: a deletion with If-Match of what is not there is refused, and makes no delete marker. Other
+// conditions are about an object that is there.
+func TestDeletionOfNothingIfMatch(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	full := w.org.full
+	const versioning = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+	for _, bucket := range []string{"/plain", "/versioned"} {
+		w.ask(t, full, "PUT", bucket, "", nil)
+		if bucket == "/versioned" {
+			w.ask(t, full, "PUT", bucket+"?versioning", versioning, nil)
+		}
+		w.ask(t, full, "PUT", bucket+"/lock", "mine", nil)
+		if status, code, _ := w.ask(t, full, "DELETE", bucket+"/lock", "", nil, "If-Match", "*"); status != 204 {
+			t.Errorf("%s: the first: %d %s", bucket, status, code)
+		}
+		_, _, before := w.ask(t, full, "GET", bucket+"?versions", "", nil)
+		for _, path := range []string{"/lock", "/never"} {
+			for _, tag := range []string{"*", `"abc"`} {
+				if status, code, _ := w.ask(t, full, "DELETE", bucket+path, "", nil, "If-Match", tag); status != 404 || code != "NoSuchKey" {
+					t.Errorf("%s%s, If-Match %s: %d %s", bucket, path, tag, status, code)
+				}
+			}
+			batch := "<Delete><Object><Key>" + path[1:] + "</Key><ETag>abc</ETag></Object></Delete>"
+			if status, _, text := w.ask(t, full, "POST", bucket+"?delete", batch, nil); status != 200 || !strings.Contains(text, "<Code>NoSuchKey</Code>") {
+				t.Errorf("%s%s in a batch: %d %s", bucket, path, status, text)
+			}
+		}
+		if _, _, after := w.ask(t, full, "GET", bucket+"?versions", "", nil); after != before {
+			t.Errorf("%s: the versions before and after:\n%s\n%s", bucket, before, after)
+		}
+		if status, code, _ := w.ask(t, full, "DELETE", bucket+"/never", "", nil, "X-Amz-If-Match-Size", "1"); status != 204 {
+			t.Errorf("%s, with a size: %d %s", bucket, status, code)
+		}
+	}
+}

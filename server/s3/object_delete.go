@@ -27,11 +27,11 @@ func (q *request) deleteObject() error {
 		return err
 	}
 	header := q.Request.Header
-	allow := deleteCondition{header.Get("If-Match"), header.Get("X-Amz-If-Match-Last-Modified-Time"), header.Get("X-Amz-If-Match-Size")}.allow
+	condition := deleteCondition{header.Get("If-Match"), header.Get("X-Amz-If-Match-Last-Modified-Time"), header.Get("X-Amz-If-Match-Size")}
 	deleted, err := q.engine.Objects.ObjectDelete(q.Request.Context(), q.Call, objects.Deletion{
-		Bucket: b.ID, Key: q.key, Version: version, Always: true, Bypass: q.bypasses(), Allow: allow,
+		Bucket: b.ID, Key: q.key, Version: version, Always: condition.acceptsNothing(), Bypass: q.bypasses(), Allow: condition.allow,
 	})
-	if err != nil && !isGone(q.Call, err) {
+	if err != nil && !(isGone(q.Call, err) && condition.acceptsNothing()) {
 		return err
 	}
 	if version != "" && b.Versioning != model.VersioningOff {
@@ -47,6 +47,9 @@ func (q *request) deleteObject() error {
 
 // deleteCondition is what an object to delete must be like; "" is no condition.
 type deleteCondition struct{ etag, modified, size string }
+
+// acceptsNothing reports whether the deletion succeeds if there is no such object, as it does in S3 without If-Match.
+func (c deleteCondition) acceptsNothing() bool { return c.etag == "" }
 
 func (c deleteCondition) allow(o model.Object) error {
 	tag := strings.Trim(c.etag, `"`)
@@ -74,7 +77,7 @@ func failedCondition(name string) error {
 	return fail("PreconditionFailed", "At least one of the pre-conditions you specified did not hold.").with("Condition", name)
 }
 
-// isGone reports whether a deletion failed because there is no such object, which is a success in S3.
+// isGone reports whether a deletion failed because there is no such object.
 func isGone(call *model.Call, err error) bool {
 	return model.CodeOf(err) == model.CodeNotFound && call.Resource.Type == model.ResourceObject
 }
@@ -161,18 +164,19 @@ func (q *request) denyDeletions(entries []deleteEntry, denied error) error {
 // deleteOne deletes one object of a batch, with its own audit entry.
 func (q *request) deleteOne(b model.Bucket, entry deleteEntry) (deletedKey, *deleteError) {
 	call := core.PartOf(q.Call, model.Resource{Type: model.ResourceObject, ID: b.ID, Name: entry.Key})
+	condition := deleteCondition{entry.ETag, entry.LastModifiedTime, entry.Size}
 	deleted, err := objects.Deleted{}, error(nil)
 	if entry.VersionID != "" {
 		err = checkVersion(entry.VersionID)
 	}
 	if err == nil {
 		deleted, err = q.engine.Objects.ObjectDelete(q.Request.Context(), call, objects.Deletion{
-			Bucket: b.ID, Key: entry.Key, Version: entry.VersionID, Always: true, Bypass: q.bypasses(),
-			Allow: deleteCondition{entry.ETag, entry.LastModifiedTime, entry.Size}.allow,
+			Bucket: b.ID, Key: entry.Key, Version: entry.VersionID, Always: condition.acceptsNothing(), Bypass: q.bypasses(),
+			Allow: condition.allow,
 		})
 	}
 	q.engine.Core.Finish(call, err)
-	if err != nil && !isGone(call, err) {
+	if err != nil && !(isGone(call, err) && condition.acceptsNothing()) {
 		return deletedKey{}, &deleteError{entry.Key, entry.VersionID, codeOf(err, call.Resource.Type), model.PublicMessage(err)}
 	}
 	done := deletedKey{Key: entry.Key, VersionID: entry.VersionID}
