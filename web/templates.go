@@ -177,6 +177,7 @@ func doneText(what string) string {
 		"person_role":           "The role is changed, and in force at once. An unused link for the account has ended.",
 		"person_signed_out":     "The person is signed out everywhere.",
 		"restored":              "It is back.",
+		"restored_expiry_off":   "The bucket is back. Its objects do not expire any more, because some would have been removed immediately.",
 		"purged":                "It is removed for good.",
 		"session_ended":         "The session has ended.",
 		"person_deleted":        "The account is removed.",

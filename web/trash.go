@@ -31,7 +31,10 @@ func (req *request) trashRestore() (answer, error) {
 }
 
 func (req *request) trashBucketRestore() (answer, error) {
-	_, err := req.engine.Objects.TrashBucketRestore(req.call, req.id())
+	b, err := req.engine.Objects.TrashBucketRestore(req.call, req.id())
+	if b.ExpiryOff {
+		return done("/trash", "restored_expiry_off"), err
+	}
 	return done("/trash", "restored"), err
 }
 

@@ -53,8 +53,8 @@ func (c *Client) TrashedBuckets(ctx context.Context, o TrashOptions) iter.Seq2[w
 }
 
 // RestoreTrashedBucket brings a deleted bucket back with its objects.
-func (c *Client) RestoreTrashedBucket(ctx context.Context, id string) (wire.NamedReference, error) {
-	return one[wire.NamedReference](ctx, c, "POST", path("trash", "buckets", id, "restore"), nil)
+func (c *Client) RestoreTrashedBucket(ctx context.Context, id string) (wire.RestoredBucket, error) {
+	return one[wire.RestoredBucket](ctx, c, "POST", path("trash", "buckets", id, "restore"), nil)
 }
 
 // PurgeTrashedBucket removes a deleted bucket for good.

@@ -68,8 +68,11 @@ func newTrashObjects(s *session) *cobra.Command {
 	return cmd
 }
 
+// purgeCall removes what an id in the trash names.
+type purgeCall func(context.Context, string) (wire.DeletedRecord, error)
+
 // byKind returns the function for what an id in the trash names: a database, a bucket, or the version of an object.
-func byKind[R any](id string, database, bucket, object func(context.Context, string) (R, error)) func(context.Context, string) (R, error) {
+func byKind(id string, database, bucket, object purgeCall) purgeCall {
 	switch {
 	case isID(id, idDatabase):
 		return database
@@ -115,11 +118,24 @@ func newTrashRestore(s *session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		restore := byKind(id, t.api.RestoreTrashedDatabase, t.api.RestoreTrashedBucket, t.api.RestoreTrashedObject)
+		if isID(id, idBucket) {
+			return shows(t, showRestoredBucket)(t.api.RestoreTrashedBucket(t.ctx, id))
+		}
+		restore := t.api.RestoreTrashedObject
+		if isID(id, idDatabase) {
+			restore = t.api.RestoreTrashedDatabase
+		}
 		return shows(t, func(w io.Writer, r wire.NamedReference) { fmt.Fprintf(w, "%s is back\n", r.Name) })(restore(t.ctx, id))
 	})
 	cmd.Long = "Bring a deleted database back with its backups, a bucket with its objects, or an object. ID is one that\n`trash list`, `trash buckets` or `trash objects` shows; a database or a bucket is found by its name too."
 	return cmd
+}
+
+func showRestoredBucket(w io.Writer, b wire.RestoredBucket) {
+	fmt.Fprintf(w, "%s is back\n", b.Name)
+	if b.ExpiryOff {
+		fmt.Fprintln(w, "its objects do not expire any more: some had reached the age of its --expire-after-days and would be removed immediately")
+	}
 }
 
 func newTrashPurge(s *session) *cobra.Command {

@@ -19,36 +19,69 @@ func (s *Service) TrashBucketList(call *model.Call, filter core.Filter, page cor
 		core.Select(filter, func(b model.TrashedBucket) bool { return filter.Admits(b.Project, b.Name, b.DeletedAt) }))
 }
 
+// RestoredBucket is a bucket that came back from the trash.
+type RestoredBucket struct {
+	model.Bucket
+	// ExpiryOff means that the bucket does not expire objects any more, because it would have lost some at once.
+	ExpiryOff bool
+}
+
 // TrashBucketRestore restores a deleted bucket with its objects.
-func (s *Service) TrashBucketRestore(call *model.Call, id string) (model.Bucket, error) {
+func (s *Service) TrashBucketRestore(call *model.Call, id string) (b RestoredBucket, err error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
-		return model.Bucket{}, err
+		return b, err
 	}
 	trashed, err := s.trashedBucket(call, id)
 	if err != nil {
-		return model.Bucket{}, err
+		return b, err
 	}
 	counted, err := s.reserve(call.Organization, func() model.Totals {
 		return model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes}
 	})
 	if err != nil {
-		return model.Bucket{}, err
+		return b, err
 	}
 	defer counted()
-	var b model.Bucket
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		return s.core.WithinPlan(tx, call.Organization, func() (err error) {
 			if err := nameFree(tx, call.Organization, trashed.Name); err != nil {
 				return err
 			}
-			b, err = tx.UntrashBucket(id, s.core.Clock())
+			b.Bucket, err = tx.UntrashBucket(id, s.core.Clock())
 			if errors.Is(err, meta.ErrNotFound) {
 				return noTrashedBucket(id)
 			}
-			return core.NameTaken(err, model.ResourceBucket, trashed.Name)
+			if err != nil {
+				return core.NameTaken(err, model.ResourceBucket, trashed.Name)
+			}
+			b, err = s.keepRestored(tx, call, b.Bucket)
+			return err
 		})
 	})
 	return b, err
+}
+
+// keepRestored turns the expiry of a bucket from the trash off if it has objects that have expired: they would be removed
+// immediately, for good.
+func (s *Service) keepRestored(tx *meta.Tx, call *model.Call, b model.Bucket) (RestoredBucket, error) {
+	if b.ExpireAfterDays == 0 {
+		return RestoredBucket{Bucket: b}, nil
+	}
+	before, err := firstVersion(s.expiredBefore(b))
+	if err != nil {
+		return RestoredBucket{}, err
+	}
+	expired, err := tx.OldestObjects(b.ID, before, 1)
+	if err != nil || len(expired) == 0 {
+		return RestoredBucket{Bucket: b}, err
+	}
+	off := BucketChange{ExpireAfterDays: new(int)}
+	off.note(call)
+	b, err = tx.Buckets().Update(b.ID, func(b *model.Bucket) error {
+		s.setExpiry(b, off)
+		return nil
+	})
+	return RestoredBucket{b, true}, err
 }
 
 // trashedBucket returns a deleted bucket of the call's organization, and makes it the call's

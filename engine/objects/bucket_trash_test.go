@@ -256,3 +256,27 @@ func TestPurgeBesideDamage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRestoreOfABucketThatExpires: a bucket that comes back keeps its objects, also those that are older than it keeps them.
+func TestRestoreOfABucketThatExpires(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ days, want int }{{1, 0}, {9, 9}} {
+		s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 240 * time.Hour })
+		bucket := s.bucket(t, "expiring")
+		if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &c.days}); err != nil {
+			t.Fatal(err)
+		}
+		s.mustPut(t, bucket, "k", "x")
+		s.deleteBucket(t, bucket)
+		s.now.Add(int64(72 * time.Hour))
+		s.believe()
+		b, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+		if err != nil || b.ExpireAfterDays != c.want || b.ExpiryOff != (c.want == 0) {
+			t.Errorf("%d days are %d after the restore, %v", c.days, b.ExpireAfterDays, err)
+		}
+		if err := s.ExpireObjects(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.mustHold(t, bucket, map[string]string{"k": "x"})
+	}
+}

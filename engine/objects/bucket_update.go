@@ -91,10 +91,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 				return err
 			}
 			if change.ExpireAfterDays != nil {
-				if change.expiresLater(*b) { // what has expired is gone for good
-					b.HistorySince = s.core.Clock()
-				}
-				b.ExpireAfterDays, b.Lifecycle = *change.ExpireAfterDays, change.Lifecycle
+				s.setExpiry(b, change)
 			}
 			if change.Lock != nil {
 				b.Lock = change.Lock
@@ -117,6 +114,14 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return err
 	})
 	return b, err
+}
+
+// setExpiry changes the age at which objects of b expire.
+func (s *Service) setExpiry(b *model.Bucket, change BucketChange) {
+	if change.expiresLater(*b) { // what has expired is gone for good
+		b.HistorySince = s.core.Clock()
+	}
+	b.ExpireAfterDays, b.Lifecycle = *change.ExpireAfterDays, change.Lifecycle
 }
 
 // publicRights returns what everybody may do with b after the change.

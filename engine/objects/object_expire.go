@@ -105,13 +105,20 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 
 // oldestObjects returns the objects last written before that time. A version starts with the time of the write.
 func (s *Service) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
-	var version ulid.ULID
-	if err := version.SetTime(uint64(max(before.UnixMilli(), 0))); err != nil { // it may be before 1970
-		return nil, fmt.Errorf("expire objects: %w", err)
+	version, err := firstVersion(before)
+	if err != nil {
+		return nil, err
 	}
-	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
-		objects, err = tx.OldestObjects(bucket, strings.ToLower(version.String()), ExpireBatch)
-		return err
+	return meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) ([]model.Object, error) {
+		return tx.OldestObjects(bucket, version, ExpireBatch)
 	})
-	return objects, err
+}
+
+// firstVersion returns the smallest id of a version that is written at that time.
+func firstVersion(at time.Time) (string, error) {
+	var version ulid.ULID
+	if err := version.SetTime(uint64(max(at.UnixMilli(), 0))); err != nil { // it may be before 1970
+		return "", fmt.Errorf("expire objects: %w", err)
+	}
+	return strings.ToLower(version.String()), nil
 }

@@ -100,9 +100,9 @@ func (h *handlers) trashBucketList(_ context.Context, call *model.Call, in *tras
 	return convertList(page, NewTrashedBucket), err
 }
 
-func (h *handlers) trashBucketRestore(_ context.Context, call *model.Call, in *trashActInput) (wire.NamedReference, error) {
+func (h *handlers) trashBucketRestore(_ context.Context, call *model.Call, in *trashActInput) (wire.RestoredBucket, error) {
 	b, err := h.engine.Objects.TrashBucketRestore(call, in.TrashID)
-	return wire.NamedReference{ID: b.ID, Name: b.Name}, err
+	return wire.RestoredBucket{ID: b.ID, Name: b.Name, ExpiryOff: b.ExpiryOff}, err
 }
 
 func (h *handlers) trashBucketPurge(_ context.Context, call *model.Call, in *TrashInput) (wire.DeletedRecord, error) {

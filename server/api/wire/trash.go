@@ -21,6 +21,13 @@ type TrashedBucket struct {
 	DeletedAt   time.Time `json:"deleted_at"`
 }
 
+// RestoredBucket is a bucket that came back from the trash.
+type RestoredBucket struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	ExpiryOff bool   `json:"expiry_off" doc:"Whether the bucket's expire_after_days was turned off, because objects that had reached that age in the trash would be removed immediately."`
+}
+
 // TrashedObject is a deleted object that can be restored.
 type TrashedObject struct {
 	ID        string    `json:"id" doc:"Of this version of the object."`
