@@ -87,7 +87,7 @@ func statusOf(code string) int {
 		return http.StatusRequestedRangeNotSatisfiable
 	case "NotImplemented":
 		return http.StatusNotImplemented
-	case "SlowDown":
+	case "SlowDown", "ServiceUnavailable":
 		return http.StatusServiceUnavailable
 	case "InternalError":
 		return http.StatusInternalServerError
@@ -121,6 +121,9 @@ func codeOf(err error, resource model.ResourceType) string {
 		return "IncompleteBody"
 	case errors.Is(err, objects.ErrAway): // clients try again
 		return "SlowDown"
+	}
+	if public, ok := errors.AsType[*model.Error](err); ok && public.Reason == model.ReasonNoSpace { // they do here, too
+		return "ServiceUnavailable"
 	}
 	switch model.CodeOf(err) {
 	case model.CodeUnauthorized, model.CodeInsufficientScope, model.CodeDangerousNotAllowed, model.CodeForbidden, model.CodeReadOnly:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 )
@@ -18,6 +19,7 @@ func TestCodes(t *testing.T) {
 		want int
 	}{
 		{&model.Error{Code: model.CodeInternal, Err: fmt.Errorf("open: %w", objects.ErrAway)}, "SlowDown", 503},
+		{fmt.Errorf("store: %w", core.NoSpace(nil, "the disk is full")), "ServiceUnavailable", 503},
 		{model.Errorf(model.CodeRateLimited, "too many"), "SlowDown", 503},
 		{model.Errorf(model.CodeReadOnly, "another machine has taken over"), "AccessDenied", 403},
 		{model.Errorf(model.CodeForbidden, "plan"), "AccessDenied", 403},
