@@ -53,12 +53,11 @@ type profile struct {
 // exist is empty, but a profile that was named must be in one of them.
 func loadProfile(getenv func(string) string) (profile, error) {
 	p := profile{name: cmp.Or(getenv("AWS_PROFILE"), getenv("AWS_DEFAULT_PROFILE"), "default")}
-	home := getenv("HOME")
-	config, err := loadINI(cmp.Or(getenv("AWS_CONFIG_FILE"), filepath.Join(home, ".aws", "config")))
+	config, err := loadINI(cmp.Or(getenv("AWS_CONFIG_FILE"), filepath.Join(getenv("HOME"), ".aws", "config")))
 	if err != nil {
 		return p, err
 	}
-	secrets, err := loadINI(cmp.Or(getenv("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(home, ".aws", "credentials")))
+	secrets, err := loadINI(credentialsFile(getenv))
 	if err != nil {
 		return p, err
 	}
@@ -75,6 +74,11 @@ func loadProfile(getenv func(string) string) (profile, error) {
 		p.serviceEndpoint = section(nested, ini.DefaultSection)["endpoint_url"]
 	}
 	return p, nil
+}
+
+// credentialsFile returns the path of the shared credentials file.
+func credentialsFile(getenv func(string) string) string {
+	return cmp.Or(getenv("AWS_SHARED_CREDENTIALS_FILE"), filepath.Join(getenv("HOME"), ".aws", "credentials"))
 }
 
 // loadINI reads a file. Its errors do not show a line of it.
@@ -136,7 +140,7 @@ func (p *provider) RetrieveWithCredContext(*credentials.CredContext) (credential
 			return credentials.Value{}, fmt.Errorf("%w: the profile %q uses %s; give it a credential_process, for example: aws configure export-credentials --format process", errNoCredentials, found.name, unsupported)
 		}
 	}
-	return credentials.Value{}, errNoCredentials
+	return credentials.Value{}, fmt.Errorf("%w: neither the variables nor %s has any that this process may read", errNoCredentials, credentialsFile(p.getenv))
 }
 
 // Retrieve implements credentials.Provider.
