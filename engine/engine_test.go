@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"holdfast/engine/advice"
 	"holdfast/engine/core"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
@@ -147,6 +149,10 @@ func (a *appliance) inDefault(t testing.TB) *appliance {
 		t.Fatal(err)
 	}
 	a.org = org.ID
+	known := func(tx *meta.Tx) error { return tx.Keys().Insert(*a.call(model.ActionKeyCreate).Key) }
+	if err := a.Core.Meta.Update(known); err != nil && !errors.Is(err, meta.ErrExists) {
+		t.Fatal(err)
+	}
 	projects, err := a.Access.ProjectList(a.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil || len(projects.Items) != 1 {
 		t.Fatalf("projects: %v, %v", projects, err)
@@ -161,11 +167,11 @@ func (a *appliance) call(action model.Action) *model.Call {
 		Operation:    model.Operation{Action: action},
 		Actor:        model.Actor{Type: model.ActorKey, ID: "key_test", Name: "test"},
 		Organization: a.org,
-		Key:          &model.Key{ID: "key_test", Scopes: model.Scopes(), AllowDangerous: true},
+		Key:          &model.Key{ID: "key_test", Hash: []byte("key_test"), Scopes: model.Scopes(), AllowDangerous: true},
 	}
 }
 
-// operatorCall is call by the operator, who makes keys: the key of call does not exist, so it makes none.
+// operatorCall is call by the operator.
 func (a *appliance) operatorCall(action model.Action) *model.Call {
 	call := a.call(action)
 	call.Actor, call.Key = model.Actor{Type: model.ActorOperator}, nil

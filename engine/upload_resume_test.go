@@ -46,7 +46,7 @@ func (u *uploads) fill(key, body string) model.Upload {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(release)
-	if made, err = u.a.Objects.AppendPart(made, strings.NewReader(body)); err != nil {
+	if made, err = u.a.Objects.AppendPart(u.a.call(model.ActionUploadAppend), made, strings.NewReader(body)); err != nil {
 		u.t.Fatal(err)
 	}
 	return made

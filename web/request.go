@@ -114,6 +114,7 @@ func (req *request) identify(person access.Person) {
 	req.person = person
 	req.call.Actor = model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email}
 	req.call.Organization, req.call.Role = person.User.Organization, person.User.Role
+	req.call.Session = person.Session.TokenHash
 }
 
 // serve handles the request and writes its audit entry.

@@ -12,7 +12,7 @@ import (
 func (s *Service) KeyRevoke(call *model.Call, id string) (model.Key, error) {
 	var key model.Key
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}
-	err := s.core.Change(call, func(tx *meta.Tx) error {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		if _, err := keyOf(tx, call.Organization, id); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (s *Service) updateSession(hash string, change func(*model.Session)) error 
 // SignOut ends the session of the call's person.
 func (s *Service) SignOut(call *model.Call, p Person) error {
 	call.Resource = userResource(p.User)
-	return s.core.Change(call, func(tx *meta.Tx) error {
+	return s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		err := tx.Sessions().Delete(p.Session.TokenHash)
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
@@ -94,7 +94,7 @@ func (s *Service) SignOut(call *model.Call, p Person) error {
 // SignOutEverywhere ends every session of the call's person.
 func (s *Service) SignOutEverywhere(call *model.Call, p Person) error {
 	call.Resource = userResource(p.User)
-	return s.core.Change(call, func(tx *meta.Tx) error { return endSessions(tx, p.User.ID, "") })
+	return s.core.ChangeAuthority(call, func(tx *meta.Tx) error { return endSessions(tx, p.User.ID, "") })
 }
 
 // endSessions ends a person's sessions except the one with the token hash except.

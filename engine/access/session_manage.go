@@ -71,7 +71,7 @@ func (s *Service) sessionsIn(tx *meta.Tx, organization string, matches func(Pers
 // SessionEnd ends a session of a person in the call's organization.
 func (s *Service) SessionEnd(call *model.Call, id string) error {
 	call.Resource = model.Resource{Type: model.ResourceSession, ID: id}
-	return s.core.Change(call, func(tx *meta.Tx) error {
+	return s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		found, err := s.sessionsIn(tx, call.Organization, func(it PersonSession) bool { return it.ID() == id })
 		if err != nil {
 			return err

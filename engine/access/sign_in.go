@@ -112,7 +112,7 @@ func (s *Service) beginSession(call *model.Call, user model.User, old model.Secr
 	now := s.core.Clock()
 	call.Actor, call.Organization, call.Role = actorOf(user), user.Organization, user.Role
 	call.Resource = userResource(user)
-	err := s.core.Change(call, func(tx *meta.Tx) error {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		if err := also(tx); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.
 	}
 	var user model.User
 	call.Note("role", string(role))
-	err := s.core.Change(call, func(tx *meta.Tx) error {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		found, err := managedUser(tx, call, id)
 		if err == nil {
 			err = call.Match(found.Tag())
@@ -98,7 +98,7 @@ func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.
 // belong to the organization and stay.
 func (s *Service) UserDelete(call *model.Call, id string) (model.User, error) {
 	var user model.User
-	err := s.core.Change(call, func(tx *meta.Tx) (err error) {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) (err error) {
 		if user, err = managedUser(tx, call, id); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Service) UserDelete(call *model.Call, id string) (model.User, error) {
 
 // UserSignOut ends every session of a person, and returns how many there were.
 func (s *Service) UserSignOut(call *model.Call, id string) (user model.User, ended int, err error) {
-	err = s.core.Change(call, func(tx *meta.Tx) error {
+	err = s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		if user, err = managedUser(tx, call, id); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Service) checkOwnPassword(call *model.Call, p Person, current model.Sec
 // replacePassword replaces the checked password by the hash of a new one, unless it was
 // replaced meanwhile. All sessions but keep end.
 func (s *Service) replacePassword(call *model.Call, checked model.User, keep, hash string) error {
-	return s.core.Change(call, func(tx *meta.Tx) error {
+	return s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		if err := errors.Join(endSessions(tx, checked.ID, keep), dropSetupLinks(tx, checked.Organization, checked.ID)); err != nil {
 			return err
 		}

@@ -49,6 +49,10 @@ type Core struct {
 	// holds it exclusively, so that nothing it copies disappears.
 	RemovalLock sync.RWMutex
 
+	// authority: commits for a caller hold it shared from the check of the caller on; what ends the authority of
+	// callers then takes it exclusively, so that no earlier check outlasts it.
+	authority sync.RWMutex
+
 	// Lifetime ends when Stop is called. Work counts the background goroutines;
 	// closing the engine waits for them.
 	Lifetime context.Context

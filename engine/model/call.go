@@ -44,7 +44,9 @@ type Call struct {
 	// Key is the key of the request, nil when there is none.
 	Key *Key
 	// Role is the person's role, "" if the caller is not a person.
-	Role      Role
+	Role Role
+	// Session is the TokenHash of the person's session, "" if the caller has none.
+	Session   string
 	RequestID string
 	IP        string
 	UserAgent string

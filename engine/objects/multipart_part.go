@@ -100,11 +100,11 @@ func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p 
 	return p, nil
 }
 
-// recordPart commits a part. It returns the reference to the bytes of the one that it replaces if these go with it, ""
+// recordPart commits a part, unless the caller's authority has ended. It returns the reference to the bytes of the one that it replaces if these go with it, ""
 // otherwise. Those in the joint stay, because a completion or a copy of the data directory may need them, and count.
 func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, err error) {
 	id := meta.MultipartPartID(p.Multipart, p.Number)
-	return replaced, s.core.Change(call, func(tx *meta.Tx) (err error) {
+	record := func(tx *meta.Tx) (err error) {
 		old, err := tx.MultipartParts().Get(id)
 		if err == nil {
 			err = tx.MultipartParts().Delete(id)
@@ -130,7 +130,9 @@ func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place plac
 			return err
 		}
 		return tx.MultipartParts().Insert(p)
-	})
+	}
+	err = s.core.WithAuthority(call, func() error { return s.core.Change(call, record) })
+	return replaced, err
 }
 
 // checkUploadLimit refuses another unfinished upload of an organization that has too many.

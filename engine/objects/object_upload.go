@@ -315,7 +315,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	return object, err
 }
 
-// logObject makes a note and the call's audit entry durable.
+// logObject makes a note and the call's audit entry durable, unless the caller's authority has ended.
 func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte, *objectNote) error) error {
 	note.Audit = s.core.Entry(call, nil)
 	text, err := note.encode()
@@ -325,7 +325,7 @@ func (s *Service) logObject(call *model.Call, note *objectNote, log func([]byte,
 	if err := s.core.Meta.Accepting(); err != nil {
 		return metadataUnavailable(err)
 	}
-	if err := log(text, note); err != nil {
+	if err := s.core.WithAuthority(call, func() error { return log(text, note) }); err != nil {
 		return storeError(err)
 	}
 	call.Audited = true

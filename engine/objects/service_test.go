@@ -58,6 +58,9 @@ func openStore(t testing.TB, change ...func(*core.Config)) *store {
 		t.Fatal(err)
 	}
 	s.org = org.ID
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Keys().Insert(*s.call(model.ActionKeyCreate).Key) }); err != nil {
+		t.Fatal(err)
+	}
 	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +115,7 @@ func (s *store) call(action model.Action) *model.Call {
 		Operation:    model.Operation{Action: action},
 		Actor:        model.Actor{Type: model.ActorKey, ID: "key_test", Name: "test"},
 		Organization: s.org,
-		Key:          &model.Key{ID: "key_test", Scopes: model.Scopes(), AllowDangerous: true},
+		Key:          &model.Key{ID: "key_test", Hash: []byte("key_test"), Scopes: model.Scopes(), AllowDangerous: true},
 	}
 }
 

@@ -154,7 +154,7 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 	if u.Offset == u.Length {
 		err = refuseMore(body, u.Length)
 	} else {
-		u, err = s.AppendPart(u, s.space.withinReserve(body, false))
+		u, err = s.AppendPart(call, u, s.space.withinReserve(body, false))
 	}
 	if err != nil || u.Offset < u.Length {
 		call.Note("offset", fmt.Sprint(u.Offset))
@@ -165,7 +165,7 @@ func (s *Service) UploadAppend(ctx context.Context, call *model.Call, bucket, id
 
 // AppendPart writes the body in steps and returns the upload with its durable
 // offset.
-func (s *Service) AppendPart(u model.Upload, body io.Reader) (model.Upload, error) {
+func (s *Service) AppendPart(call *model.Call, u model.Upload, body io.Reader) (model.Upload, error) {
 	part, err := s.core.Blobs.ResumePart(u.Part, u.Offset, u.CRC32C)
 	if err != nil {
 		return u, storeError(err)
@@ -179,7 +179,7 @@ func (s *Service) AppendPart(u model.Upload, body io.Reader) (model.Upload, erro
 			}
 		}
 		if n > 0 {
-			if u, err = s.keepPart(u, part); err != nil {
+			if u, err = s.keepPart(call, u, part); err != nil {
 				return u, err
 			}
 		}
@@ -200,19 +200,21 @@ func refuseMore(body io.Reader, length int64) error {
 	return nil
 }
 
-// keepPart syncs the bytes written so far and records the new offset.
-func (s *Service) keepPart(u model.Upload, part *blobstore.Part) (model.Upload, error) {
+// keepPart syncs the bytes written so far and records the new offset, unless the caller's authority has ended.
+func (s *Service) keepPart(call *model.Call, u model.Upload, part *blobstore.Part) (model.Upload, error) {
 	size, crc, err := part.Sync()
 	if err != nil {
 		return u, storeError(err)
 	}
 	var kept model.Upload
-	err = s.core.Meta.Update(func(tx *meta.Tx) (err error) {
-		kept, err = tx.Uploads().Update(u.ID, func(u *model.Upload) error {
-			u.Offset, u.CRC32C, u.ExpiresAt = size, crc, s.core.Clock().Add(UploadLife)
-			return nil
+	err = s.core.WithAuthority(call, func() error {
+		return s.core.Meta.Update(func(tx *meta.Tx) (err error) {
+			kept, err = tx.Uploads().Update(u.ID, func(u *model.Upload) error {
+				u.Offset, u.CRC32C, u.ExpiresAt = size, crc, s.core.Clock().Add(UploadLife)
+				return nil
+			})
+			return err
 		})
-		return err
 	})
 	if err != nil {
 		return u, core.ExplainDiskFull(err)

@@ -61,6 +61,10 @@ func openBucketStore(t testing.TB, dir string, fetch objects.Fetch) *bucketStore
 		t.Fatal(err)
 	}
 	s.org = org.ID
+	known := func(tx *meta.Tx) error { return tx.Keys().Insert(*s.call(model.ActionKeyCreate).Key) }
+	if err := db.Update(known); err != nil && !errors.Is(err, meta.ErrExists) {
+		t.Fatal(err)
+	}
 	projects, err := people.ProjectList(s.call(model.ActionProjectList), core.Filter{}, core.Page{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +99,7 @@ func (s *bucketStore) call(action model.Action) *model.Call {
 	return &model.Call{
 		Operation: model.Operation{Action: action}, Organization: s.org,
 		Actor: model.Actor{Type: model.ActorKey, ID: "key_test", Name: "test"},
-		Key:   &model.Key{ID: "key_test", Scopes: model.Scopes(), AllowDangerous: true},
+		Key:   &model.Key{ID: "key_test", Hash: []byte("key_test"), Scopes: model.Scopes(), AllowDangerous: true},
 	}
 }
 

@@ -1,6 +1,10 @@
 package api
 
 import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,6 +110,36 @@ func TestBearer(t *testing.T) {
 }
 
 // revoke revokes the key with the given text.
+// TestRevokedBeforeTheBody: a key that is revoked while the body of its request is on its way changes nothing.
+func TestRevokedBeforeTheBody(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "box")
+	for path, body := range map[string]string{
+		"/buckets": `{"name":"evil"}`,
+		"/buckets/" + bucket.ID + "/objects?key=evil": "evil",
+	} {
+		key := w.key(t, w.org.organization, access.NewKey{Scopes: model.Scopes()})
+		conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /v1%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, key, len(body))
+		reader := bufio.NewReader(conn)
+		if res, err := http.ReadResponse(reader, nil); err != nil || res.StatusCode != http.StatusContinue { // it is authenticated
+			t.Fatal(res, err)
+		}
+		w.revoke(t, key)
+		fmt.Fprint(conn, body)
+		if res, err := http.ReadResponse(reader, nil); err != nil || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %v, %v", path, res, err)
+		}
+	}
+	if buckets := w.buckets(t); len(buckets) != 1 || buckets[0].ObjectCount != 0 {
+		t.Errorf("%+v", buckets)
+	}
+}
+
 func (w *world) revoke(tb testing.TB, text string) {
 	tb.Helper()
 	known := &model.Call{}

@@ -40,7 +40,7 @@ type received struct {
 func (*received) Close() error { return nil }
 
 // ReadBody returns the request body, within the gate's bounds. It reads the body once and leaves Request.Body at its
-// beginning.
+// beginning. It returns an error if the key was revoked or has expired while the body was on its way.
 func (x *Exchange) ReadBody() ([]byte, error) {
 	if x.body == nil {
 		return nil, nil
@@ -57,6 +57,8 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 			whole.text, whole.err = nil, refused
 		} else if whole.err != nil {
 			whole.text, whole.err = nil, x.Unreadable(whole.err)
+		} else {
+			whole.err = x.gate.Engine.Access.StillValid(x.Call)
 		}
 		x.Request.Body = whole
 	}

@@ -327,7 +327,7 @@ func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
 	return true, nil
 }
 
-// readAll reads a body of at most that many bytes.
+// readAll reads a body of at most that many bytes, and checks that the key was not revoked meanwhile.
 func (q *request) readAll(most int64, of sigv4.Of) ([]byte, error) {
 	if q.signature.IsStreamed() {
 		return nil, fail("InvalidRequest", "The value of x-amz-content-sha256 header is invalid.")
@@ -343,7 +343,7 @@ func (q *request) readAll(most int64, of sigv4.Of) ([]byte, error) {
 	if int64(len(text)) > most {
 		return nil, fail("EntityTooLarge", "Your request was too big: it has more than %d bytes", most)
 	}
-	return text, nil
+	return text, q.engine.Access.StillValid(q.Call)
 }
 
 func malformedXML() error {
