@@ -38,6 +38,9 @@ func (s *Service) VersionGet(call *model.Call, bucket, key, version string) (Obj
 	if version != "" {
 		view.DownloadPath, view.PublicPath = s.linkTo(object, LinkOptions{Version: object.VersionID()}, core.DownloadLife), ""
 	}
+	if !call.Holds(model.ScopeStorageRead) { // it may change the object
+		view.DownloadPath = ""
+	}
 	return view, nil
 }
 

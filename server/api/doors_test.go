@@ -375,3 +375,23 @@ func TestUploadsGrantNoReading(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesGrantNoReading changes an object with a key that may not read.
+func TestChangesGrantNoReading(t *testing.T) {
+	w := open(t)
+	bucket := w.bucket(t, "box")
+	o := w.put(t, bucket.ID, "k", "secret")
+	for _, want := range []bool{false, true} {
+		scopes := []model.Scope{model.ScopeStorageUpdate}
+		if want {
+			scopes = append(scopes, model.ScopeStorageRead)
+		}
+		key := w.key(t, w.org.organization, access.NewKey{Scopes: scopes})
+		for _, query := range []string{"", "?version_id=" + o.VersionID} {
+			got := get[wire.Object](t, w.do(t, request{method: "PATCH", path: "/buckets/" + bucket.ID + "/objects/k" + query, key: key, body: `{}`}))
+			if (got.DownloadURL != nil) != want {
+				t.Errorf("PATCH%s with %v: download_url %q", query, scopes, text(got.DownloadURL))
+			}
+		}
+	}
+}

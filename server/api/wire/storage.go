@@ -99,7 +99,7 @@ type Object struct {
 	VersionID      string            `json:"version_id" doc:"Names the version; null, as text, if it was made while the bucket kept no versions."`
 	Retention      *Retention        `json:"retention" doc:"Null if the version was never retained."`
 	LegalHold      bool              `json:"legal_hold" doc:"Whether the version cannot be removed until the hold is taken away."`
-	DownloadURL    *string           `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads need not have."`
+	DownloadURL    *string           `json:"download_url" doc:"Signed; works for 15 minutes, without a key. Null for a key without the scope storage:read, which uploads and changes need not have."`
 	PublicURL      *string           `json:"public_url" doc:"Works as long as the object is public; null if it is not."`
 }
 
