@@ -404,6 +404,21 @@ func withHeader(name, value string) *http.Request {
 	return r
 }
 
+// TestHeaderSpaces: the canonical text of a header has spaces and tabs collapsed, and other white space as it was sent.
+func TestHeaderSpaces(t *testing.T) {
+	for sent, want := range map[string]string{
+		" a  b\t c ":        "a b c",
+		"10.11\u202fPM":     "10.11\u202fPM",
+		"\u3000x\u3000\u3000": "\u3000x\u3000\u3000",
+		"a\u00a0 \u2003b":   "a\u00a0 \u2003b",
+	} {
+		r := &Request{http: withHeader("X-Amz-Meta-T", sent)}
+		if got := r.headerText("x-amz-meta-t"); got != want {
+			t.Errorf("%q: %q", sent, got)
+		}
+	}
+}
+
 // TestPresignedTime checks that a presigned URL is valid to its last second.
 func TestPresignedTime(t *testing.T) {
 	t.Parallel()

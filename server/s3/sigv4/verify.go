@@ -181,6 +181,9 @@ func (q *Request) canonicalQuery() string {
 	return b.String()
 }
 
+// isBlank reports whether a character counts as a space in a header. Other white space of Unicode stays, as clients sign it.
+func isBlank(r rune) bool { return r == ' ' || r == '\t' }
+
 // headerText returns the canonical text of a header. net/http keeps some headers outside Header.
 func (q *Request) headerText(name string) string {
 	switch name {
@@ -194,7 +197,7 @@ func (q *Request) headerText(name string) string {
 	values := q.http.Header[http.CanonicalHeaderKey(name)]
 	texts := make([]string, len(values))
 	for i, value := range values {
-		texts[i] = strings.Join(strings.Fields(value), " ")
+		texts[i] = strings.Join(strings.FieldsFunc(value, isBlank), " ")
 	}
 	return strings.Join(texts, ",")
 }
