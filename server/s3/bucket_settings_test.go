@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -253,8 +254,20 @@ func TestCORS(t *testing.T) {
 			t.Errorf("a page of %s: %d for %q", origin, got.StatusCode, allowed)
 		}
 	}
+	preflight := map[string]string{"Origin": "https://example.org", "Access-Control-Request-Method": "PUT"}
+	answer := func(bucket string) (status int, text string) {
+		got, text := w.anonymous(t, "OPTIONS", "/"+bucket+"/a/b", preflight)
+		return got.StatusCode, regexp.MustCompile(`<(RequestId|HostId|Resource)>[^<]*`).ReplaceAllString(strings.ReplaceAll(text, bucket, "NAME"), "")
+	}
+	status, text := answer("photos")
+	if none, other := answer("absent"); none != status || other != text {
+		t.Errorf("a preflight tells whether there is a bucket: %d %s, without it %d %s", status, text, none, other)
+	}
 	if err := client.SetBucketCors(ctx, "photos", nil); err != nil {
 		t.Fatal(err)
+	}
+	if again, other := answer("photos"); again != status || other != text {
+		t.Errorf("a preflight tells whether the bucket has rules: %d %s", again, other)
 	}
 	if got := ask("https://app.example.com", "PUT", ""); got.StatusCode != 403 {
 		t.Errorf("after the rules were removed: %d", got.StatusCode)

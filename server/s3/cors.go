@@ -39,24 +39,17 @@ func (s *Server) preflight(q *request) http.Handler {
 	})
 }
 
+// answerPreflight tells strangers nothing of a bucket whose rules do not let them in, not even whether it exists.
 func (q *request) answerPreflight(origin, method string, headers []string) error {
 	buckets, err := q.engine.Objects.BucketsNamed(q.bucket)
 	if err != nil {
 		return err
 	}
-	if len(buckets) == 0 {
-		return fail("NoSuchBucket", "The specified bucket does not exist.")
-	}
-	configured := false
 	for _, b := range buckets {
-		configured = configured || len(b.CORS) > 0
 		if content.AllowPreflight(q.Header(), b.CORS, origin, method, headers, exposedHeader) {
 			q.WriteHeader(http.StatusOK)
 			return nil
 		}
-	}
-	if !configured {
-		return q.forbidden("CORSResponse: CORS is not enabled for this bucket.", method)
 	}
 	return q.forbidden("CORSResponse: This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.", method)
 }
