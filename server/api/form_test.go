@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,6 +97,32 @@ func TestLargeBody(t *testing.T) {
 	got := w.do(t, request{method: "POST", path: "/databases", key: w.org.full, body: body})
 	if got.status != 413 || got.code != string(model.CodeValidation) || !strings.Contains(got.msg, "body: must have at most 1048576 bytes") {
 		t.Errorf("%d %s", got.status, got.text)
+	}
+}
+
+// TestManyNames sends bodies of which huma would explain each value: strangers may send little, and no one many values.
+func TestManyNames(t *testing.T) {
+	w := open(t)
+	names := func(n int) string {
+		var body strings.Builder
+		for i := range n {
+			fmt.Fprintf(&body, `,"%d":0`, i)
+		}
+		return "{" + body.String()[1:] + "}"
+	}
+	for path, limit := range map[string]string{"/device/token": "8192 bytes", "/device/authorize": "8192 bytes", "/buckets": "10000 values"} {
+		got := w.do(t, request{method: "POST", path: path, key: w.org.full, body: names(90_000)})
+		if (got.status != 413 && got.status != 422) || !strings.Contains(got.msg, "body: must have at most "+limit) {
+			t.Errorf("%s: %d %s", path, got.status, got.text)
+		}
+		if got := w.do(t, request{method: "POST", path: path, key: w.org.full, body: names(500)}); !strings.Contains(got.msg, "is not a field here") {
+			t.Errorf("%s: %d %s", path, got.status, got.text)
+		}
+	}
+	list := `{"entries":[1` + strings.Repeat(",1", 20_000) + `]}`
+	got := w.do(t, request{method: "PUT", path: "/databases/" + nobody + "/allowlist", key: w.org.full, body: list})
+	if got.status != 422 || !strings.Contains(got.msg, "body: must have at most 10000 values") {
+		t.Errorf("an array: %d %s", got.status, got.text)
 	}
 }
 

@@ -19,6 +19,10 @@ import (
 // maxDepth is the maximum nesting of a body; no body of the API needs more than 2.
 const maxDepth = 16
 
+// maxValues is the maximum number of values in a body; no body of the API needs more than a tenth. huma makes an error
+// for each value that is wrong, which takes far more memory than the value takes in the body.
+const maxValues = 10_000
+
 // jsonFormat is the format in which huma reads and writes bodies. huma reads only bodies that passed checkJSON.
 func jsonFormat() huma.Format {
 	return huma.Format{Marshal: writeJSON, Unmarshal: json.Unmarshal}
@@ -48,7 +52,8 @@ func encodeJSON(v any) ([]byte, error) {
 }
 
 // checkJSON checks that body is one JSON text that all parsers interpret alike (RFC 8259 permits duplicate names and
-// broken Unicode; I-JSON, RFC 7493, forbids them), without NUL, which PostgreSQL cannot store.
+// broken Unicode; I-JSON, RFC 7493, forbids them), without NUL, which PostgreSQL cannot store, and of no more values
+// than huma can be given.
 func checkJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return model.Invalid("body", "must be UTF-8")
@@ -65,14 +70,18 @@ func checkJSON(body []byte) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
-	return checkNames(decoder, 0)
+	values := 0
+	return checkNames(decoder, 0, &values)
 }
 
-// checkNames walks a valid JSON text and rejects duplicate names and deep nesting.
-func checkNames(decoder *json.Decoder, depth int) error {
+// checkNames walks a valid JSON text and rejects duplicate names, deep nesting and too many values, which it counts.
+func checkNames(decoder *json.Decoder, depth int, values *int) error {
 	token, err := decoder.Token()
 	if err != nil {
 		return model.Invalid("body", "must be one JSON object")
+	}
+	if *values++; *values > maxValues {
+		return model.Invalid("body", "must have at most %d values", maxValues)
 	}
 	opened, ok := token.(json.Delim)
 	if !ok {
@@ -91,7 +100,7 @@ func checkNames(decoder *json.Decoder, depth int) error {
 			}
 			names[name] = true
 		}
-		if err := checkNames(decoder, depth+1); err != nil {
+		if err := checkNames(decoder, depth+1, values); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,9 @@ type received struct {
 // Close implements io.Closer.
 func (*received) Close() error { return nil }
 
+// maxVisitorBody is the maximum size in bytes of the bodies that requests without a key may have: they name a device.
+const maxVisitorBody = 8 << 10
+
 // ReadBody returns the request body, within the gate's bounds. It reads the body once and leaves Request.Body at its
 // beginning. It returns an error if the key was revoked or has expired while the body was on its way.
 func (x *Exchange) ReadBody() ([]byte, error) {
@@ -48,11 +51,15 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	whole, ok := x.Request.Body.(*received)
 	if !ok {
 		whole = &received{}
+		limit := x.gate.MaxBody
+		if x.Call.Operation.Scope == "" {
+			limit = min(limit, maxVisitorBody)
+		}
 		x.SetBodyTimeout(x.gate.BodyTimeout)
 		// Only the server's own ResponseWriter closes the connection of a body that is too large.
-		whole.text, whole.err = io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.body, x.gate.MaxBody))
+		whole.text, whole.err = io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.body, limit))
 		if _, large := errors.AsType[*http.MaxBytesError](whole.err); large {
-			refused := model.Invalid("body", "must have at most %d bytes", x.gate.MaxBody)
+			refused := model.Invalid("body", "must have at most %d bytes", limit)
 			refused.Reason = model.ReasonTooLarge
 			whole.text, whole.err = nil, refused
 		} else if whole.err != nil {
