@@ -19,7 +19,7 @@ import (
 // maxDepth is the maximum nesting of a body; no body of the API needs more than 2.
 const maxDepth = 16
 
-// maxValues is the maximum number of values in a body; no body of the API needs more than a tenth. huma makes an error
+// maxValues is the maximum number of values in a body; the longest list of the API has 200. huma makes an error
 // for each value that is wrong, which takes far more memory than the value takes in the body.
 const maxValues = 10_000
 

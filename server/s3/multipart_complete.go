@@ -16,12 +16,33 @@ import (
 )
 
 type completion struct {
-	XMLName xml.Name `xml:"CompleteMultipartUpload"`
-	Parts   []struct {
-		PartNumber *int
-		ETag       *string
-		checksums
-	} `xml:"Part"`
+	XMLName xml.Name   `xml:"CompleteMultipartUpload"`
+	Parts   namedParts `xml:"Part"`
+}
+
+// maxCompletionTags is the maximum number of tags in a completion: objects.MaxParts with each of their fields fit.
+const maxCompletionTags = 170_000
+
+type namedPart struct {
+	PartNumber *int
+	ETag       *string
+	checksums
+}
+
+// namedParts are as many parts as an upload can have.
+type namedParts []namedPart
+
+// UnmarshalXML implements xml.Unmarshaler. It is called for each part, and ends the decoding with the first one too many.
+func (p *namedParts) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	if len(*p) == objects.MaxParts {
+		return malformedXML()
+	}
+	var next namedPart
+	if err := d.DecodeElement(&next, &start); err != nil {
+		return err
+	}
+	*p = append(*p, next)
+	return nil
 }
 
 // patience is how long a completion may take before the response begins. From then on, spaces keep the client waiting,
@@ -33,20 +54,27 @@ func (q *request) completeMultipart() error {
 	if err != nil {
 		return err
 	}
+	in := objects.Completion{Bucket: b.ID, Key: q.key, Multipart: q.query.Get("uploadId")}
+	m, missing := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart)
 	var parts completion
-	if some, err := q.readXML(&parts, sigv4.OfObject); err != nil {
+	if missing != nil { // it may be complete: then only its id counts
+		if text, err := q.readAll(maxXML, sigv4.OfObject); err != nil {
+			return err
+		} else if len(text) == 0 {
+			return malformedXML()
+		}
+	} else if _, err := q.readXMLOf(&parts, maxCompletionTags, sigv4.OfObject); err != nil {
 		return err
-	} else if !some || len(parts.Parts) == 0 {
+	} else if len(parts.Parts) == 0 {
 		return malformedXML()
 	}
-	in := objects.Completion{Bucket: b.ID, Key: q.key, Multipart: q.query.Get("uploadId")}
 	if in.IfAbsent, in.IfMatch, err = q.writeConditions(); err != nil {
 		return err
 	}
 	if in.Size, err = q.wholeSize(); err != nil {
 		return err
 	}
-	if m, err := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart); err == nil {
+	if missing == nil {
 		if in.Whole, err = q.whole(m); err != nil {
 			return err
 		}

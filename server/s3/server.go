@@ -25,9 +25,15 @@ import (
 // maxXML is the maximum size of an XML body in bytes: the names of 1000 long keys fit.
 const maxXML = 4 << 20
 
-// maxXMLTags is the maximum number of tags in an XML body: 10,000 parts with each of their fields fit. An element takes
-// far more memory decoded than its tag takes in the body.
-const maxXMLTags = 170_000
+// maxXMLTags is the maximum number of tags in an XML body: 1000 keys to delete with each of their fields fit. An element
+// takes far more memory decoded than its tag takes in the body.
+const maxXMLTags = 20_000
+
+// A document of more than largeXML bytes is decoded when fewer than largeXMLs others are.
+const (
+	largeXML  = 64 << 10
+	largeXMLs = 4
+)
 
 // Options are the options of a Server.
 type Options struct {
@@ -55,11 +61,12 @@ type Server struct {
 	scheme string // of websites
 
 	digests digests
+	decodes chan struct{} // holds an entry for each large document that is being decoded
 }
 
 // New returns the handler of the endpoint.
 func New(e *engine.Engine, opts Options) *Server {
-	s := &Server{engine: e, routes: newRouteTable(), host: virtualHost(opts.URL)}
+	s := &Server{engine: e, routes: newRouteTable(), host: virtualHost(opts.URL), decodes: make(chan struct{}, largeXMLs)}
 	s.gate = &gate.Gate{
 		Engine: e, Log: opts.Log, Header: http.Header{"Server": {"holdfast"}, "X-Content-Type-Options": {"nosniff"}},
 		Authenticate: s.authenticate, WriteError: writeError, Answered: opts.Answered, Known: opts.Known,
@@ -112,6 +119,7 @@ type request struct {
 	form        *form          // of an upload by a browser, once read
 	begun       bool           // the response's document has begun
 	digests     *digests
+	decodes     chan struct{}
 	release     func() // of the digest, nil while there is none
 }
 
@@ -125,7 +133,7 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	continueEmpty(w, r)
-	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, websites: s.scheme}
+	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, decodes: s.decodes, websites: s.scheme}
 	defer q.end()
 	if bucket := s.websiteOf(r.Host); bucket != "" {
 		q.bucket, q.key = bucket, strings.TrimPrefix(r.URL.Path, "/")
@@ -314,12 +322,25 @@ func (p *payload) Read(b []byte) (int, error) {
 
 // readXML reads the body into a document. It returns false if the body is empty.
 func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
+	return q.readXMLOf(document, maxXMLTags, of)
+}
+
+// readXMLOf is readXML for a document of at most that many tags.
+func (q *request) readXMLOf(document any, tags int, of sigv4.Of) (bool, error) {
 	text, err := q.readAll(maxXML, of)
 	if err != nil || len(text) == 0 {
 		return false, err
 	}
-	if bytes.Count(text, []byte("<")) > maxXMLTags {
+	if bytes.Count(text, []byte("<")) > tags {
 		return false, malformedXML()
+	}
+	if len(text) > largeXML {
+		select {
+		case q.decodes <- struct{}{}:
+			defer func() { <-q.decodes }()
+		case <-q.Request.Context().Done():
+			return false, context.Cause(q.Request.Context())
+		}
 	}
 	if err := xml.Unmarshal(text, document); err != nil {
 		return false, malformedXML()

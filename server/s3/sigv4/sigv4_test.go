@@ -407,10 +407,10 @@ func withHeader(name, value string) *http.Request {
 // TestHeaderSpaces: the canonical text of a header has spaces and tabs collapsed, and other white space as it was sent.
 func TestHeaderSpaces(t *testing.T) {
 	for sent, want := range map[string]string{
-		" a  b\t c ":        "a b c",
-		"10.11\u202fPM":     "10.11\u202fPM",
+		" a  b\t c ":          "a b c",
+		"10.11\u202fPM":       "10.11\u202fPM",
 		"\u3000x\u3000\u3000": "\u3000x\u3000\u3000",
-		"a\u00a0 \u2003b":   "a\u00a0 \u2003b",
+		"a\u00a0 \u2003b":     "a\u00a0 \u2003b",
 	} {
 		r := &Request{http: withHeader("X-Amz-Meta-T", sent)}
 		if got := r.headerText("x-amz-meta-t"); got != want {
