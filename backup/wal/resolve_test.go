@@ -95,23 +95,27 @@ func TestResolveBeforeAGap(t *testing.T) {
 	}
 }
 
-// TestResolveAtAFork: of a generation that lacks the segment in which it forked, the parent has the WAL up to the fork, and no
-// more of it counts.
+// TestResolveAtAFork: of a generation that lacks the segment in which it forked, or its end, the parent has the WAL up to the
+// fork, and no more of it counts.
 func TestResolveAtAFork(t *testing.T) {
 	t.Parallel()
 	b := longWAL(6, nil)
-	for what, later := range map[string]bool{"nothing": false, "later WAL": true} {
+	n := uint64(b.Start)/smallSegment + 2
+	for what, own := range map[string]*segment{
+		"nothing":     nil,
+		"later WAL":   {segmentKey: segmentKey{2, n + 1}, compressed: true, end: xlog.LSN((n + 2) * smallSegment)},
+		"a beginning": {segmentKey: segmentKey{2, n}, end: xlog.LSN(n*smallSegment + smallSegment/4)},
+	} {
 		a := store(t, b)
-		n := uint64(b.Start)/smallSegment + 2
 		before, err := a.Resolve(t.Context(), Target{Generation: 1, Since: b.Start, LSN: xlog.LSN(n*smallSegment + smallSegment/2)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		fork := before.Last.End
 		child := newBranch(2, "", Generation{Parent: &Parent{Generation: 1, Timeline: 1, Fork: fork}, SegmentSize: smallSegment, Timeline: 2})
-		if later {
-			key := segmentKey{2, n + 1}
-			child.segments[key] = &segment{segmentKey: key, compressed: true, end: xlog.LSN((n + 2) * smallSegment)}
+		later := own != nil && own.n > n
+		if own != nil {
+			child.segments[own.segmentKey] = own
 		}
 		a.branches[2] = child
 		window, err := a.Window(t.Context(), 2, 0, b.Start)
@@ -125,6 +129,13 @@ func TestResolveAtAFork(t *testing.T) {
 		r, err := a.Resolve(t.Context(), Target{Generation: 2, Since: b.Start, LSN: fork})
 		if err != nil || r.Last.End != fork || r.Last.Generation != 1 {
 			t.Errorf("it has %s: the fork: %+v, %v", what, r, err)
+		}
+		if later {
+			continue
+		}
+		r, err = a.Resolve(t.Context(), Target{Generation: 2, Since: b.Start, Time: window.LastCommit.Add(time.Minute), Idle: window.LastCommit.Add(time.Hour)})
+		if err != nil || !r.Commit.Equal(window.LastCommit) || r.Limit.End != fork {
+			t.Errorf("it has %s: a time after the last commit: %+v, %v", what, r, err)
 		}
 	}
 }

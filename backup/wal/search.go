@@ -170,23 +170,13 @@ func (s *search) each(visit func(uint64, *branch, *segment) error) (end xlog.LSN
 	}
 }
 
-// pick returns segment number n, complete or not. If a timeline has no WAL there, it returns its parent's segment, which
-// ends at the fork.
+// pick returns segment number n, complete or not. Without a complete one, it returns the one that reaches furthest within
+// its span: a timeline whose WAL ends before its fork has less of the segment than its parent, whose own ends at the fork.
 func (s *search) pick(n uint64) (*branch, *segment) {
-	for need := xlog.LSN((n + 1) * s.size); ; {
-		if b, seg := s.archive.pick(s.spans, n, need); seg != nil {
-			for _, sp := range s.spans {
-				if sp.branch == b && sp.timeline == seg.timeline {
-					seg.end = min(seg.end, sp.to)
-				}
-			}
-			return b, seg
-		}
-		if need == xlog.LSN(n*s.size)+1 {
-			return nil, nil
-		}
-		need = xlog.LSN(n*s.size) + 1
+	if b, seg := s.archive.pick(s.spans, n, xlog.LSN((n+1)*s.size)); seg != nil {
+		return b, seg
 	}
+	return s.archive.longest(s.spans, n)
 }
 
 // summaryOf returns the summary of a segment that pick returned. Of one that ends at a fork, it has the commits only.

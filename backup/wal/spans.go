@@ -126,6 +126,29 @@ func (a *Archive) pick(spans []span, n uint64, need xlog.LSN) (*branch, *segment
 	return nil, nil
 }
 
+// longest returns the segment from which most of segment number n can be read, cut off at the end of its span, or nil.
+// Of equals, it prefers the newest timeline.
+func (a *Archive) longest(spans []span, n uint64) (b *branch, longest *segment) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var end xlog.LSN
+	for _, s := range slices.Backward(spans) {
+		size := s.branch.info().SegmentSize
+		if size == 0 || uint64(s.from)/size > n {
+			continue
+		}
+		found := s.branch.segments[segmentKey{s.timeline, n}]
+		if found == nil || min(found.end, s.to) <= max(end, xlog.LSN(n*size)) {
+			continue
+		}
+		end = min(found.end, s.to)
+		copied := *found
+		copied.end = end
+		b, longest = s.branch, &copied
+	}
+	return b, longest
+}
+
 // gapError returns the error for segment number n of spans.
 func gapError(spans []span, n uint64, err error) error {
 	last := spans[len(spans)-1]
