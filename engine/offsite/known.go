@@ -40,7 +40,7 @@ type stored struct {
 	data []byte
 }
 
-// walStream is a log that grows.
+// walStream is a log that grows, or without a timeline a generation of which the log has small files.
 type walStream struct {
 	owner      string
 	generation uint64
@@ -97,6 +97,8 @@ func (k *known) apply(f stream.Frame) {
 		k.DropOwner(b.Owner)
 	case stream.WAL:
 		k.wal[walStream{b.Owner, b.Generation, b.Timeline}] = b.From + uint64(len(b.Bytes))
+	case stream.WALFile:
+		k.wal[walStream{owner: b.Owner, generation: b.Generation}] = 0
 	case stream.Journal:
 		end := journalEnd{b.From + uint64(len(b.Bytes)), k.blobs[b.Segment].mark}
 		if b.From == 0 {
@@ -222,6 +224,23 @@ func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.wal[walStream{owner, generation, timeline}]
+}
+
+// lastGeneration returns the highest generation that the store has of a database's WAL archive, 0 for none.
+func (k *known) lastGeneration(owner string) (last int) {
+	for name := range k.Names(owner, KindWAL) {
+		if f, err := parseWALName(name); err == nil {
+			last = max(last, f.Generation)
+		}
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for s := range k.wal {
+		if s.owner == owner {
+			last = max(last, int(s.generation))
+		}
+	}
+	return last
 }
 
 // Until returns the moment that the store had when the writer began, zero for none.

@@ -181,6 +181,7 @@ type firstPhase struct {
 	history      *stream.History // of the claim
 	checkpoint   *stream.Checkpoint
 	restorers    *restorers
+	partly       bool // the copy has more than was restored
 	report       RecoveryReport
 }
 
@@ -360,6 +361,7 @@ func (r *firstPhase) fill(ctx context.Context) error {
 // checkpoint could collect it.
 func (r *firstPhase) replay(ctx context.Context) error {
 	var done uint64
+	r.partly = !r.o.At.IsZero()
 	for f, err := range r.history.Frames(ctx, r.checkpoint, r.o.At) {
 		if err == nil {
 			err = r.restorers.frame(ctx, f)
@@ -370,9 +372,11 @@ func (r *firstPhase) replay(ctx context.Context) error {
 		case isHole:
 			r.restorers.databases.lack(hole.database)
 		case errors.Is(err, errGap):
+			r.partly = true
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil
 		case stream.Damaged(err):
+			r.partly = true
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the log is damaged after %s, and later changes are lost: %v", r.report.Until.Format(time.RFC3339), err))
 			return nil
 		case err != nil:
@@ -388,7 +392,7 @@ func (r *firstPhase) replay(ctx context.Context) error {
 
 // complete marks the databases that are rebuilt, and lists them in the plan. From then on the appliance
 // can be served.
-func (r *firstPhase) complete(context.Context) error {
+func (r *firstPhase) complete(ctx context.Context) error {
 	for _, name := range []string{core.MetadataFile, core.KeyFile} {
 		if core.Absent(r.o.DataDir, name) {
 			return model.Errorf(model.CodeConflict, "the copy has no %s: `holdfast offsite verify` names what is damaged", name)
@@ -398,7 +402,10 @@ func (r *firstPhase) complete(context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := databases.MarkForRebuild(db, r.o.DataDir)
+	var all []model.Database
+	if err = r.reserveGenerations(ctx, db); err == nil {
+		all, err = databases.MarkForRebuild(db, r.o.DataDir)
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("mark what is rebuilt: %w", err)
 	}
@@ -418,4 +425,33 @@ func (r *firstPhase) complete(context.Context) error {
 		r.report.Databases = append(r.report.Databases, RecoveredDatabase{ID: d.ID, Organization: d.Organization, Name: d.Name, Trash: d.Trash != nil, Bytes: r.restorers.databaseSize(d.ID)})
 	}
 	return r.store.change(func(p *recoveryPlan) { p.Step, p.Report = stepServe, r.report })
+}
+
+// reserveGenerations has no rebuild use the number of a generation that the copy has, even if that began after what was
+// restored: files of WAL are known by generation and position, and this machine would take the other one's for its own.
+func (r *firstPhase) reserveGenerations(ctx context.Context, db *meta.DB) error {
+	has := r.restorers.known
+	if r.partly {
+		newest, err := r.history.Find(ctx, time.Time{})
+		if err == nil || errors.Is(err, stream.ErrNoPoint) {
+			has, err = readKnown(ctx, r.connection.repository, r.history, newest)
+		}
+		if err != nil {
+			return fmt.Errorf("read what the copy has: %w", err)
+		}
+	}
+	return db.Update(func(tx *meta.Tx) error {
+		all, err := tx.Databases().Where(func(model.Database) bool { return true })
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			if last := has.lastGeneration(d.ID); last > d.LastGeneration() {
+				if err := tx.Databases().Change(d.ID, func(d *model.Database) { d.Begun = last }); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }

@@ -284,6 +284,70 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 	}
 }
 
+// TestReserveGenerations: no rebuild uses the number of a generation that the copy has, whatever of it was restored.
+func TestReserveGenerations(t *testing.T) {
+	t.Parallel()
+	r := directoryRepository(t)
+	w, err := stream.NewWriter(t.Context(), claimEpoch(t, r), stream.Options{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Checkpoint(t.Context(), func(context.Context) ([]stream.Entry, error) {
+		return []stream.Entry{
+			{Owner: "db_1", Kind: KindWAL, Name: "2/000000020000000000000001.zst", Ref: stream.Reference{Epoch: w.Epoch(), ID: 1}},
+			{Owner: "db_2", Kind: KindWAL, Name: "2/000000020000000000000001.zst", Ref: stream.Reference{Epoch: w.Epoch(), ID: 2}},
+		}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.Add(&frames{left: []stream.Frame{
+		{Time: time.Now(), Body: stream.WAL{Owner: "db_2", Generation: 3, Timeline: 3, From: 100, Bytes: []byte("a new generation")}},
+		{Time: time.Now(), Body: stream.WALFile{Owner: "db_3", Generation: 4, Name: "incarnation", Content: []byte("one that begins")}},
+	}})
+	if _, err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h, err := r.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := meta.Open(filepath.Join(t.TempDir(), "holdfast.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	want := map[string]int{"db_1": 2, "db_2": 3, "db_3": 4, "db_4": 1, "db_5": 6}
+	if err := db.Update(func(tx *meta.Tx) (err error) {
+		for id := range want {
+			d := model.Database{ID: id, Organization: "org_1", Project: "p", Name: id, Generation: 1}
+			if id == "db_5" {
+				d.Begun = 6
+			}
+			err = errors.Join(err, tx.Databases().Insert(d))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p := firstPhase{connection: &connection{repository: r}, history: h, restorers: &restorers{known: newKnown()}, partly: true}
+	if err := p.reserveGenerations(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.View(func(tx *meta.Tx) error {
+		return tx.Databases().All(func(d model.Database) error {
+			if d.LastGeneration() != want[d.ID] || d.Generation != 1 {
+				t.Errorf("the last generation of %s is %d, want %d", d.ID, d.LastGeneration(), want[d.ID])
+			}
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // generationOf returns the file that begins generation 1 of a database, with segments of 1 MiB.
 func generationOf(t *testing.T, owner string) stream.Body {
 	t.Helper()
