@@ -144,6 +144,23 @@ func (a *Archive) checkHeader(b *branch, s *segment) error {
 	return err
 }
 
+// CheckSegment reads a full segment that Stored returned, and checks it.
+func (a *Archive) CheckSegment(f StoredFile) error {
+	a.mu.Lock()
+	b, err := a.branch(f.Generation)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	size := b.info().SegmentSize
+	timeline, from, _, ok := f.Segment(size)
+	if !ok || f.IsPartial() {
+		return damagedf("%s is not a full segment", f)
+	}
+	s := &segment{segmentKey: segmentKey{timeline, uint64(from) / size}, compressed: true}
+	return a.decompress(b, s, 0, func([]byte) error { return nil })
+}
+
 // checkFirstRecord checks that WAL from position from on begins with a complete record: in the first segment of the
 // archive, the rest of an earlier record is useless.
 func (a *Archive) checkFirstRecord(spans []span, from, to xlog.LSN) error {

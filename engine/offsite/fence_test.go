@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/engine/offsite/stream"
+	"holdfast/internal/objectstore"
 )
 
 // TestTaken: only the claim of another machine fences this one.
@@ -40,5 +41,32 @@ func TestTaken(t *testing.T) {
 	claim("other")
 	if !taken() {
 		t.Error("not fenced by another machine's claim")
+	}
+}
+
+// TestForeignUntilCheckpoint: of a machine that has taken over, what the store has is another one's until its first checkpoint,
+// however many runs end before that.
+func TestForeignUntilCheckpoint(t *testing.T) {
+	t.Parallel()
+	at, _ := preparedDirectory(t)
+	c := at.open(t)
+	claimEpoch(t, c.repository)
+	local := openBucketStore(t, t.TempDir(), nil)
+	defer local.close(t)
+	s := &Service{core: local.core, objects: local.Service, state: State{Format: stateFormat, TakeOver: true}}
+	for run, want := range []bool{true, true, false} {
+		w, known, err := s.open(t.Context(), c, objectstore.Capabilities{Conditional: true}, stream.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known.foreign != want || s.state.TakeOver {
+			t.Errorf("run %d: what the store has is another machine's: %t, want %t; the next claim takes over: %t", run, known.foreign, want, s.state.TakeOver)
+		}
+		if run == 1 {
+			err = s.checkpoint(t.Context(), w)
+		}
+		if err := errors.Join(err, w.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 // for concurrent use.
 type known struct {
 	repository string // its id
+	// foreign means that another machine wrote it, from which this one took over: WAL of the same position may differ.
+	foreign bool
 
 	mu     sync.RWMutex
 	owners map[string]map[item]stored

@@ -64,6 +64,7 @@ type databaseCopy struct {
 	source  *walSource // nil before the first look
 	files   map[string]storedFile
 	partial map[string]stream.Entry // of the newest checkpoint, by name
+	same    map[string]bool         // full segments, by name: this run stored them or found the store's to be the same
 	failed  error                   // what the look under way could not read
 }
 
@@ -153,7 +154,7 @@ func (r *databaseRun) of(id string) *databaseCopy {
 	defer r.mu.Unlock()
 	c := r.owners[id]
 	if c == nil {
-		c = &databaseCopy{databaseRun: r, id: id, files: map[string]storedFile{}, partial: map[string]stream.Entry{}}
+		c = &databaseCopy{databaseRun: r, id: id, files: map[string]storedFile{}, partial: map[string]stream.Entry{}, same: map[string]bool{}}
 		r.owners[id] = c
 	}
 	return c

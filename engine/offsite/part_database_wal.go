@@ -7,18 +7,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/zeebo/blake3"
 
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/offsite/stream"
-	"holdfast/engine/recovery"
 )
 
 // walSource is the WAL of one database as a source of the log.
@@ -66,8 +66,8 @@ func (s *walSource) Waiting() (w stream.Waiting) {
 	return w
 }
 
-// sent returns what the copy has: what the source before has read, if there was one, else what the store knows. The
-// checkpoint at the beginning of a run has the files of the archives that were there.
+// sent returns what the copy has: what the source before has read, if there was one, else what the store knows, unless that
+// is another machine's. The checkpoint at the beginning of a run has the files of the archives that were there.
 func (c *databaseCopy) sent(archive *wal.Archive, before *walSource, beginning bool) wal.Sent {
 	stored := c.storedWAL(archive)
 	sent := wal.Sent{At: time.Now(), Rest: beginning}
@@ -79,6 +79,9 @@ func (c *databaseCopy) sent(archive *wal.Archive, before *walSource, beginning b
 			if end, some := before.tap.Read(generation, timeline); some {
 				return end, true
 			}
+		}
+		if c.known.foreign {
+			return 0, false
 		}
 		end := max(stored[walStream{c.id, uint64(generation), timeline}], xlog.LSN(c.known.WALEnd(c.id, uint64(generation), timeline)))
 		return end, end > 0
@@ -131,7 +134,7 @@ func parseWALName(name string) (f wal.StoredFile, err error) {
 
 // walDir returns the directory of a database's WAL archive.
 func (c *databaseCopy) walDir() string {
-	return filepath.Join(c.recovery.BackupDirectory(c.id), recovery.WALDirectory)
+	return walOf(c.databasePart.dir, c.id)
 }
 
 // walEntries returns the state of the WAL archive, and stores the segments that the store lacks.
@@ -159,14 +162,12 @@ func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
 func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, inSpite bool) (entries []stream.Entry, err error) {
 	for _, f := range files {
 		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f), Data: f.Content}
-		switch ref, known := c.known.Get(c.id, KindWAL, e.Name); {
+		switch {
 		case f.Content != nil:
-		case known && ref.ID != 0:
-			e.Ref = ref
 		case f.IsPartial():
 			e, err = c.partialEntry(ctx, e, f)
 		default:
-			e.Ref, err = c.storeFile(ctx, f.Path(c.walDir()))
+			e.Ref, err = c.segmentReference(ctx, e.Name, f)
 		}
 		if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
 			c.skip(f.String(), err)
@@ -183,6 +184,30 @@ func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, i
 		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// segmentReference returns the reference of a full segment, which it stores unless the store has the same one. One of that
+// name in an earlier checkpoint may be another machine's.
+func (c *databaseCopy) segmentReference(ctx context.Context, name string, f wal.StoredFile) (ref stream.Reference, err error) {
+	ref, known := c.known.Get(c.id, KindWAL, name)
+	if !known || ref.ID == 0 || !c.same[name] && c.isReplaced(f, ref) {
+		ref, err = c.storeFile(ctx, f.Path(c.walDir()))
+	}
+	if err == nil {
+		c.same[name] = true
+	}
+	return ref, err
+}
+
+// isReplaced reports whether a full segment is intact and not the one that the store has. Of one that is damaged or gone, the
+// copy keeps what it has.
+func (c *databaseCopy) isReplaced(f wal.StoredFile, ref stream.Reference) bool {
+	file, err := os.Open(f.Path(c.walDir()))
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return !sameContent(file, ref) && c.archive.CheckSegment(f) == nil
 }
 
 // beginningOf returns the longest beginning of a segment that the store has, false for none.
@@ -208,6 +233,7 @@ func (c *databaseCopy) forgetWAL(entries []stream.Entry) {
 		}
 	}
 	c.partial = partial
+	maps.DeleteFunc(c.same, func(name string, _ bool) bool { return !now[name] })
 	for name := range c.known.Names(c.id, KindWAL) {
 		if !now[name] {
 			c.known.Drop(c.id, KindWAL, name)
@@ -231,6 +257,8 @@ func (c *databaseCopy) partialEntry(ctx context.Context, e stream.Entry, f wal.S
 	}
 	if len(packed) <= maxInlinePartial {
 		e.Data = packed
+	} else if ref, _ := c.known.Get(c.id, KindWAL, e.Name); ref.ID != 0 && ref.Size == int64(len(packed)) && ref.Hash == blake3.Sum256(packed) {
+		e.Ref = ref
 	} else if e.Ref, err = c.writer.Store(ctx, bytes.NewReader(packed)); err != nil {
 		return e, err
 	}

@@ -127,7 +127,8 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what the store has: %w", err)
 	}
-	known.repository = c.marker.Repository
+	state := s.currentState()
+	known.repository, known.foreign = c.marker.Repository, state.TakeOver || state.Foreign
 	o.Interval, o.Log = s.config.Interval, s.core.Log
 	w, err := stream.NewWriter(ctx, h, o)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	covered := h.Tip().Cut.Last
 	return w, known, s.setState(func(state *State) {
 		*state = state.enter(c.marker.Repository)
-		state.TakeOver = false
+		state.TakeOver, state.Foreign = false, known.foreign
 		if covered.After(state.Covered) {
 			state.Covered = covered
 		}
@@ -295,6 +296,9 @@ func (s *Service) checkpoint(ctx context.Context, w *stream.Writer) error {
 	if err == nil {
 		s.succeed(lacks)
 		err = s.saveCovered()
+	}
+	if err == nil && s.currentState().Foreign {
+		err = s.setState(func(state *State) { state.Foreign = false })
 	}
 	switch {
 	case ctx.Err() != nil, w.Err() != nil:

@@ -37,6 +37,8 @@ type State struct {
 	Restored *Restored `json:"restored,omitempty"`
 	// TakeOver makes the next claim one that takes over from another machine. The claim clears it.
 	TakeOver bool `json:"take_over,omitempty"`
+	// Foreign means that the newest checkpoint is that of the machine from which this one has taken over.
+	Foreign bool `json:"foreign,omitempty"`
 	// Fenced is set once another machine has taken over.
 	Fenced *Fenced `json:"fenced,omitempty"`
 }
