@@ -70,7 +70,7 @@ func (a *Archive) summaryOf(b *branch, key segmentKey) (*summary, error) {
 	return s.summary, nil
 }
 
-// loadSummary reads the summary of a segment. If it is missing or damaged, loadSummary rebuilds it from the WAL, and
+// loadSummary reads the summary of a segment. If it is missing, damaged or incomplete, loadSummary rebuilds it from the WAL, and
 // publishes it if the disk takes it.
 func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, error) {
 	if !s.compressed {
@@ -82,7 +82,7 @@ func (a *Archive) loadSummary(b *branch, s *segment, changes bool) (*summary, er
 	}
 	path := b.path(s.segmentKey, summarySuffix)
 	sum, err := readSummary(path, s.segmentKey, a.codec, changes)
-	if err == nil {
+	if err == nil && (sum.format == summaryFormat || !a.isAtFork(b, s.segmentKey)) {
 		return sum, nil
 	}
 	if sum, err = a.makeSummary(b, s); err == nil && a.lock != nil {

@@ -3,7 +3,9 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"holdfast/backup/wal/xlog"
 	"holdfast/internal/durable"
@@ -11,7 +13,8 @@ import (
 
 // recoverFiles completes interrupted operations in all generations.
 func (a *Archive) recoverFiles() error {
-	for _, b := range a.branches {
+	for _, number := range slices.Sorted(maps.Keys(a.branches)) { // parents first, whose WAL continues in them
+		b := a.branches[number]
 		if err := a.resolveDuplicates(b); err != nil {
 			return fmt.Errorf("recover WAL archive: %w", err)
 		}

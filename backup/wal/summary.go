@@ -16,6 +16,7 @@ import (
 // again. It can always be rebuilt from the WAL.
 type summary struct {
 	key       segmentKey
+	format    uint32   // of its file
 	first     xlog.LSN // start of the first record that starts in the segment; 0 = none
 	last      xlog.LSN // start of the last record that ends in it; 0 = none
 	end       xlog.LSN // end of the last record
@@ -55,8 +56,10 @@ func (s *summary) lastCommit() time.Time {
 }
 
 const (
-	summaryMagic  = "holdfsum"
-	summaryFormat = 2 // 1 left out prepared transactions
+	summaryMagic = "holdfsum"
+	// 1 left out prepared transactions, and 2 the record that continues into the segment of a fork.
+	summaryFormat = 3
+	usableSummary = 2 // of other segments
 	summaryHeader = 104
 )
 
@@ -90,7 +93,7 @@ func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary,
 	h := make([]byte, summaryHeader)
 	if _, err := f.ReadAt(h, 0); err != nil || string(h[:8]) != summaryMagic ||
 		crc32.Checksum(h[:summaryHeader-4], castagnoli) != binary.LittleEndian.Uint32(h[summaryHeader-4:]) ||
-		binary.LittleEndian.Uint32(h[8:]) != summaryFormat {
+		binary.LittleEndian.Uint32(h[8:]) < usableSummary || binary.LittleEndian.Uint32(h[8:]) > summaryFormat {
 		return nil, fmt.Errorf("%s is not a summary: %w", filepath.Base(path), errDamaged)
 	}
 	s := decodeSummary(h)
@@ -117,7 +120,7 @@ func readSummary(path string, key segmentKey, c *codec, changes bool) (*summary,
 func decodeSummary(h []byte) *summary {
 	v := func(n int) uint64 { return binary.LittleEndian.Uint64(h[16+8*n:]) }
 	return &summary{
-		key:   segmentKey{binary.LittleEndian.Uint32(h[12:]), v(0)},
+		format: binary.LittleEndian.Uint32(h[8:]), key: segmentKey{binary.LittleEndian.Uint32(h[12:]), v(0)},
 		first: xlog.LSN(v(1)), last: xlog.LSN(v(2)), end: xlog.LSN(v(3)), commits: v(4),
 		minTime: int64(v(5)), maxTime: int64(v(6)), firstTime: int64(v(7)), lastTime: int64(v(8)),
 	}
