@@ -48,7 +48,9 @@ func (s *Service) Archives(database string) (*wal.Archive, *repository.Repositor
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := os.Stat(s.BackupDirectory(database)); err != nil {
-		s.archives.open.CompareAndDelete(database, a)
+		if errors.Is(err, fs.ErrNotExist) { // after another failure, its receiver works on
+			s.archives.open.CompareAndDelete(database, a)
+		}
 		return nil, nil, fmt.Errorf("open the backups of a database: %w", err)
 	}
 	archive, err := s.openWAL(a, database)
