@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/recovery"
+	"holdfast/internal/durable"
 )
 
 // unfetched is a recovery from an off-site copy that leaves every database there, or cannot fetch it.
@@ -32,8 +34,29 @@ func (u unfetched) Fetch(context.Context, string, func(done, total int64)) error
 	return errors.New("the copy is on fire")
 }
 
-// loseData starts the next engine on the data directory of a, without the data of a database, which is not brought back.
-func (a *appliance) loseData(t *testing.T, db model.Database, o recovery.Offsite) *appliance {
+// fetching is a recovery from an off-site copy that fetches the files of a database while somebody looks at it.
+type fetching struct {
+	recovery.Offsite
+	fetched atomic.Bool
+	during  func()
+}
+
+func (f *fetching) Recovers(string) bool              { return true }
+func (f *fetching) Left(string) bool                  { return false }
+func (f *fetching) Away(string) bool                  { return !f.fetched.Load() }
+func (f *fetching) Rebuilding(string, *time.Time)     {}
+func (f *fetching) Rebuilt(string, *time.Time, error) {}
+func (f *fetching) Fetch(context.Context, string, func(done, total int64)) error {
+	if !f.fetched.Load() {
+		f.during()
+		f.fetched.Store(true)
+	}
+	return nil
+}
+
+// loseData starts the next engine on the data directory of a, without the data of a database, which connect tells how to
+// bring back.
+func (a *appliance) loseData(t *testing.T, db model.Database, connect func(*Engine) recovery.Offsite) *appliance {
 	t.Helper()
 	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
@@ -49,7 +72,7 @@ func (a *appliance) loseData(t *testing.T, db model.Database, o recovery.Offsite
 	if err = errors.Join(err, records.Close()); err != nil {
 		t.Fatal(err)
 	}
-	b := startEngineOn(t, a.cfg, func(e *Engine) { e.Recovery.Connect(o) })
+	b := startEngineOn(t, a.cfg, func(e *Engine) { e.Recovery.Connect(connect(e)) })
 	b.awaitIdle(t)
 	return b
 }
@@ -68,7 +91,7 @@ func TestDatabaseWithoutData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, db, c, backup := startStepped(t)
-			a = a.loseData(t, db.Database, test.offsite)
+			a = a.loseData(t, db.Database, func(*Engine) recovery.Offsite { return test.offsite })
 			a.wantNoData(t, db.ID, test.remedy)
 			before, err := a.Databases.Record(db.ID)
 			if err != nil {
@@ -105,6 +128,56 @@ func TestDatabaseWithoutData(t *testing.T) {
 				t.Errorf("restart of a restored database: %v", err)
 			}
 		})
+	}
+}
+
+// TestLookWhileFetched: while the files of a database's backups are being fetched from an off-site copy, requests that need
+// them are refused, and touch none of them.
+func TestLookWhileFetched(t *testing.T) {
+	t.Parallel()
+	a, db, c, backup := startStepped(t)
+	wal := filepath.Join(a.Recovery.BackupDirectory(db.ID), recovery.WALDirectory, "1")
+	arriving := filepath.Join(wal, "000000010000000000000077.zst"+durable.NewSuffix)
+	a = a.loseData(t, db.Database, func(e *Engine) recovery.Offsite {
+		during := func() {
+			if err := os.WriteFile(arriving, []byte("the beginning of a segment"), 0o600); err != nil {
+				t.Error(err)
+			}
+			for name, act := range (&appliance{Engine: e, cfg: a.cfg}).inDefault(t).actsOnBackups(t, db.ID, backup.ID) {
+				if err := act(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "being fetched") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if err := os.Remove(arriving); err != nil {
+				t.Errorf("the file that was being fetched: %v", err)
+			}
+		}
+		return &fetching{during: during}
+	})
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	if got := steps(t, c); got != "1" {
+		t.Errorf("the database has %q", got)
+	}
+	if b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, backup.ID); err != nil || b.DeletionPending {
+		t.Errorf("the backup: %+v, %v", b, err)
+	}
+	if err := a.actsOnBackups(t, db.ID, backup.ID)["a look"](); err != nil {
+		t.Errorf("a look once the files are here: %v", err)
+	}
+}
+
+// actsOnBackups returns what needs the files of a database's backups.
+func (a *appliance) actsOnBackups(t *testing.T, database, backup string) map[string]func() error {
+	return map[string]func() error{
+		"a look": func() error {
+			_, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database)
+			return err
+		},
+		"a plan": func() error {
+			_, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), database, recovery.RestorePoint{Time: time.Now()}, nil)
+			return err
+		},
+		"the removal of a backup": func() error { return a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), database, backup) },
 	}
 }
 

@@ -107,9 +107,12 @@ func (s *Service) openRepository(a *databaseArchive, database string) (*reposito
 	return a.repository, nil
 }
 
-// makeBackupDirectory creates the directory of a database's backups, unless the database is purged: RemoveBackups may
-// already have removed the directory. The caller holds mu of the database's archive.
+// makeBackupDirectory creates the directory of a database's backups, unless their files are being fetched, or the database
+// is purged: RemoveBackups may already have removed the directory. The caller holds mu of the database's archive.
 func (s *Service) makeBackupDirectory(database string) (string, error) {
+	if err := s.refuseAway(database); err != nil {
+		return "", err
+	}
 	db, err := s.databases.Record(database)
 	if errors.Is(err, meta.ErrNotFound) || err == nil && db.Trash != nil && !db.Trash.Until.After(db.Trash.At) {
 		return "", model.NotFound(model.ResourceDatabase, database)

@@ -13,6 +13,9 @@ func (s *Service) BackupDelete(call *model.Call, database, id string) error {
 	if _, err := s.BackupGet(call, database, id); err != nil {
 		return err
 	}
+	if err := s.refuseAway(database); err != nil {
+		return err
+	}
 	// A backup may be removed while another is being made, but not during a restore.
 	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
 	if err == nil {

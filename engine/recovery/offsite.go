@@ -102,16 +102,28 @@ func (s *Service) isUnrecoverable(db model.Database, newest *model.Backup, has f
 	return db.CreatedAt, true, nil
 }
 
+// refuseAway refuses to open the backups of a database while files of theirs are in the store alone: to open them removes what
+// looks interrupted or needless, which is what is being fetched.
+func (s *Service) refuseAway(database string) error {
+	switch {
+	case !s.isAway(database):
+		return nil
+	case s.offsite.Left(database):
+		return model.Errorf(model.CodeConflict, "the backups of the database are in the copy off-site only: the recovery left them there, because --only names others; "+leftRemedy)
+	}
+	return model.Errorf(model.CodeConflict, "the backups of the database are being fetched from the copy off-site; try again when they are here")
+}
+
+// leftRemedy says how to bring back a database that a recovery left in the copy.
+const leftRemedy = "stop the appliance and repeat `holdfast recover` with its name, or without --only"
+
 // FetchBackups brings the files of a database's backups here from the off-site copy, and
 // reconciles them with their records.
 func (s *Service) FetchBackups(ctx context.Context, database string, progress func(done, total int64)) error {
 	if err := s.offsite.Fetch(ctx, database, progress); err != nil {
 		return err
 	}
-	// What was open before does not know of the new files.
-	if err := s.reopenArchives(database); err != nil {
-		return err
-	}
+	s.archives.changed(database)
 	db, err := s.databases.Record(database)
 	if err != nil {
 		return err
@@ -120,13 +132,4 @@ func (s *Service) FetchBackups(ctx context.Context, database string, progress fu
 		return err
 	}
 	return s.RecoverBackups(database)
-}
-
-// reopenArchives closes the repository and the WAL archive of a database, so that the next use opens them again.
-func (s *Service) reopenArchives(database string) error {
-	a := s.archives.get(database)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	defer s.archives.changed(database)
-	return a.closeParts()
 }

@@ -57,7 +57,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 
 // failWithoutData makes a database failed whose data is not here, and says what a person can do.
 func (s *Service) failWithoutData(db model.Database, cause error) {
-	reason := "the recovery left the database in the copy off-site, because --only names others; stop the appliance and repeat `holdfast recover` with its name, or without --only"
+	reason := "the recovery left the database in the copy off-site, because --only names others; " + leftRemedy
 	if s.offsite == nil || !s.offsite.Left(db.ID) {
 		reason = "its data could not be brought back; restart the appliance to try again, or restore another backup: " + databases.OperationMessage(cause)
 	}
