@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ type fetching struct {
 	recovery.Offsite
 	fetched atomic.Bool
 	during  func()
+
+	mu       sync.Mutex
+	warnings []string
 }
 
 func (f *fetching) Recovers(string) bool              { return true }
@@ -46,6 +50,12 @@ func (f *fetching) Left(string) bool                  { return false }
 func (f *fetching) Away(string) bool                  { return !f.fetched.Load() }
 func (f *fetching) Rebuilding(string, *time.Time)     {}
 func (f *fetching) Rebuilt(string, *time.Time, error) {}
+func (f *fetching) Warn(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.warnings = append(f.warnings, text)
+}
+
 func (f *fetching) Fetch(context.Context, string, func(done, total int64)) error {
 	if !f.fetched.Load() {
 		f.during()
@@ -163,6 +173,63 @@ func TestLookWhileFetched(t *testing.T) {
 	}
 	if err := a.actsOnBackups(t, db.ID, backup.ID)["a look"](); err != nil {
 		t.Errorf("a look once the files are here: %v", err)
+	}
+}
+
+// TestRebuildWithoutTheNewestManifest: where the manifest of the newest backup did not come from the copy, the database is
+// rebuilt from the backup before it, to the same last commit. The backup without a manifest counts as failed, so that
+// restores use the other one.
+func TestRebuildWithoutTheNewestManifest(t *testing.T) {
+	t.Parallel()
+	a, db, c, first := startStepped(t)
+	commitStep(t, c, 2)
+	second := a.backUp(t, db.ID)
+	moment := commitStep(t, c, 3)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 4))
+	repository := filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository")
+	copied := &fetching{during: func() {
+		if err := os.Remove(filepath.Join(repository, "manifests", second.ID+".manifest")); err != nil {
+			t.Error(err)
+		}
+	}}
+	a = a.loseData(t, db.Database, func(*Engine) recovery.Offsite { return copied })
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	if got := steps(t, c); got != "1 2 3 4" {
+		t.Errorf("the database has %q", got)
+	}
+	copied.mu.Lock()
+	defer copied.mu.Unlock()
+	if len(copied.warnings) != 1 || !strings.Contains(copied.warnings[0], second.ID) || !strings.Contains(copied.warnings[0], first.ID) {
+		t.Errorf("warnings: %q", copied.warnings)
+	}
+	if b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, second.ID); err != nil || b.Verification.Status != model.VerificationFailed {
+		t.Errorf("the backup without a manifest: %+v, %v", b.Verification, err)
+	}
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: moment}, nil)
+	if err != nil || plan.Backup.ID != first.ID {
+		t.Errorf("a restore would use %s, %v", plan.Backup.ID, err)
+	}
+}
+
+// TestManifestMissing: a backup whose manifest is missing at a start counts as failed.
+func TestManifestMissing(t *testing.T) {
+	t.Parallel()
+	a, db, c, first := startStepped(t)
+	second := a.backUp(t, db.ID)
+	last := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, last)
+	a.abandon(t)
+	if err := os.Remove(filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository", "manifests", second.ID+".manifest")); err != nil {
+		t.Fatal(err)
+	}
+	a = a.reopen(t)
+	b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, second.ID)
+	if err != nil || b.Verification.Status != model.VerificationFailed || !strings.Contains(b.Verification.Detail, "manifest") {
+		t.Errorf("the backup: %+v, %v", b.Verification, err)
+	}
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}, nil)
+	if err != nil || plan.Backup.ID != first.ID {
+		t.Errorf("a restore would use %s, %v", plan.Backup.ID, err)
 	}
 }
 

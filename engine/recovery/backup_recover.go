@@ -51,8 +51,8 @@ func (s *Service) reconcileRepository(db model.Database) error {
 }
 
 // reconcileStored reconciles stored backups with records. It finishes pending deletions. A backup with a manifest is
-// complete, whatever its record says; one without a record, because an older holdfast.db was restored, gets one. An
-// error in one backup does not stop it from reconciling the others.
+// complete, whatever its record says; one without a record, because an older holdfast.db was restored, gets one. A
+// completed backup without a manifest counts as damaged. An error in one backup does not stop it from reconciling the others.
 func (s *Service) reconcileStored(db model.Database) (repo *repository.Repository, dropped bool, err error) {
 	if repo, err = s.Repository(db.ID); err != nil {
 		return nil, false, err
@@ -83,6 +83,9 @@ func (s *Service) reconcileStored(db model.Database) (repo *repository.Repositor
 			dropped = true
 		case b.Status == model.BackupCompleted && !slices.Contains(stored, id):
 			s.core.Log.Error("a backup's manifest is missing: it cannot be restored", "database", db.ID, "backup", id)
+			if verificationRank(b) == 0 {
+				s.noteDamaged(b, errNoManifest)
+			}
 		}
 	}
 	return repo, dropped, errors.Join(errs...)

@@ -93,7 +93,10 @@ func (s *Service) checkMajor(ctx context.Context, p RestorePlan) error {
 	return nil
 }
 
-// snapshotOf opens the plan's backup, whose manifest must have the recorded
+// errNoManifest means that a completed backup has lost its manifest.
+var errNoManifest = fmt.Errorf("%w: the manifest of the backup is missing", repository.ErrDamaged)
+
+// snapshotOf opens the plan's backup, which is complete, so that its manifest must be there and have the recorded
 // digest. The caller closes it.
 func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
 	repo, err := s.repositoryOf(p)
@@ -101,6 +104,9 @@ func (s *Service) snapshotOf(p RestorePlan) (*repository.Snapshot, error) {
 		return nil, err
 	}
 	source, err := repo.Snapshot(p.Backup.ID)
+	if errors.Is(err, repository.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", errNoManifest, err)
+	}
 	if err != nil {
 		return nil, err
 	}
