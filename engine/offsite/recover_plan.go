@@ -34,7 +34,7 @@ const (
 	stepFiles recoveryStep = "files"
 	// stepServe: the appliance works. Databases and large objects follow.
 	stepServe recoveryStep = "serve"
-	// stepDone: everything was brought back.
+	// stepDone: everything was brought back, of databases in the trash the files.
 	stepDone recoveryStep = "done"
 )
 
@@ -53,7 +53,7 @@ type recoveryPlan struct {
 
 // isLeft reports whether a database stays in the copy.
 func (p recoveryPlan) isLeft(d RecoveredDatabase) bool {
-	return len(p.Only) > 0 && !d.Done && !slices.Contains(p.Only, d.Name)
+	return len(p.Only) > 0 && d.isPending() && !slices.Contains(p.Only, d.Name)
 }
 
 // isOver reports whether nothing is left to do: not even databases in the trash, which are
@@ -98,7 +98,7 @@ func (r RecoveryReport) String() string {
 			fmt.Fprintf(&b, " The database %s could not be brought back: %s.", d.Name, d.Error)
 		case d.Done && d.LastCommit != nil:
 			fmt.Fprintf(&b, " The last commit of %s is of %s.", d.Name, d.LastCommit.UTC().Format(time.DateTime+" UTC"))
-		case !d.Done && !d.Trash:
+		case d.isPending():
 			fmt.Fprintf(&b, " The database %s stays in the copy.", d.Name)
 		}
 	}
@@ -130,6 +130,10 @@ type RecoveredDatabase struct {
 	// Left means that it stays in the copy, because of Only. Only reports have it.
 	Left bool `json:"-"`
 }
+
+// isPending reports whether something of the database is in the copy alone, or has to be rebuilt. One in the trash is
+// rebuilt when it is restored: until then, it needs its files only.
+func (d RecoveredDatabase) isPending() bool { return !d.Done && (!d.Trash || !d.Fetched) }
 
 // planStore keeps a plan in its file. It is safe for concurrent use.
 type planStore struct {

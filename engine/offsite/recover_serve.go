@@ -280,8 +280,7 @@ func (s *secondPhase) finish(ctx context.Context) error {
 	now := s.core.Clock()
 	if err := s.store.change(func(p *recoveryPlan) {
 		p.Report.EndedAt, p.Report.ObjectsDamaged = &now, damaged
-		// A database in the trash is rebuilt when it is restored, by Rebuild.
-		if !slices.ContainsFunc(p.Report.Databases, func(d RecoveredDatabase) bool { return !d.Done && !d.Trash }) {
+		if !slices.ContainsFunc(p.Report.Databases, RecoveredDatabase.isPending) {
 			p.Step = stepDone
 		}
 	}); err != nil {
