@@ -233,6 +233,40 @@ func TestManifestMissing(t *testing.T) {
 	}
 }
 
+// TestPurgedWhileFetched: a database in the trash that is removed for good while its files are being fetched leaves nothing.
+func TestPurgedWhileFetched(t *testing.T) {
+	t.Parallel()
+	a, db, _, _ := startStepped(t)
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	b := openEngine(t, a.cfg)
+	dir := b.Recovery.BackupDirectory(db.ID)
+	fetches := 0
+	for range 2 { // the second time, it is gone before
+		b.Recovery.Connect(&fetching{during: func() {
+			fetches++
+			err := b.Databases.TrashPurge(b.call(model.ActionTrashPurge), db.ID)
+			err = errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "arrived"), nil, 0o600))
+			if err != nil {
+				t.Error(err)
+			}
+		}})
+		if err := b.Recovery.FetchBackups(t.Context(), db.ID, func(int64, int64) {}); model.CodeOf(err) != model.CodeNotFound {
+			t.Errorf("fetch: %v", err)
+		}
+	}
+	if fetches != 1 {
+		t.Errorf("%d fetches", fetches)
+	}
+	if !core.Absent(filepath.Dir(dir), db.ID) {
+		t.Error("its backups are there")
+	}
+}
+
 // actsOnBackups returns what needs the files of a database's backups.
 func (a *appliance) actsOnBackups(t *testing.T, database, backup string) map[string]func() error {
 	return map[string]func() error{

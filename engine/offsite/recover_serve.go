@@ -61,18 +61,23 @@ func (s *secondPhase) reconcile() error {
 	}); err != nil {
 		return err
 	}
+	var gone []string
 	err := s.store.change(func(p *recoveryPlan) {
 		for i := range p.Report.Databases {
 			d := &p.Report.Databases[i]
 			waits, there := rebuild[d.ID]
 			if !there {
 				d.LastCommit = nil // of what was never brought back
+				gone = append(gone, d.ID)
 			}
 			if !waits {
 				d.Fetched, d.Done, d.Error = true, true, ""
 			}
 		}
 	})
+	for _, id := range gone {
+		err = errors.Join(err, removeFetchList(s.core.Config.DataDir, id))
+	}
 	s.noteFetched()
 	return err
 }
@@ -262,8 +267,8 @@ func (s *secondPhase) finish(ctx context.Context) error {
 			continue
 		}
 		err := s.recovery.FetchBackups(ctx, id, func(int64, int64) {})
-		if errors.Is(err, meta.ErrNotFound) { // it was removed from the trash meanwhile
-			err = s.store.changeDatabase(id, func(d *RecoveredDatabase) { d.Fetched, d.Done = true, true })
+		if model.CodeOf(err) == model.CodeNotFound { // it was removed from the trash meanwhile
+			err = s.forget(id)
 		}
 		if err != nil {
 			return fmt.Errorf("fetch the backups of %s: %w", id, err)
@@ -288,6 +293,18 @@ func (s *secondPhase) finish(ctx context.Context) error {
 	}
 	s.tell()
 	return nil
+}
+
+// forget notes that a database was removed for good, so that nothing of it is brought back.
+func (s *secondPhase) forget(database string) error {
+	if err := removeFetchList(s.core.Config.DataDir, database); err != nil {
+		return err
+	}
+	err := s.store.changeDatabase(database, func(d *RecoveredDatabase) {
+		d.Fetched, d.Done, d.LastCommit, d.Error = true, true, nil, ""
+	})
+	s.noteFetched()
+	return err
 }
 
 // tell logs what was brought back.

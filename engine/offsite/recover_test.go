@@ -152,7 +152,7 @@ func TestReportOfWhatIsLeft(t *testing.T) {
 }
 
 // TestRebuiltBeforeTheEnd: an appliance that dies after the switch to a rebuilt database, and before the plan says so, knows its
-// last commit at the next start. One that was deleted meanwhile has none.
+// last commit at the next start. One that was deleted meanwhile has none, and nothing of it is fetched.
 func TestRebuiltBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	b := openBucketStore(t, dataDir(t), nil)
@@ -175,9 +175,18 @@ func TestRebuiltBeforeTheEnd(t *testing.T) {
 	for _, id := range []string{"db_1", "db_2", "db_3"} {
 		(&secondPhase{core: b.core, store: plan}).Rebuilding(id, &last)
 	}
+	dir := b.core.Config.DataDir
+	for _, id := range []string{"db_2", "db_3"} {
+		if err := (fetchList{Format: fetchFormat}).write(dir, id); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s := &secondPhase{core: b.core, store: plan, fetched: make(chan struct{})}
 	if err := s.reconcile(); err != nil {
 		t.Fatal(err)
+	}
+	if !isAway(dir, "db_2") || isAway(dir, "db_3") {
+		t.Error("the wrong lists of files to fetch were removed")
 	}
 	for id, want := range map[string]struct{ done, known bool }{"db_1": {true, true}, "db_2": {false, true}, "db_3": {true, false}} {
 		if d, _ := plan.database(id); d.Done != want.done || (d.LastCommit != nil) != want.known {

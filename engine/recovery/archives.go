@@ -113,11 +113,7 @@ func (s *Service) makeBackupDirectory(database string) (string, error) {
 	if err := s.refuseAway(database); err != nil {
 		return "", err
 	}
-	db, err := s.databases.Record(database)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && db.Trash != nil && !db.Trash.Until.After(db.Trash.At) {
-		return "", model.NotFound(model.ResourceDatabase, database)
-	}
-	if err != nil {
+	if _, err := s.unpurged(database); err != nil {
 		return "", err
 	}
 	dir := s.BackupDirectory(database)
@@ -125,6 +121,15 @@ func (s *Service) makeBackupDirectory(database string) (string, error) {
 		return "", fmt.Errorf("make directory of backups: %w", err)
 	}
 	return dir, nil
+}
+
+// unpurged returns the record of a database, or that there is none once it is being removed for good.
+func (s *Service) unpurged(database string) (model.Database, error) {
+	db, err := s.databases.Record(database)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && db.Trash != nil && !db.Trash.Until.After(db.Trash.At) {
+		return db, model.NotFound(model.ResourceDatabase, database)
+	}
+	return db, err
 }
 
 // WALArchive returns the archive of a database's WAL. It opens it on first use;

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -118,16 +119,21 @@ func (s *Service) refuseAway(database string) error {
 const leftRemedy = "stop the appliance and repeat `holdfast recover` with its name, or without --only"
 
 // FetchBackups brings the files of a database's backups here from the off-site copy, and
-// reconciles them with their records.
+// reconciles them with their records. Of a database that is removed for good meanwhile it leaves nothing,
+// and returns that there is none.
 func (s *Service) FetchBackups(ctx context.Context, database string, progress func(done, total int64)) error {
-	if err := s.offsite.Fetch(ctx, database, progress); err != nil {
+	_, err := s.unpurged(database)
+	if err == nil {
+		err = s.offsite.Fetch(ctx, database, progress)
+	}
+	db, gone := s.unpurged(database)
+	if model.CodeOf(gone) == model.CodeNotFound {
+		return cmp.Or(s.RemoveBackups(database), gone) // files may have come after the removal
+	}
+	if err = cmp.Or(err, gone); err != nil {
 		return err
 	}
 	s.archives.changed(database)
-	db, err := s.databases.Record(database)
-	if err != nil {
-		return err
-	}
 	if err := s.reconcileRepository(db); err != nil {
 		return err
 	}
