@@ -105,22 +105,21 @@ func (s *Service) restoreOnTrial(ctx context.Context, c *connection, db model.Da
 		return "", fmt.Errorf("make a directory for a trial: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	point, err := s.bringBack(ctx, c, db.ID, dir)
-	if err != nil {
+	if err := s.bringBack(ctx, c, db.ID, dir); err != nil {
 		return "", err
 	}
-	return s.backups.VerifyCopy(ctx, db, backupsOf(dir, db.ID), point)
+	return s.backups.VerifyCopy(ctx, db, backupsOf(dir, db.ID))
 }
 
 // bringBack writes the backups of a database, as of the newest point, below a directory.
-func (s *Service) bringBack(ctx context.Context, c *connection, database, dir string) (time.Time, error) {
+func (s *Service) bringBack(ctx context.Context, c *connection, database, dir string) error {
 	h, err := c.repository.History(ctx)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	point, err := h.FindLacking(ctx, time.Time{}, mayLack)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	r := newDatabaseRestorer(c.repository, dir)
 	for e, err := range c.repository.Catalog(ctx, point) {
@@ -128,14 +127,14 @@ func (s *Service) bringBack(ctx context.Context, c *connection, database, dir st
 			err = r.entry(ctx, e)
 		}
 		if err != nil {
-			return time.Time{}, err
+			return err
 		}
 	}
 	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < 2*r.size(database) {
-		return time.Time{}, model.Errorf(model.CodeConflict, "the disk has too little space for a trial restore")
+		return model.Errorf(model.CodeConflict, "the disk has too little space for a trial restore")
 	}
 	if err := r.finish(ctx); err != nil {
-		return time.Time{}, err
+		return err
 	}
-	return point.Time, fetchDatabase(ctx, c.repository, dir, database, func(int64, int64) {})
+	return fetchDatabase(ctx, c.repository, dir, database, func(int64, int64) {})
 }

@@ -6,29 +6,33 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/model"
 )
 
-// VerifyCopy restores the newest backup of a database that was complete at a time on trial, from a copy of the
-// directory of its backups alone. It returns model.CodeConflict if there is none.
-func (s *Service) VerifyCopy(ctx context.Context, db model.Database, dir string, until time.Time) (detail string, err error) {
+// VerifyCopy restores the newest backup of a database that a copy of the directory of its backups has on trial, from that
+// copy alone. A backup that was completed while the copy was made need not be there. It returns model.CodeConflict if the copy
+// has none.
+func (s *Service) VerifyCopy(ctx context.Context, db model.Database, dir string) (detail string, err error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil {
 		return "", err
-	}
-	backups = slices.DeleteFunc(backups, func(b model.Backup) bool { return b.CompletedAt.After(until) })
-	if len(backups) == 0 {
-		return "", model.Errorf(model.CodeConflict, "the database %s has no backup", db.Name)
 	}
 	files, err := openFiles(dir)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, files.repository.Close(), files.archive.Close()) }()
+	copied, err := files.repository.Backups()
+	if err != nil {
+		return "", err
+	}
+	backups = slices.DeleteFunc(backups, func(b model.Backup) bool { return !slices.Contains(copied, b.ID) })
+	if len(backups) == 0 {
+		return "", model.Errorf(model.CodeConflict, "the copy has no backup of the database %s", db.Name)
+	}
 	plan, err := planEnd(ctx, files.archive, backups[0])
 	if err != nil {
 		return "", err
