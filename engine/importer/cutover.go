@@ -13,10 +13,13 @@ import (
 )
 
 // CaughtUp writes a mark into the source's log, after everything that was committed there, and waits until the new
-// database has confirmed everything before it.
+// database has confirmed everything before it. It fails while the source has transactions that may still be committed.
 func (f *Follower) CaughtUp(ctx context.Context, patience time.Duration) error {
 	conn, err := f.session(ctx)
 	if err != nil {
+		return err
+	}
+	if err := f.awaitTransactions(ctx, conn); err != nil {
 		return err
 	}
 	mark, err := writeMark(ctx, conn)
