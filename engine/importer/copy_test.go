@@ -20,6 +20,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
+	"holdfast/engine/postgres/binaries"
 	"holdfast/engine/postgres/postgrestest"
 )
 
@@ -35,10 +36,16 @@ type origin struct {
 // newOrigin starts a source and runs the script in its database app.
 func newOrigin(t testing.TB, script string) *origin {
 	t.Helper()
+	return newOriginOf(t, postgrestest.Binaries(t), script)
+}
+
+// newOriginOf is newOrigin with PostgreSQL of another version.
+func newOriginOf(t testing.TB, bin binaries.Set, script string) *origin {
+	t.Helper()
 	o := &origin{password: model.NewSecret(`p'a"s s\w%:/@?#ö`)}
-	o.Database = postgrestest.InstanceWith(t, func(s *postgres.Spec) {
+	o.Database = postgrestest.InstanceOf(t, bin, func(s *postgres.Spec) {
 		s.HBA.Users = append(s.HBA.Users, "boss", "auditor")
-		s.Config.Settings = map[string]string{"log_statement": "all", "fsync": "off"}
+		s.Config.Settings = map[string]string{"log_statement": "all", "fsync": "off", "wal_level": "logical", "max_wal_senders": "10"}
 	})
 	run(t, o.Superuser(t, "app"), "create role boss superuser login password "+quoteLiteral(o.password.Reveal()))
 	run(t, o.Superuser(t, "app"), "set search_path = public;"+script)

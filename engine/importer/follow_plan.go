@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"holdfast/engine/model"
 )
 
@@ -35,19 +37,42 @@ func (c *copying) planCutover(ctx context.Context) (p Plan, err error) {
 	if p.Fingerprint, err = count(ctx, c.conn, fingerprint); err != nil {
 		return p, sourceError{fmt.Errorf("read catalog: %w", err)}
 	}
-	return p, c.refuseUnmade()
+	return p, c.refuseUnmade(ctx)
 }
 
-// refuseUnmade refuses to follow tables that could not be made here: their changes would stop all others.
-func (c *copying) refuseUnmade() error {
+// refuseUnmade refuses to follow tables that could not be made here, or not their keys: their changes would stop all others.
+func (c *copying) refuseUnmade(ctx context.Context) error {
+	keyed, err := c.keyed(ctx)
+	if err != nil {
+		return err
+	}
 	var names []string
 	for _, t := range c.inventory.tables {
-		if t.published && c.rows[t.oid] == told {
+		if t.published && (c.rows[t.oid] == told || !keyed[t.String()]) {
 			names = append(names, t.String())
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return model.Invalid(PublicationField, "%s could not be copied (see errors), so their changes cannot be applied: take them out of the publication, or change them at the source", few(names))
+	return model.Invalid(PublicationField, "%s or the keys of them could not be made here (see errors), so their changes cannot be applied: "+
+		"take them out of the publication, or change them at the source", few(names))
+}
+
+// keyed returns the names of the tables here whose changed rows can be found.
+func (c *copying) keyed(ctx context.Context) (map[string]bool, error) {
+	target, err := c.workers[0].writer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := list(ctx, target, "list replica identities of the copy", pgx.RowTo[string], `select n.nspname || '.' || c.relname
+		from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and`+identified)
+	if err != nil {
+		return nil, err
+	}
+	keyed := map[string]bool{}
+	for _, name := range names {
+		keyed[name] = true
+	}
+	return keyed, nil
 }

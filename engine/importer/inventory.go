@@ -18,9 +18,8 @@ type table struct {
 	readable     bool
 	filtered     bool // row security would hide rows
 
-	published  bool // in the publication that the import follows
-	identified bool // has a replica identity
-	counted    bool // its rows here are in the table itself
+	published bool // in the publication that the import follows
+	counted   bool // its rows here are in the table itself
 }
 
 func (t table) sanitized() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }

@@ -18,8 +18,12 @@ type publication struct {
 	viaRoot bool // changes of partitions as those of their topmost root
 }
 
-// checkPublication reads the publication and refuses one that does not publish whole tables, or has tables whose updates
-// it cannot publish.
+// publishedTables is the FROM clause, with the tables as c, of a publication's tables, whose name is the parameter.
+const publishedTables = ` pg_publication_tables p join pg_namespace n on n.nspname = p.schemaname
+	join pg_class c on c.relnamespace = n.oid and c.relname = p.tablename where p.pubname = $1 `
+
+// checkPublication reads the publication and refuses one that does not publish whole tables, or has tables whose changes
+// cannot be applied here.
 func (s *Session) checkPublication(ctx context.Context) error {
 	tables, err := readTables(ctx, s.conn, s.number)
 	if err != nil {
@@ -40,10 +44,13 @@ func (s *Session) checkPublication(ctx context.Context) error {
 	if err := s.refuseFilters(ctx, name); err != nil {
 		return err
 	}
+	if err := s.refuseGenerated(ctx, name); err != nil {
+		return err
+	}
 	if err := s.markPublished(ctx, tables); err != nil {
 		return err
 	}
-	return refuseUnidentified(tables)
+	return s.refuseUnidentified(ctx, tables)
 }
 
 func (s *Session) allEvents() string {
@@ -98,11 +105,27 @@ func (s *Session) refuseFilters(ctx context.Context, name string) error {
 	return nil
 }
 
-// markPublished sets which tables the publication has, by themselves or by a table that they are a partition of, and
-// which of them have a replica identity.
+// refuseGenerated refuses generated columns, which PostgreSQL 18 can publish: here they are generated, too.
+func (s *Session) refuseGenerated(ctx context.Context, name string) error {
+	if s.number < 180000 {
+		return nil
+	}
+	generated, err := list(ctx, s.conn, "list published generated columns", pgx.RowTo[string], `select n.nspname || '.' || c.relname from`+publishedTables+`
+		and exists (select from pg_publication o where o.pubname = p.pubname and o.pubgencols = 's')
+		and exists (select from pg_attribute a where a.attrelid = c.oid and a.attgenerated = 's' and not a.attisdropped) order by 1`, s.follow.Publication)
+	if err != nil {
+		return sourceError{err}
+	}
+	if len(generated) > 0 {
+		return model.Invalid(PublicationField, "%s publishes generated columns, which the new database generates itself, of %s; "+
+			"run in the source's database ALTER PUBLICATION %s SET (publish_generated_columns = none);", oneLine(name), few(generated), oneLine(name))
+	}
+	return nil
+}
+
+// markPublished sets which tables the publication has, by themselves or by a table that they are a partition of.
 func (s *Session) markPublished(ctx context.Context, tables []table) error {
-	published, err := list(ctx, s.conn, "list the publication's tables", pgx.RowTo[uint32], `select c.oid from pg_publication_tables p
-		join pg_namespace n on n.nspname = p.schemaname join pg_class c on c.relnamespace = n.oid and c.relname = p.tablename where p.pubname = $1`, s.follow.Publication)
+	published, err := list(ctx, s.conn, "list the publication's tables", pgx.RowTo[uint32], "select c.oid from"+publishedTables, s.follow.Publication)
 	if err != nil {
 		return sourceError{err}
 	}
@@ -112,20 +135,12 @@ func (s *Session) markPublished(ctx context.Context, tables []table) error {
 	if err != nil {
 		return sourceError{err}
 	}
-	identified, err := list(ctx, s.conn, "list replica identities", pgx.RowTo[uint32], `select c.oid from pg_class c where c.relkind = 'r' and (c.relreplident = 'f'
-		or exists (select from pg_index x where x.indrelid = c.oid and case c.relreplident when 'd' then x.indisprimary when 'i' then x.indisreplident else false end))`)
-	if err != nil {
-		return sourceError{err}
-	}
-	has, parent, identity := map[uint32]bool{}, map[uint32]uint32{}, map[uint32]bool{}
+	has, parent := map[uint32]bool{}, map[uint32]uint32{}
 	for _, oid := range published {
 		has[oid] = true
 	}
 	for _, p := range partitions {
 		parent[p.Child] = p.Parent
-	}
-	for _, oid := range identified {
-		identity[oid] = true
 	}
 	const deepest = 100
 	for i := range tables {
@@ -133,22 +148,6 @@ func (s *Session) markPublished(ctx context.Context, tables []table) error {
 		for oid, depth := t.oid, 0; oid != 0 && depth < deepest && !t.published; oid, depth = parent[oid], depth+1 {
 			t.published = has[oid]
 		}
-		t.identified = identity[t.oid]
 	}
 	return nil
-}
-
-// refuseUnidentified refuses published tables without a replica identity: an UPDATE or DELETE of them fails at the source.
-func refuseUnidentified(tables []table) error {
-	var names, statements []string
-	for _, t := range tables {
-		if t.published && !t.identified {
-			names, statements = append(names, t.String()), append(statements, "ALTER TABLE "+t.sanitized()+" REPLICA IDENTITY FULL;")
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return model.Invalid(PublicationField, "published tables of the source have no replica identity, so their updates and deletes fail: %s; "+
-		"give each a primary key, or run in the source's database %s", few(names), oneLine(strings.Join(statements[:min(len(statements), 5)], " ")))
 }

@@ -1,0 +1,108 @@
+package importer
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/engine/model"
+	"holdfast/engine/postgres/postgrestest"
+)
+
+// toFollow opens a session with the source that follows its publication.
+func toFollow(t testing.TB, from *origin, publication string) (*Session, *Account, error) {
+	t.Helper()
+	account := NewAccount(model.Import{Follow: &model.ImportFollow{}}, time.Now)
+	session, err := Open(t.Context(), from.source(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Close)
+	return session, account, session.Follow(t.Context(), Following{Publication: publication, Slot: "followed"})
+}
+
+func refusesToFollow(t *testing.T, from *origin, publication, says string) {
+	t.Helper()
+	_, _, err := toFollow(t, from, publication)
+	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), says) {
+		t.Errorf("want %s: %v", says, err)
+	}
+}
+
+// TestFollowRefuses: sources whose changes could not be applied later are refused before anything is copied, with a remedy.
+func TestFollowRefuses(t *testing.T) {
+	t.Parallel()
+	from := newOrigin(t, `create table t (n int primary key); create publication everything for all tables; create type place as (name text, at point[]);
+		create domain document as json`)
+	conn := from.Superuser(t, "app")
+	for _, test := range []struct{ prepare, says, undo string }{
+		{"create table x (n json); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
+		{"create table x (n document); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
+		{"create table x (n place); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
+		{"create table x (n int, d xml)", "no replica identity, so their updates and deletes fail: public.x; give each a primary key that is not DEFERRABLE", "drop table x"},
+		{"create table x (n int primary key deferrable)", `ALTER TABLE "public"."x" REPLICA IDENTITY FULL;`, "drop table x"},
+	} {
+		run(t, conn, "set search_path = public; "+test.prepare)
+		refusesToFollow(t, from, "everything", test.says)
+		if strings.Contains(test.prepare, "xml") {
+			_, _, err := toFollow(t, from, "everything")
+			if strings.Contains(err.Error(), "FULL") {
+				t.Errorf("advised: %v", err)
+			}
+		}
+		run(t, conn, test.undo)
+	}
+	for _, accepted := range []string{
+		"create table x (n json, id int primary key); alter table x replica identity full",
+		`create table x (a text, b varchar(3), c char, d jsonb, e int[], f int4range, g tstzmultirange, h cidr, i inet, j uuid, k bytea, l name, m "char", n xid, o oid, p money, q timetz,
+			r bit(3), s varbit, t tsvector, u regclass, v pg_lsn, w macaddr, x "varchar"[]); alter table x replica identity full`,
+		"create type mood as enum ('sad'); create domain moods as mood[]; create type felt as (m moods, at date); create table x (m moods, f felt[]); alter table x replica identity full",
+	} {
+		run(t, conn, "set search_path = public; "+accepted)
+		if _, _, err := toFollow(t, from, "everything"); err != nil {
+			t.Errorf("%s: %v", accepted, err)
+		}
+		run(t, conn, "drop table x")
+	}
+}
+
+// TestFollowRefusesGeneratedColumns: columns that the source generates and publishes are refused.
+func TestFollowRefusesGeneratedColumns(t *testing.T) {
+	t.Parallel()
+	from := newOriginOf(t, postgrestest.Major(t, 18), `create table g (a int primary key, b int generated always as (a * 2) stored, c int generated always as (a * 3));
+		create publication everything for all tables with (publish_generated_columns = stored)`)
+	const remedy = `ALTER PUBLICATION "everything" SET (publish_generated_columns = none);`
+	refusesToFollow(t, from, "everything", remedy)
+	run(t, from.Superuser(t, "app"), remedy)
+	if _, _, err := toFollow(t, from, "everything"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFollowRefusesKeysThatAreNotHere: a table whose key could not be made here is not followed.
+func TestFollowRefusesKeysThatAreNotHere(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create table fine (n int primary key); create table twice (n int primary key); create publication everything for all tables;
+		update pg_index set indisready = false where indexrelid = 'twice_pkey'::regclass`), newPlace(t)
+	conn := from.Superuser(t, "app")
+	run(t, conn, "insert into public.twice values (1), (1); update pg_index set indisready = true where indexrelid = 'public.twice_pkey'::regclass")
+	session, _, err := toFollow(t, from, "everything")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := to.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close(t.Context())
+	if err := session.Check(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	_, err = session.CopyToFollow(t.Context(), to.job(t, func(ctx context.Context) (*pgx.Conn, error) { return to.open(ctx) }))
+	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "public.twice") || strings.Contains(err.Error(), "public.fine") {
+		t.Errorf("%v", err)
+	}
+}
