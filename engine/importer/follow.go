@@ -20,7 +20,8 @@ type Following struct {
 type following struct {
 	Following
 	publication publication
-	made        bool // the slot may exist at the source
+	extensions  []extensionTable // published tables of extensions
+	made        bool             // the slot may exist at the source
 }
 
 // Follow makes the copy begin at a replication slot, so that a subscription can continue it. It refuses a source that
@@ -68,7 +69,8 @@ func (s *Session) checkReplicates(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// noteFollowed records what the new database will not follow, before the copy begins.
+// noteFollowed records what the new database will not follow, before the copy begins. It knows the extensions that are
+// missing here, and refuses a publication with their tables.
 func (s *Session) noteFollowed(ctx context.Context) error {
 	if s.follow == nil {
 		return nil
@@ -76,6 +78,11 @@ func (s *Session) noteFollowed(ctx context.Context) error {
 	if err := s.markPublished(ctx, s.inventory.tables); err != nil {
 		return err
 	}
+	extensions, err := s.refuseExtensionTables(ctx, s.inventory.tables)
+	if err != nil {
+		return err
+	}
+	s.follow.extensions = extensions
 	notes := []string{"definitions (CREATE, ALTER, DROP): make none at the source until the cutover"}
 	if n := len(s.inventory.sequences); n > 0 {
 		notes = append(notes, model.Count(n, "sequence")+": carried over at the cutover")
@@ -91,6 +98,13 @@ func (s *Session) noteFollowed(ctx context.Context) error {
 	}
 	if names := unpublished(s.inventory.tables); len(names) > 0 {
 		notes = append(notes, fmt.Sprintf("%s that the publication %q does not have, as they are now: %s", model.Count(len(names), "table"), oneLine(s.follow.Publication), few(names)))
+	}
+	if len(extensions) > 0 {
+		names := make([]string, len(extensions))
+		for i, t := range extensions {
+			names[i] = t.String()
+		}
+		notes = append(notes, "tables of extensions, which have their rows from the extension here: make no changes of them at the source until the cutover: "+few(names))
 	}
 	for _, note := range notes {
 		s.account.Say(model.ImportWarning, "does not follow: "+note)

@@ -47,6 +47,13 @@ func (c *copying) refuseUnmade(ctx context.Context) error {
 		return err
 	}
 	var names []string
+	for _, e := range c.entries {
+		for _, t := range c.follow.extensions {
+			if e.desc == "EXTENSION" && e.tag == t.extension && c.hasFailed(e.id) {
+				names = append(names, t.String())
+			}
+		}
+	}
 	for _, t := range c.inventory.tables {
 		if t.published && (c.rows[t.oid] == told || !keyed[t.String()]) {
 			names = append(names, t.String())

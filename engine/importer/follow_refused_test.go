@@ -39,6 +39,11 @@ func TestFollowRefuses(t *testing.T) {
 		create domain document as json`)
 	conn := from.Superuser(t, "app")
 	for _, test := range []struct{ prepare, says, undo string }{
+		{
+			"create schema cron; create table cron.runs (n int primary key); alter extension plpgsql add table cron.runs",
+			`cron.runs (of the extension plpgsql); follow a publication without them: run in the source's database CREATE PUBLICATION "without_extensions" FOR TABLE "public"."t";`,
+			"alter extension plpgsql drop table cron.runs; drop schema cron cascade",
+		},
 		{"create table x (n json); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
 		{"create table x (n document); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
 		{"create table x (n place); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
@@ -79,6 +84,41 @@ func TestFollowRefusesGeneratedColumns(t *testing.T) {
 	run(t, from.Superuser(t, "app"), remedy)
 	if _, _, err := toFollow(t, from, "everything"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFollowAdvisesNoTablesOfExtensions: where FOR ALL TABLES would publish tables of extensions, it is not advised.
+func TestFollowAdvisesNoTablesOfExtensions(t *testing.T) {
+	t.Parallel()
+	from := newOrigin(t, `do 'begin for i in 1..21 loop execute format($$create table t%s (n int primary key)$$, i); end loop; end'; create table runs (n int primary key)`)
+	refusesToFollow(t, from, "none", `CREATE PUBLICATION "none" FOR ALL TABLES;`)
+	run(t, from.Superuser(t, "app"), "alter extension plpgsql add table public.runs")
+	refusesToFollow(t, from, "none", `CREATE PUBLICATION "none" FOR TABLE and the names of all tables except those of extensions`)
+}
+
+// TestFollowOfShippedTables: a table with rows of an extension's own is followed if the extension is here, with a note.
+func TestFollowOfShippedTables(t *testing.T) {
+	t.Parallel()
+	from, to := newOrigin(t, `create table places (n int primary key); create publication everything for all tables;
+		alter extension plpgsql add table places; update pg_extension set extconfig = array['places'::regclass::oid], extcondition = array['where n > 7'] where extname = 'plpgsql'`), newPlace(t)
+	target, err := to.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close(t.Context())
+	check := func() ([]string, error) {
+		session, account, err := toFollow(t, from, "everything")
+		if err == nil {
+			err = session.Check(t.Context(), target)
+		}
+		return account.Snapshot().Follow.NotFollowed, err
+	}
+	if notes, err := check(); err != nil || !strings.Contains(strings.Join(notes, "\n"), "public.places (of the extension plpgsql)") {
+		t.Errorf("%v: %q", err, notes)
+	}
+	run(t, from.Superuser(t, "app"), "select pg_drop_replication_slot('followed'); update pg_extension set extname = 'unheard' where extname = 'plpgsql'")
+	if _, err := check(); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "public.places (of the extension unheard)") {
+		t.Errorf("without the extension here: %v", err)
 	}
 }
 

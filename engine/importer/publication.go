@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,7 +32,11 @@ func (s *Session) checkPublication(ctx context.Context) error {
 	name := quoteName(s.follow.Publication)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return model.Invalid(PublicationField, "the source's database has no publication %s; run in it %s", oneLine(name), createPublication(name, tables))
+		create, err := s.createPublication(ctx, name, tables)
+		if err != nil {
+			return err
+		}
+		return model.Invalid(PublicationField, "the source's database has no publication %s; run in it %s", oneLine(name), create)
 	case err != nil:
 		return sourceError{fmt.Errorf("read publication: %w", err)}
 	case !p.events:
@@ -42,6 +45,9 @@ func (s *Session) checkPublication(ctx context.Context) error {
 	}
 	s.follow.publication = p
 	if err := s.refuseFilters(ctx, name); err != nil {
+		return err
+	}
+	if _, err := s.refuseExtensionTables(ctx, tables); err != nil {
 		return err
 	}
 	if err := s.refuseGenerated(ctx, name); err != nil {
@@ -70,19 +76,6 @@ func (s *Session) readPublication(ctx context.Context) (p publication, err error
 	}
 	return p, s.conn.QueryRow(ctx, "select oid, pubinsert and pubupdate and pubdelete and "+truncate+", "+root+" from pg_publication where pubname = $1",
 		s.follow.Publication).Scan(&p.oid, &p.events, &p.viaRoot)
-}
-
-// createPublication returns the statement that publishes the tables.
-func createPublication(name string, tables []table) string {
-	const most = 20
-	if len(tables) == 0 || len(tables) > most {
-		return fmt.Sprintf("CREATE PUBLICATION %s FOR ALL TABLES; as a superuser, or as the tables' owner with FOR TABLE and their names", oneLine(name))
-	}
-	names := make([]string, len(tables))
-	for i, t := range tables {
-		names[i] = t.sanitized()
-	}
-	return oneLine(fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s;", name, strings.Join(names, ", ")))
 }
 
 // refuseFilters refuses row filters and column lists, which PostgreSQL 15 has: the copy has what they leave out, and would
