@@ -77,7 +77,8 @@ func (s *Session) Copy(ctx context.Context, job Job) error {
 }
 
 // CopyToFollow is Copy without what must not come before the cutover, which the plan has: row security and privileges, which
-// may keep the owner from applying changes, and materialized views that cannot be filled without row security.
+// may keep the owner from applying changes, triggers' firing for replicated changes, and materialized views that cannot be
+// filled without row security.
 func (s *Session) CopyToFollow(ctx context.Context, job Job) (Plan, error) {
 	c := s.newCopy(job)
 	defer c.close(ctx)

@@ -129,7 +129,7 @@ func (f *Follower) Finish(ctx context.Context) error {
 	c := f.copying(nil)
 	defer c.close(ctx)
 	for _, do := range []func(context.Context) error{
-		c.createAll("ROW SECURITY"), c.fillEmptyViews, c.createAll("ACL"), c.createAll("DEFAULT ACL"),
+		c.createAll(enableTrigger), c.createAll("ROW SECURITY"), c.fillEmptyViews, c.createAll("ACL"), c.createAll("DEFAULT ACL"),
 		func(ctx context.Context) error { return c.setComment(ctx, f.Plan.Comment) },
 		func(ctx context.Context) error { return c.setSettings(ctx, f.Plan.Settings) },
 		c.awaitDurable,

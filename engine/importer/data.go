@@ -151,7 +151,7 @@ func isIndex(e entry) bool {
 
 // isLast reports whether an entry is created after the rows are verified.
 func isLast(e entry) bool {
-	return e.desc == "ROW SECURITY" || e.desc == "ACL" || e.desc == "DEFAULT ACL"
+	return e.desc == enableTrigger || e.desc == "ROW SECURITY" || e.desc == "ACL" || e.desc == "DEFAULT ACL"
 }
 
 // indexShares returns the weight of each index of a table, by the table's entry.

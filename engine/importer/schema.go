@@ -57,6 +57,8 @@ func (c *copying) choose(entries []entry) []entry {
 				continue
 			}
 			chosen = append(chosen, e)
+		case e.desc == "TRIGGER" && c.follow != nil:
+			chosen = append(chosen, splitTrigger(e)...)
 		default:
 			if e.desc == "ACL" || e.desc == "DEFAULT ACL" {
 				e.definition = c.roles.grants(e.definition, e.owner)
