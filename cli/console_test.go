@@ -237,7 +237,7 @@ func consoleDatabase(t *testing.T, m *machine, b *browser) {
 	b.press("Change what reports may do")
 	b.see("The role is changed")
 	b.press("Delete… reports")
-	b.see("What it made becomes the owner's.")
+	b.see("What it made stays, for the owner to use or drop.")
 	b.shot("database-role-delete")
 	b.fill("#confirm-0", "reports")
 	b.press("Delete")

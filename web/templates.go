@@ -146,7 +146,7 @@ func doneText(what string) string {
 		"undo_started":          "The data that was replaced is being brought back.",
 		"allowlist":             "The allow-list is in force.",
 		"role_updated":          "The role is changed. Its sessions have ended.",
-		"role_deleted":          "The role is deleted. What it made is the owner's now.",
+		"role_deleted":          "The role is deleted. What it made stays, for the owner to use or drop.",
 		"export_requested":      "The export will be made. Load this page again to download it.",
 		"rls":                   "Row-level security is changed.",
 		"settings_updated":      "The settings are changed.",

@@ -27,8 +27,8 @@ func (c *Client) UpdateDatabaseRole(ctx context.Context, id, name string, in wir
 	return one[wire.DatabaseRole](ctx, c, "PATCH", path("databases", id, "roles", name), in)
 }
 
-// DeleteDatabaseRole deletes a role and ends its sessions. What it owns becomes the
-// database owner's.
+// DeleteDatabaseRole deletes a role and ends its sessions. What it owns stays,
+// and is the database owner's to use, take and drop.
 func (c *Client) DeleteDatabaseRole(ctx context.Context, id, name string) (wire.DeletedDatabaseRole, error) {
 	return one[wire.DeletedDatabaseRole](ctx, c, "DELETE", path("databases", id, "roles", name), nil)
 }

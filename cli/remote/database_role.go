@@ -147,7 +147,7 @@ func newRoleRotate(s *session) *cobra.Command {
 }
 
 func newRoleDelete(s *session) *cobra.Command {
-	return s.aboutRole("delete", "Delete a role; what it made becomes the owner's", func(t *task, db wire.Database, role string) error {
+	return s.aboutRole("delete", "Delete a role; what it made stays, for the owner to use or drop", func(t *task, db wire.Database, role string) error {
 		if err := t.confirm("delete the role %s of %s, which ends its sessions", role, db.Name); err != nil {
 			return err
 		}

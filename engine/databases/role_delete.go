@@ -17,7 +17,7 @@ type RoleDeletion struct {
 	Dropped, Kept string
 }
 
-// RoleDelete deletes a role of a database and ends its sessions. What it owns becomes the owner's.
+// RoleDelete deletes a role of a database and ends its sessions. What it owns is the owner's to use, take and drop.
 func (s *Service) RoleDelete(ctx context.Context, call *model.Call, id, name string) (done RoleDeletion, err error) {
 	db, release, err := s.claimForRoles(call, id, "the deletion of a role")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,24 +227,57 @@ func TestClientRoleRotation(t *testing.T) {
 	})
 }
 
-// What a role with few rights has made gives nobody the owner's rights once it is the owner's.
+// What a role with few rights has made gives nobody the owner's rights once the role is gone or has another access: what others
+// may use acts with the rights of nobody, and so does code that runs without anyone's privilege to execute it, in an index
+// and in a trigger.
 func TestClientRoleLeavesNoTrap(t *testing.T) {
 	t.Parallel()
-	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
-		owner, r := d.Owner(t), d.AddRole(t, model.AccessWrite)
-		other := d.AddRole(t, model.AccessRead)
-		allowed(t, owner, "create table payroll as select 1 as n", "revoke all on payroll from holdfast_read, holdfast_write, app_readonly",
-			"create schema shared", "grant usage, create on schema shared to public")
-		allowed(t, r.Connect(t), "create view shared.v as select * from payroll", "create table shared.t (n int)",
-			"create rule r as on insert to shared.t do also update payroll set n = 7",
-			"create function shared.f() returns bigint security definer language plpgsql as 'begin return (select sum(n) from payroll); end'",
-			"grant all on all tables in schema shared to public", "grant execute on function shared.f() to "+other.Name, "grant select (n) on shared.v to "+other.Name)
-		attacks := []string{"table shared.v", "select n from shared.v", "select shared.f()", "insert into shared.t values (1)"}
-		conn := other.Connect(t)
-		allowed(t, conn, "set default_transaction_read_only = off")
-		refused(t, conn, noPrivilege, attacks) // with few rights it lends few
-		dropRole(t, d, r.Name)
-		refused(t, conn, noPrivilege, attacks)
-		allowed(t, owner, "drop view shared.v", "drop table shared.t", "drop function shared.f()")
+	eachBinaries(t, func(t *testing.T, bin binaries.Set) {
+		for name, end := range map[string]struct {
+			access model.RoleAccess
+			of     func(*testing.T, *postgrestest.Database, string)
+		}{
+			"deleted": {model.AccessWrite, dropRole},
+			"restored": {model.AccessRead, func(t *testing.T, d *postgrestest.Database, role string) {
+				d.Tenant.Roles = slices.DeleteFunc(d.Tenant.Roles, func(r postgres.ClientRole) bool { return r.Name == role })
+				provisioned(t, d)
+			}},
+			"changed": {model.AccessCreate, func(t *testing.T, d *postgrestest.Database, role string) {
+				setAccess(d, role, model.AccessWrite)
+				provisioned(t, d)
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				leavesNoTrap(t, postgrestest.InstanceOf(t, bin, func(*postgres.Spec) {}), end.access, end.of)
+			})
+		}
 	})
+}
+
+func leavesNoTrap(t *testing.T, d *postgrestest.Database, access model.RoleAccess, end func(*testing.T, *postgrestest.Database, string)) {
+	t.Helper()
+	owner, r, other := d.Owner(t), d.AddRole(t, access), d.AddNamedRole(t, "other", model.AccessRead)
+	d.AddNamedRole(t, "another", model.AccessWrite) // so that there are both groups
+	allowed(t, owner, "create table payroll as select 1 as n", "revoke all on payroll from holdfast_read, holdfast_write, app_readonly",
+		"create schema shared", "grant usage, create on schema shared to public")
+	allowed(t, r.Connect(t), "set role none", "set default_transaction_read_only = off", "create view shared.v as select * from payroll", "create table shared.t (n int)",
+		"create rule r as on insert to shared.t do also update payroll set n = 7",
+		"create function shared.f() returns bigint security definer language plpgsql as 'begin return (select sum(n) from payroll); end'",
+		"create function shared.fires() returns trigger security definer language plpgsql as 'begin new.n := (select sum(n) from public.payroll); return new; end'",
+		"create function shared.grants() returns int language plpgsql as 'begin begin grant all on public.payroll to other; exception when others then null; end; return 1; end'",
+		"create function shared.indexed(int) returns int immutable language plpgsql as 'begin return shared.grants(); end'",
+		"create table shared.notes (n int)", "create index on shared.notes (shared.indexed(n))", "insert into shared.notes values (1), (2)",
+		"grant all on all tables in schema shared to public", "grant execute on function shared.f() to other", "grant select (n) on shared.v to other")
+	conn := other.Connect(t)
+	allowed(t, conn, "set default_transaction_read_only = off", "create table shared.own (n bigint)",
+		"create trigger fires before insert on shared.own for each row execute function shared.fires()")
+	attacks := []string{"table shared.v", "select n from shared.v", "select shared.f()", "insert into shared.t values (1)", "insert into shared.own values (1) returning n"}
+	refused(t, conn, noPrivilege, attacks) // with few rights it lends few
+	end(t, d, r.Name)
+	refused(t, conn, noPrivilege, attacks)
+	allowed(t, owner, "analyze shared.notes", "reindex table shared.notes")
+	allowed(t, d.Superuser(t, "app"), "analyze shared.notes", "vacuum full shared.notes")
+	refused(t, conn, noPrivilege, append(attacks, "table payroll", "insert into payroll values (1)"))
+	allowed(t, owner, "table shared.notes", "drop view shared.v", "drop table shared.t, shared.notes", "drop function shared.f()", "drop function shared.fires() cascade")
 }

@@ -31,10 +31,11 @@ func TerminateRole(ctx context.Context, conn *pgx.Conn, role string) (int, error
 }
 
 // FollowClientRoles completes what [SetClientRoles] has begun: it drops the roles that t does not have, and takes what
-// those made that have lost the owner's access. What they own becomes the owner's, and their sessions end. The error is
-// ErrLocked if open transactions hold locks on what the role named about owns, or there is too much of it: if it was to
-// be dropped, it stays closed. What cannot be done of other roles is left to the next time, because no tenant may keep a
-// server from being used. conn is the superuser's, in the database postgres.
+// those made that have lost the owner's access. What they own goes to an heir (heir.go), and their sessions end. It also
+// drops the heirs that own nothing any more. The error is ErrLocked if open transactions hold locks on what the role
+// named about owns, or there is too much of it: if it was to be dropped, it stays closed. What cannot be done of other
+// roles is left to the next time, because no tenant may keep a server from being used. conn is the superuser's, in the
+// database postgres.
 func FollowClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant, about string) error {
 	deadline := time.Now().Add(lockPatience)
 	if about == "" {
@@ -51,7 +52,7 @@ func FollowClientRoles(ctx context.Context, conn *pgx.Conn, t Tenant, about stri
 			errs = append(errs, unlessLocked(r.Name != about, t.takeOwned(ctx, conn, r, deadline)))
 		}
 	}
-	others, err := namesIn(ctx, conn, t.otherClientRoles())
+	others, err := namesIn(ctx, conn, t.otherClientRoles()+" UNION ALL "+emptyHeirs)
 	errs = append(errs, err)
 	for _, name := range others {
 		errs = append(errs, unlessLocked(name != about, t.dropClientRole(ctx, conn, name, deadline)))
@@ -104,7 +105,7 @@ func (t Tenant) takeOwned(ctx context.Context, conn *pgx.Conn, r ClientRole, dea
 	return nil
 }
 
-// takeOver ends the sessions of a role and gives what it has to the owner. The database that was made for it goes if it is
+// takeOver ends the sessions of a role and gives what it has to its heir. The database that was made for it goes if it is
 // empty.
 func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entirely bool, deadline time.Time) error {
 	if _, err := TerminateRole(ctx, conn, role); err != nil {
@@ -131,20 +132,18 @@ func (t Tenant) takeOver(ctx context.Context, conn *pgx.Conn, role string, entir
 	return err
 }
 
-// takingOver returns the statements that give what a role owns in a database to the owner, and take its privileges:
+// takingOver returns the statements that give what a role owns in a database to its heir, and take its privileges:
 // entirely also where policies of row-level security name it. In a database beside the tenant's, its group gets it:
 // what is the owner's there would lend the owner's rights to those who may use that database.
 func (t Tenant) takingOver(role, database string, entirely bool) []string {
-	r, quoted, to := quoteName(role), quoteLiteral(quoteName(role)), t.Owner
-	var statements []string
-	if database != t.Database {
-		to, statements = createGroup, []string{makeGroup(model.AccessCreate)}
+	r, quoted := quoteName(role), quoteLiteral(quoteName(role))
+	statements := []string{fmt.Sprintf(withoutGrants, quoted)}
+	if database == t.Database {
+		statements = append(statements, t.giveToHeir(role))
+	} else {
+		statements = append(statements, makeGroup(model.AccessCreate), "REASSIGN OWNED BY "+r+" TO "+createGroup)
 	}
-	statements = append(statements,
-		fmt.Sprintf(withoutGrants, quoted, quoteLiteral(ownerMark), lostOwner),
-		"REASSIGN OWNED BY "+r+" TO "+quoteName(to),
-		fmt.Sprintf(withoutDefaults, quoted),
-	)
+	statements = append(statements, fmt.Sprintf(withoutDefaults, quoted))
 	if entirely {
 		return append(statements, "DROP OWNED BY "+r)
 	}
@@ -155,11 +154,13 @@ func (t Tenant) takingOver(role, database string, entirely bool) []string {
 		END IF; END $$`, quoted, r), "GRANT CONNECT ON DATABASE "+quoteName(t.Database)+" TO "+r)
 }
 
+// hadOwner is the condition, in PL/pgSQL, that the role had the owner's access.
+const hadOwner = "(shobj_description(role, 'pg_authid') = '" + ownerMark + "' OR shobj_description(role, 'pg_authid') LIKE '%%" + lostOwner + "')"
+
 // withoutGrants is the statement that takes others' privileges on what a role owns, unless the role had the owner's
-// access. Views, rules and SECURITY DEFINER functions act with the rights of their owner: made with few rights, they
-// must not lend those of the owner.
+// access: the owner decides who may use what it has left.
 const withoutGrants = `DO $$ DECLARE role regrole := %[1]s; g record; BEGIN
-	IF shobj_description(role, 'pg_authid') = %[2]s OR shobj_description(role, 'pg_authid') LIKE '%%%[3]s' THEN RETURN; END IF;
+	IF ` + hadOwner + ` THEN RETURN; END IF;
 	FOR g IN SELECT DISTINCT object, grantee FROM (
 		SELECT format('ROUTINE %%s', oid::regprocedure), (aclexplode(coalesce(proacl, acldefault('f', proowner)))).grantee FROM pg_proc WHERE proowner = role
 		UNION ALL SELECT format('TABLE %%s', oid::regclass), (aclexplode(relacl)).grantee FROM pg_class WHERE relowner = role AND relkind IN ('r', 'p', 'v', 'm', 'f')

@@ -144,6 +144,63 @@ func TestClientRoleDropped(t *testing.T) {
 	})
 }
 
+// What a role with few rights has made is the owner's to use, to take and to drop, though it belongs to a role that can do
+// nothing. That one goes when it owns nothing any more. Others get nothing, and what two roles have left is kept apart.
+func TestClientRoleHeir(t *testing.T) {
+	t.Parallel()
+	eachMajor(t, func(t *testing.T, d *postgrestest.Database) {
+		owner, reads := d.Owner(t), d.AddRole(t, model.AccessRead)
+		allowed(t, owner, "create schema shared", "create table parent (n int primary key)", "insert into parent values (1), (2)")
+		for _, access := range []model.RoleAccess{model.AccessWrite, model.AccessCreate} {
+			r := d.AddRole(t, access)
+			allowed(t, owner, "grant usage, create on schema shared to "+r.Name, "grant usage on schema public to "+r.Name, "grant references on parent to "+r.Name)
+			conn, its := r.Connect(t), "shared.by_"+string(access)
+			allowed(t, conn, "set role none", "create table "+its+" (n int primary key)", "create table "+its+"_child (n int references parent on delete cascade, m int references "+its+")",
+				"create sequence "+its+"_s", "grant select on "+its+" to public", "create view "+its+"_v as select * from "+its)
+			dropRole(t, d, r.Name)
+			allowed(t, owner, "insert into "+its+" values (7)", "insert into "+its+"_child values (1, 7), (2, 7)", "delete from parent where n = 1", "insert into parent values (1)",
+				"select nextval('"+its+"_s')", "table "+its+"_v", "alter table "+its+" add m int", "create index on "+its+" (m)", "vacuum "+its)
+			refused(t, reads.Connect(t), noPrivilege, []string{"table " + its, "table " + its + "_v"})
+		}
+		super := d.Superuser(t, "postgres")
+		heirs, err := pgx.CollectRows(query(t, super, "select rolname::text from pg_roles where rolname ~ '^holdfast_left_[0-9]+$' order by oid"), pgx.RowTo[string])
+		if err != nil || len(heirs) != 2 {
+			t.Fatalf("heirs %q, %v", heirs, err)
+		}
+		if found := harm(t, d.Superuser(t, "app")); len(found) > 0 {
+			t.Errorf("afterwards: %s", strings.Join(found, "; "))
+		}
+		for _, heir := range heirs {
+			refused(t, owner, noPrivilege+" 0LP01", []string{
+				"alter database app owner to " + heir, "grant " + heir + " to app_readonly", "alter role " + heir + " login", "drop role " + heir,
+				"grant app to " + heir, "alter role " + heir + " rename to x",
+			})
+		}
+		dump := exec.CommandContext(t.Context(), d.Spec.Bin.Tool("pg_dump"), "--no-owner", "--no-acl", "--dbname", ofPrograms(d.URL("app", d.Tenant.OwnerPassword)))
+		if out, err := dump.CombinedOutput(); err != nil || !strings.Contains(string(out), "CREATE TABLE shared.by_write_child") || strings.Contains(string(out), "holdfast") {
+			t.Errorf("the dump: %v\n%s", err, out)
+		}
+		allowed(t, owner, "alter default privileges grant select on tables to "+heirs[0], "grant select on parent to "+heirs[0], "reassign owned by "+heirs[0]+" to app",
+			"drop owned by "+heirs[1]+" cascade", "table shared.by_write")
+		provisioned(t, d)
+		var left int
+		if err := super.QueryRow(t.Context(), "select count(*) from pg_roles where rolname ~ '^holdfast_left'").Scan(&left); err != nil || left > 0 {
+			t.Errorf("%d heirs are left, %v", left, err)
+		}
+		refused(t, owner, "42P01", []string{"table shared.by_create"})
+		allowed(t, owner, "create table last (n int)")
+	})
+}
+
+func query(t *testing.T, conn *pgx.Conn, text string) pgx.Rows {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 func dropRole(t *testing.T, d *postgrestest.Database, name string) {
 	t.Helper()
 	d.Tenant.Roles = slices.DeleteFunc(d.Tenant.Roles, func(r postgres.ClientRole) bool { return r.Name == name })

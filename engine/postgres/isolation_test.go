@@ -82,19 +82,24 @@ func sqlState(err error) string {
 // clients are the roles of a tenant: its own, and those of postgrestest's AddRole.
 const clients = `('app', 'app_readonly', 'client_read', 'client_write', 'client_owner', 'client_create')`
 
+// heirs matches the names of the roles that own what dropped ones have left.
+const heirs = `'^holdfast_left_[0-9]+$'`
+
 // powers are queries that find what only a superuser could have made or changed,
 // seen from inside the tenant's database. In a sound instance none returns a row.
 var powers = map[string]string{
 	"role": `select rolname || ' ' || concat_ws(',', case when rolsuper then 'superuser' end, case when rolcreaterole then 'createrole' end,
 		case when rolcreatedb then 'createdb' end, case when rolreplication then 'replication' end, case when rolbypassrls then 'bypassrls' end)
 		from pg_roles where rolname !~ '^pg_' and rolname not in ('holdfast', 'holdfast_dump')
-		and (rolname not in ` + clients + ` and rolname not in ('holdfast_read', 'holdfast_write', 'holdfast_create') or rolsuper or rolcreaterole
+		and (rolname not in ` + clients + ` and rolname not in ('holdfast_read', 'holdfast_write', 'holdfast_create') and rolname !~ ` + heirs + `
+			or rolcanlogin and rolname ~ ` + heirs + ` or rolsuper or rolcreaterole
 			or rolcreatedb and rolname <> 'holdfast_create' or rolreplication or rolbypassrls)`,
 	"membership": `select member::regrole || ' in ' || roleid::regrole from pg_auth_members where (grantor <> 10 or admin_option or member::regrole::text !~ '^pg_'
 		and (roleid::regrole::text not in ('pg_read_all_data', 'pg_use_reserved_connections') or member <> 'holdfast_dump'::regrole))
 		and (grantor <> 10 or admin_option or (member::regrole::text, roleid::regrole::text) not in
-			(('client_read', 'holdfast_read'), ('client_write', 'holdfast_write'), ('client_owner', 'app'), ('client_create', 'holdfast_create')))`,
-	"predefined role": `select role || ' has ' || power from (select rolname::text from pg_roles where rolname in ` + clients + ` or rolname ~ '^holdfast_(read|write|create)$') r(role),
+			(('client_read', 'holdfast_read'), ('client_write', 'holdfast_write'), ('client_owner', 'app'), ('client_create', 'holdfast_create')))
+		and (grantor <> 10 or admin_option or member::regrole::text <> 'app' or roleid::regrole::text !~ ` + heirs + `)`,
+	"predefined role": `select role || ' has ' || power from (select rolname::text from pg_roles where rolname in ` + clients + ` or rolname ~ '^holdfast_(read|write|create)$' or rolname ~ ` + heirs + `) r(role),
 		(values ('pg_execute_server_program'), ('pg_read_server_files'), ('pg_write_server_files'), ('pg_read_all_data'), ('pg_write_all_data'), ('pg_monitor'),
 			('pg_read_all_settings'), ('pg_signal_backend'), ('pg_checkpoint'), ('holdfast'), ('holdfast_dump')) p(power)
 		where pg_has_role(role, power, 'member')`,
@@ -115,7 +120,7 @@ var powers = map[string]string{
 	"event trigger": `select evtname::text from pg_event_trigger`,
 	"foreign data":  `select fdwname::text from pg_foreign_data_wrapper union all select srvname::text from pg_foreign_server`,
 	"subscription":  `select subname::text from pg_subscription`,
-	"other database": `select role || ' in ' || datname from pg_database, (select rolname from pg_roles where rolname in ` + clients + ` or rolname ~ '^holdfast_(read|write|create)$') r(role)
+	"other database": `select role || ' in ' || datname from pg_database, (select rolname from pg_roles where rolname in ` + clients + ` or rolname ~ '^holdfast_(read|write|create)$' or rolname ~ ` + heirs + `) r(role)
 		where datname in ('postgres', 'template1') and (has_database_privilege(role, datname, 'create,temp') or has_database_privilege(role, datname, 'connect')
 			and not (datname = 'postgres' and (role = 'holdfast_create' or exists (select from pg_auth_members where roleid = to_regrole('holdfast_create') and member = to_regrole(quote_ident(role))))))`,
 	"database": `select datname::text from pg_database where datname not in ('postgres', 'template0', 'template1', 'app') and datdba::regrole::text <> 'holdfast_create'
@@ -133,7 +138,8 @@ var powers = map[string]string{
 		union all select 'role comments: ' || string_agg(objoid::regrole || '=' || description, ',') from pg_shdescription
 		where classoid = 'pg_authid'::regclass and not (objoid::regrole::text ~ '^client_(read|write|owner|create)$'
 			and description = 'holdfast: role with access ' || substr(objoid::regrole::text, length('client_') + 1)
-			or objoid::regrole::text in ('holdfast_read', 'holdfast_write') and description = 'holdfast: group of roles') having string_agg(objoid::regrole::text, '') is distinct from 'app_readonly'`,
+			or objoid::regrole::text in ('holdfast_read', 'holdfast_write') and description = 'holdfast: group of roles'
+			or objoid::regrole::text ~ ` + heirs + ` and description ~ '^holdfast: left by the role client_') having string_agg(objoid::regrole::text, '') is distinct from 'app_readonly'`,
 	"file": `select name from pg_ls_dir('.') name where name like 'attack%' union all
 		select name from pg_ls_dir('/tmp') name where name like 'holdfast-attack%'`,
 }

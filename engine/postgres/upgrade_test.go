@@ -39,6 +39,10 @@ func fillForUpgrade(t *testing.T, d *postgrestest.Database) {
 	if err := makeExtension(t, d, "cube"); err != nil { // in the appliance's schema
 		t.Fatal(err)
 	}
+	gone := d.AddRole(t, model.AccessWrite)
+	allowed(t, d.Owner(t), "create schema shared", "grant usage, create on schema shared to "+gone.Name)
+	allowed(t, gone.Connect(t), "create table shared.kept (n int primary key)", "create table shared.child (n int references shared.kept)", "insert into shared.kept values (1)")
+	dropRole(t, d, gone.Name)
 	allowed(t, d.Owner(t), "create extension hstore", "create table parts (n int, h hstore) partition by range (n)",
 		"create table low partition of parts for values from (0) to (1000)", "create table high partition of parts for values from (1000) to (2000)",
 		"insert into parts select n, hstore('n', n::text) from generate_series(0, 1999) n", "create index on parts (n)",
@@ -126,6 +130,7 @@ func upgradeAndCheck(t *testing.T, d *postgrestest.Database, major int) {
 	if want := "2000 1500 large 1999000 100 -1 on"; err != nil || !strings.HasSuffix(got, want) || !strings.HasPrefix(next.Spec.Bin.Version, got[:2]) {
 		t.Errorf("read %q, want %q; %v", got, want, err)
 	}
+	allowed(t, next.Owner(t), "insert into shared.child values (1)", "alter table shared.kept add m int", "drop table shared.child, shared.kept")
 	refused(t, next.ReadOnly(t), noPrivilege, []string{"select lo_from_bytea(1, 'x')", "select pg_advisory_lock(1)"})
 	refused(t, next.Owner(t), noPrivilege, []string{"create table extensions.t (n int)"})
 	if found := harm(t, super); len(found) > 0 {
