@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -210,12 +211,7 @@ func (p *Proxy) beginOpening(c *client) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	from := network(c.from.Addr())
-	until, blocked := p.blocked[from]
-	if blocked && time.Now().After(until) {
-		delete(p.blocked, from)
-		blocked = false
-	}
-	if p.closed || blocked || p.pending >= mostOpening || p.opening[from] >= mostOpenOf {
+	if p.closed || time.Now().Before(p.blocked[from]) || p.pending >= mostOpening || p.opening[from] >= mostOpenOf {
 		return false
 	}
 	p.opening[from]++
@@ -336,7 +332,9 @@ func (p *Proxy) Block(port int) {
 	if c == nil {
 		return
 	}
-	p.blocked[network(c.from.Addr())] = time.Now().Add(blockTime)
+	now := time.Now()
+	maps.DeleteFunc(p.blocked, func(_ netip.Addr, until time.Time) bool { return now.After(until) })
+	p.blocked[network(c.from.Addr())] = now.Add(blockTime)
 	c.close()
 }
 

@@ -195,3 +195,33 @@ func TestSilentStrangers(t *testing.T) {
 		t.Errorf("a client afterwards: %v", err)
 	}
 }
+
+// answered reports whether a connection is answered before silent ones are given up.
+func answered(conn net.Conn) bool {
+	_ = conn.SetReadDeadline(time.Now().Add(openingTime / 2))
+	_, err := conn.Read(make([]byte, 1))
+	return err == nil
+}
+
+// Addresses that were blocked are forgotten, also if they do not come again.
+func TestBlockedAreForgotten(t *testing.T) {
+	t.Parallel()
+	p, address := open(t, &backend{}, "127.0.0.1/32")
+	p.blocked[netip.MustParseAddr("192.0.2.1")] = time.Now().Add(-time.Second)
+	p.blocked[netip.MustParseAddr("192.0.2.2")] = time.Now().Add(time.Minute)
+	if !answered(dial(t, address, startup("user", "app", "database", "shop"))) {
+		t.Fatal("no answer")
+	}
+	var port int
+	p.mu.Lock()
+	for c := range p.clients {
+		port = portOf(c.server)
+	}
+	p.mu.Unlock()
+	p.Block(port)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.blocked) != 2 || p.blocked[netip.MustParseAddr("192.0.2.1")] != (time.Time{}) {
+		t.Errorf("blocked are %v", p.blocked)
+	}
+}
