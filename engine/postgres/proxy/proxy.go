@@ -86,7 +86,9 @@ const (
 	openingTime = 5 * time.Second
 	mostOpening = 256
 	mostOpenOf  = 128 // from one address, or one /64 of IPv6
-	mostClients = 2000
+	// mostExcluded is how many there may be, besides, of addresses that the rules exclude: enough for these to be told so.
+	mostExcluded = 16
+	mostClients  = 2000
 	// blockTime is how long an address is refused whose logins held all of the
 	// server's connection slots.
 	blockTime = 12 * time.Second
@@ -103,9 +105,9 @@ type Proxy struct {
 	mu      sync.Mutex
 	closed  bool
 	rules   Rules
-	opening map[netip.Addr]int // connections by network that have not asked for a session
-	pending int                // the sum of opening
-	clients map[*client]bool   // those that have
+	opening map[netip.Addr][]*client // those that have not asked for a session, by network, the oldest first; those that the rules exclude are under the zero address
+	pending int                      // how many there are in opening, without the excluded
+	clients map[*client]bool         // those that have
 	blocked map[netip.Addr]time.Time
 	holds   int // uses by the appliance
 	usage   Usage
@@ -119,7 +121,7 @@ func Open(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		o: o, rules: o.Rules, usage: Usage{Last: time.Now(), Changed: o.Changed},
-		opening: map[netip.Addr]int{}, clients: map[*client]bool{}, blocked: map[netip.Addr]time.Time{},
+		opening: map[netip.Addr][]*client{}, clients: map[*client]bool{}, blocked: map[netip.Addr]time.Time{},
 	}
 	for _, host := range o.Listen {
 		if host == "*" {
@@ -206,35 +208,74 @@ func network(a netip.Addr) netip.Addr {
 }
 
 // beginOpening counts a connection that has not asked for a session. It reports false
-// if there are too many.
+// if there are too many. If there are too many in all, the oldest of the network that
+// has most makes way, so that no others can keep a client out.
 func (p *Proxy) beginOpening(c *client) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	from := network(c.from.Addr())
-	if p.closed || time.Now().Before(p.blocked[from]) || p.pending >= mostOpening || p.opening[from] >= mostOpenOf {
+	from, most := network(c.from.Addr()), mostOpenOf
+	if p.closed || time.Now().Before(p.blocked[from]) {
 		return false
 	}
-	p.opening[from]++
-	p.pending++
+	if !p.rules.Admits(c.from.Addr()) {
+		from, most = netip.Addr{}, mostExcluded
+	}
+	if len(p.opening[from]) >= most {
+		return false
+	}
+	if from.IsValid() {
+		if p.pending >= mostOpening {
+			oldest := p.busiest()[0]
+			p.forget(oldest)
+			oldest.conn.Close()
+		}
+		p.pending++
+	}
+	c.counted = from
+	p.opening[from] = append(p.opening[from], c)
+	return true
+}
+
+// busiest returns the connections of the admitted network that has most in opening. The caller holds mu.
+func (p *Proxy) busiest() (most []*client) {
+	for from, clients := range p.opening {
+		if from.IsValid() && len(clients) > len(most) {
+			most = clients
+		}
+	}
+	return most
+}
+
+// forget ends the count of a connection that has not asked for a session. It reports
+// false if that has ended before. The caller holds mu.
+func (p *Proxy) forget(c *client) bool {
+	of := p.opening[c.counted]
+	at := slices.Index(of, c)
+	if at < 0 {
+		return false
+	}
+	p.opening[c.counted] = slices.Delete(of, at, at+1)
+	if len(of) == 1 {
+		delete(p.opening, c.counted)
+	}
+	if c.counted.IsValid() {
+		p.pending--
+	}
 	return true
 }
 
 func (p *Proxy) endOpening(c *client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	from := network(c.from.Addr())
-	p.pending--
-	if p.opening[from]--; p.opening[from] == 0 {
-		delete(p.opening, from)
-	}
+	p.forget(c)
 }
 
 // admit registers a client that asked for a session. It reports false if the rules
-// exclude it: they may have changed since it connected.
+// exclude it, which may have changed since it connected, or if it had to make way.
 func (p *Proxy) admit(c *client) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.clients) >= mostClients || !p.rules.Admits(c.from.Addr()) {
+	if p.closed || len(p.clients) >= mostClients || !p.rules.Admits(c.from.Addr()) || !p.forget(c) {
 		return false
 	}
 	p.clients[c] = true
@@ -363,10 +404,11 @@ func (p *Proxy) Usage() Usage {
 	return usage
 }
 
-// client is a connection of a client. The proxy's mu guards server and excluded.
+// client is a connection of a client. The proxy's mu guards counted, server and excluded.
 type client struct {
 	conn     *net.TCPConn
 	from     netip.AddrPort
+	counted  netip.Addr   // the network under which it is in opening
 	server   *net.TCPConn // nil until it is connected
 	excluded bool
 }

@@ -196,11 +196,84 @@ func TestSilentStrangers(t *testing.T) {
 	}
 }
 
+// silentFrom opens connections from an address of the machine that say nothing.
+func silentFrom(t *testing.T, address, from string, count int) []net.Conn {
+	t.Helper()
+	silent := make([]net.Conn, count)
+	for n := range silent {
+		silent[n] = dialFrom(t, address, from, nil)
+	}
+	return silent
+}
+
+// dialFrom is dial from an address of the machine.
+func dialFrom(t *testing.T, address, from string, send []byte) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Write(send); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // answered reports whether a connection is answered before silent ones are given up.
 func answered(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(openingTime / 2))
 	_, err := conn.Read(make([]byte, 1))
 	return err == nil
+}
+
+// Addresses that the rules exclude take no place of those that they admit, and are told so as long as they are few.
+func TestExcludedKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	p, address := open(t, &backend{}, "127.0.0.1/32")
+	message := startup("user", "app", "database", "shop")
+	if !answered(dialFrom(t, address, "127.0.0.2", message)) {
+		t.Error("one that is excluded is not told so")
+	}
+	silentFrom(t, address, "127.0.0.2", mostOpenOf)
+	silentFrom(t, address, "127.0.0.3", mostOpenOf)
+	if answered(dialFrom(t, address, "127.0.0.4", message)) {
+		t.Error("there is no limit to those that are excluded")
+	}
+	if !answered(dial(t, address, message)) {
+		t.Error("one that is admitted is kept out")
+	}
+	testenv.Eventually(t, "the end of the silent connections", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.opening) == 0 && p.pending == 0
+	})
+}
+
+// Two admitted addresses whose connections say nothing do not keep a third out: the oldest of one makes way.
+func TestSilentMakeWay(t *testing.T) {
+	t.Parallel()
+	p, address := open(t, &backend{}, "127.0.0.0/8")
+	first, second := silentFrom(t, address, "127.0.0.2", mostOpenOf), silentFrom(t, address, "127.0.0.3", mostOpenOf)
+	testenv.Eventually(t, "the connections", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.pending == mostOpening
+	})
+	if !answered(dial(t, address, startup("user", "app", "database", "shop"))) {
+		t.Error("a third is kept out")
+	}
+	gone := 0
+	for _, conn := range []net.Conn{first[0], second[0], first[1], second[1]} {
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			gone++
+		}
+	}
+	if gone != 1 {
+		t.Errorf("%d of the oldest made way", gone)
+	}
 }
 
 // Addresses that were blocked are forgotten, also if they do not come again.
