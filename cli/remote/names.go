@@ -103,6 +103,36 @@ func (t *task) imports(status string) func(client.Filter) iter.Seq2[wire.Import,
 	}
 }
 
+// currentImports lists the imports that match a filter, without those in whose place another one of the same name in
+// the same project is meant: after failed attempts, the one that did not fail, and else the last one.
+func (t *task) currentImports(f client.Filter) iter.Seq2[wire.Import, error] {
+	return func(yield func(wire.Import, error) bool) {
+		all, err := collect(t.imports("")(f))
+		if err != nil {
+			yield(wire.Import{}, err)
+			return
+		}
+		for _, i := range all {
+			if !superseded(i, all) && !yield(i, nil) {
+				return
+			}
+		}
+	}
+}
+
+// superseded reports whether all has an import of the same name in the same project that is meant in place of i.
+func superseded(i wire.Import, all []wire.Import) bool {
+	return slices.ContainsFunc(all, func(other wire.Import) bool {
+		if other.Name != i.Name || other.Project != i.Project {
+			return false
+		}
+		if failed := i.Status == wire.ImportFailed; failed != (other.Status == wire.ImportFailed) {
+			return failed
+		}
+		return other.ID > i.ID // ids are in the order of time
+	})
+}
+
 func namedDatabase(db wire.Database) named {
 	return named{id: db.ID, name: db.Name, project: db.Project}
 }
@@ -132,9 +162,11 @@ func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
 	remedy := "say the id"
 	for _, item := range found {
 		known := look(item)
+		if known.project != look(found[0]).project {
+			remedy = "say --project, or the id"
+		}
 		if known.project != "" {
 			known.id += " in " + known.project
-			remedy = "say --project, or the id"
 		}
 		ids = append(ids, known.id)
 	}
@@ -196,12 +228,12 @@ func (t *task) backup(db wire.Database, name string) (wire.Backup, error) {
 	return wire.Backup{}, failf(exitNotFound, "the database %s has no completed backup; `holdfast backup create %s --wait` makes one", db.Name, db.Name)
 }
 
-// importID returns the id of the import with the given id or database name.
+// importID returns the id of the import with the given id, or of the current one with the database name.
 func (t *task) importID(name string) (string, error) {
 	if isID(name, idImport) {
 		return name, nil
 	}
-	i, err := find(t, t.imports(""), "import", name, namedImport)
+	i, err := find(t, t.currentImports, "import", name, namedImport)
 	return i.ID, err
 }
 
