@@ -60,6 +60,9 @@ func Environ(base []string, e wire.Environment) []string {
 func newDatabasePsql(s *session) *cobra.Command {
 	cmd := s.aboutDatabase("psql DATABASE [-- ARGUMENT…]", "Open psql on a database", cobra.MinimumNArgs(1),
 		func(t *task, db wire.Database, args []string) error {
+			if err := refuseConnecting(db); err != nil {
+				return err
+			}
 			program, err := exec.LookPath("psql")
 			if err != nil {
 				return failf(exitError, "there is no psql in PATH; install PostgreSQL's client programs (Debian: postgresql-client)")
@@ -77,6 +80,19 @@ func newDatabasePsql(s *session) *cobra.Command {
 		"its exit code. The password goes to it in PGPASSWORD, never in an argument."
 	cmd.Example = "  holdfast db psql shop\n  holdfast db psql shop -- -c 'select now()'"
 	return cmd
+}
+
+// refuseConnecting refuses to connect to a database whose server does not run: another program, such as another
+// appliance of this machine, may have its port.
+func refuseConnecting(db wire.Database) error {
+	if db.Status != wire.DatabaseFailed && db.Status != wire.DatabaseUnavailable && db.Status != wire.DatabaseRestoring {
+		return nil
+	}
+	why := ""
+	if db.StatusReason != nil {
+		why = ": " + *db.StatusReason
+	}
+	return failf(exitError, "%s is %s%s; psql connects when it is available", db.Name, db.Status, why)
 }
 
 // withoutTargets removes the variables that would send libpq to another
