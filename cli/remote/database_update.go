@@ -50,7 +50,7 @@ func newDatabaseUpdate(s *session) *cobra.Command {
 	f.BoolVar(&typed.dropSlots, "drop-slots", false, "with --logical-replication off: drop the replication slots")
 	flagWords(cmd, "logical-replication", cobra.FixedCompletions([]cobra.Completion{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	f.StringVar(&typed.window, "maintenance-window", "", "when scheduled backups begin, and a restart for a newer PostgreSQL, in UTC: '[WEEKDAY] HH:MM LENGTH', such as '03:00 2h'")
-	f.StringVar(&typed.sleep, "sleep-after", "", "stop the server after this long without connections, such as 10m, until somebody connects")
+	f.StringVar(&typed.sleep, "sleep-after", "", "stop the server after this long without connections, such as 10m, until somebody connects; 0 for never, which is the default")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (c changes) read(t *task) (in wire.UpdateDatabase, err error) {
 		in.DropSlots = &c.dropSlots
 	}
 	if err == nil && given("sleep-after") {
-		in.SleepAfterSeconds, err = readDefault("sleep-after", c.sleep, wholeSeconds)
+		in.SleepAfterSeconds, err = readSleep(c.sleep)
 	}
 	return in, err
 }
@@ -107,6 +107,18 @@ func readDefault[T any](flag, text string, read func(string) (T, error)) (wire.R
 		return wire.Resettable[T]{}, usagef("--%s: %q is not understood; --help has examples", flag, text)
 	}
 	return wire.SetTo(value), nil
+}
+
+// readSleep reads after how long a server stops. One that never sleeps is the default.
+func readSleep(text string) (wire.Resettable[wire.WholeNumber], error) {
+	if text == "never" {
+		text = "0"
+	}
+	after, err := readDefault("sleep-after", text, wholeSeconds)
+	if seconds, given := after.Value(); given && seconds != nil && *seconds == 0 {
+		after = wire.Default[wire.WholeNumber]()
+	}
+	return after, err
 }
 
 // readExpiry reads how long a branch is to live from now on.
