@@ -132,6 +132,37 @@ func TestUpgradeInPlace(t *testing.T) {
 	a.wantUpgraded(t, op.NewDatabase, a.connectionOf(t, op.NewDatabase), 15, "1")
 }
 
+// An upgrade and its dry run name the replication slots that are lost by it, and the upgrade reports their loss once.
+func TestUpgradeReplicationSlots(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	var told events
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Observe = told.add
+	a := startUpgradable(t, cfg)
+	db, _, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate),
+		databases.NewDatabase{Project: a.project, Name: "shop", Version: "15", LogicalReplication: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.asSuperuser(t, db.ID, "select pg_create_logical_replication_slot('debezium', 'pgoutput')")
+	a.backUp(t, db.ID)
+	want := "the replication slot debezium is dropped: its client must copy everything again"
+	for _, dryRun := range []bool{true, false} {
+		if u := a.upgraded(t, db.ID, "18", dryRun, model.OperationCompleted).Upgrade; !slices.Equal(u.Notes, []string{want}) {
+			t.Errorf("dry run %v: the notes are %q", dryRun, u.Notes)
+		}
+		if lost := told.of(model.EventReplicationSlotLost); dryRun && len(lost) > 0 {
+			t.Errorf("the dry run sends %+v", lost)
+		}
+	}
+	testenv.Eventually(t, "the slot's event", func() bool { return len(told.of(model.EventReplicationSlotLost)) > 0 })
+	if lost := told.of(model.EventReplicationSlotLost); len(lost) != 1 || lost[0].Resource.ID != db.ID || !strings.Contains(lost[0].Message, "debezium") {
+		t.Errorf("the upgrade sends %+v", lost)
+	}
+	a.awaitAudit(t, model.ActionSlotDropped, db.ID)
+}
+
 // wantUpgraded checks on which version a database runs, and what it has.
 func (a *appliance) wantUpgraded(t *testing.T, id string, c databases.Connection, major int, rows string) {
 	t.Helper()

@@ -19,7 +19,7 @@ func newDatabaseUpgrade(s *session) *cobra.Command {
 				return usagef("say which major version: --to 18; `holdfast db versions` shows those of this machine")
 			}
 			if !dryRun {
-				if err := t.confirm("stop %s, upgrade it from PostgreSQL %s to %s, and remove what an earlier restore replaced", db.Name, text(db.Version), version); err != nil {
+				if err := t.confirmUpgrade(db, version); err != nil {
 					return err
 				}
 			}
@@ -31,12 +31,36 @@ func newDatabaseUpgrade(s *session) *cobra.Command {
 		"With --dry-run, the newest backup is restored beside the running database and upgraded, and removed again. That shows\n" +
 		"what the new version refuses, and how long the database will be down.\n\n" +
 		"The data before the upgrade is kept for a while: `holdfast recovery undo` brings it back, without what was written\n" +
-		"since. Replication slots of clients are not kept."
+		"since. Replication slots of clients are not kept: the dry run names them."
 	cmd.Example = "  holdfast db upgrade shop --to 18 --dry-run\n  holdfast db upgrade shop --to 18"
 	cmd.Flags().StringVar(&version, "to", "", "the major version, such as 18")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "upgrade a copy, and remove it again")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until it is completed")
 	return cmd
+}
+
+// confirmUpgrade asks, and names the replication slots that the upgrade drops.
+func (t *task) confirmUpgrade(db wire.Database, version string) error {
+	if t.yes {
+		return nil
+	}
+	dropped := ""
+	if db.LogicalReplication {
+		found, err := t.api.GetDatabaseReplication(t.ctx, db.ID)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, slot := range found.Slots {
+			if !slot.Temporary {
+				names = append(names, slot.Name)
+			}
+		}
+		if len(names) > 0 {
+			dropped = fmt.Sprintf(", drop its replication slots (%s), whose clients must copy everything again", strings.Join(names, ", "))
+		}
+	}
+	return t.confirm("stop %s, upgrade it from PostgreSQL %s to %s%s, and remove what an earlier restore replaced", db.Name, text(db.Version), version, dropped)
 }
 
 // followUpgrade waits for the end of an upgrade and shows what it has found.

@@ -85,12 +85,24 @@ func (s *Service) dropWatched(ctx context.Context, conn *pgx.Conn, db model.Data
 // reportSlot reports that a client's slot is of no use any more.
 func (s *Service) reportSlot(db model.Database, slot postgres.Slot, action model.Action, reason string) {
 	s.core.Log.Warn("a replication slot is lost", "database", db.ID, "slot", slot.Name, "retained_bytes", slot.Retained, "reason", reason)
+	s.recordSlot(db, slot.Name, action, reason)
+}
+
+// ReportUpgraded reports that an upgrade of a database has dropped a client's slot.
+func (s *Service) ReportUpgraded(db model.Database, slot string) {
+	const reason = "the upgrade dropped it; its client must copy everything again"
+	s.core.Log.Warn("a replication slot is lost", "database", db.ID, "slot", slot, "reason", reason)
+	s.recordSlot(db, slot, model.ActionSlotDropped, reason)
+}
+
+// recordSlot adds the loss of a slot to the audit log and sends its event.
+func (s *Service) recordSlot(db model.Database, slot string, action model.Action, reason string) {
 	call := s.core.System(action, db.Organization, DatabaseResource(db))
-	call.Note("slot", slot.Name)
+	call.Note("slot", slot)
 	call.Note("reason", reason)
 	s.core.Finish(call, nil)
 	s.core.Emit(model.Event{
 		Type: model.EventReplicationSlotLost, Organization: db.Organization, Resource: DatabaseResource(db),
-		Message: fmt.Sprintf("The replication slot %s of the database %s is lost: %s.", slot.Name, db.Name, reason),
+		Message: fmt.Sprintf("The replication slot %s of the database %s is lost: %s.", slot, db.Name, reason),
 	})
 }

@@ -46,6 +46,17 @@ func (s *Service) RefuseUpgrade(ctx context.Context, db model.Database, to binar
 	})
 }
 
+// UpgradeSlots returns the names of the replication slots of a running database that an upgrade drops.
+func (s *Service) UpgradeSlots(ctx context.Context, db model.Database) (names []string, err error) {
+	slots, err := s.slots(ctx, db)
+	for _, slot := range slots {
+		if !slot.Temporary && !slot.Lost() {
+			names = append(names, slot.Name)
+		}
+	}
+	return names, err
+}
+
 // refuseExtensions refuses extensions whose files a version lacks, unless it is not known
 // where it keeps them. The upgrade itself asks the new server.
 func refuseExtensions(known []postgres.Extension, to binaries.Set) error {

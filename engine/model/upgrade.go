@@ -19,6 +19,8 @@ type Upgrade struct {
 	// to the user.
 	Updates []ExtensionUpdate `json:"updates,omitempty"`
 	Notes   []string          `json:"notes,omitempty"` // what is not as it was before
+	// Slots are the replication slots of clients that the upgrade drops; Notes name them, too.
+	Slots []string `json:"slots,omitempty"`
 	// Analyzed reports that the planner's statistics are complete before the database starts again.
 	Analyzed bool `json:"analyzed,omitempty"`
 }

@@ -34,7 +34,7 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if _, err := s.databases.StartInstance(startCtx, next); err != nil {
 		return fmt.Errorf("start restored instance: %w", err)
 	}
-	s.noteUpgraded(op)
+	s.noteUpgraded(next, op)
 	if err := s.databases.EndOperation(op); err != nil && !core.IsDiskFull(err) { // a full disk: recorded later
 		s.core.Log.Error("record the end of a restore", "database", db.ID, "operation", op.ID, "error", err)
 	}

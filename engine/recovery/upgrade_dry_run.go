@@ -34,6 +34,10 @@ func (u *upgrading) dryRun(outer context.Context, p RestorePlan) (err error) {
 		return foundIn(p.Backup, err)
 	}
 	upgrading := time.Since(began)
+	slots, err := s.databases.UpgradeSlots(ctx, u.db) // of the running database: backups have none
+	if err != nil {
+		return err
+	}
 	s.noteUpgradePace(p.Backup.SizeBytes, 0, upgrading)
 	if err := u.startTrial(ctx, to); err != nil {
 		return err
@@ -41,7 +45,7 @@ func (u *upgrading) dryRun(outer context.Context, p RestorePlan) (err error) {
 	took := time.Since(began)
 	down := took + s.estimateCopy(u.db.ID, p.Backup.SizeBytes)
 	return s.setUpgrade(u.op.ID, func(r *model.Upgrade) {
-		report(r, done, p.Backup.SizeBytes)
+		report(r, done, p.Backup.SizeBytes, slots)
 		r.Down = down
 	})
 }

@@ -51,6 +51,9 @@ func (u *upgrading) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if u.op.Upgrade.Slots, err = s.databases.UpgradeSlots(ctx, u.db); err != nil {
+		return err
+	}
 	if err := u.stop(ctx); err != nil {
 		return fmt.Errorf("stop the database: %w", err)
 	}
@@ -70,7 +73,7 @@ func (u *upgrading) build(ctx context.Context) error {
 		return fmt.Errorf("remove the copy: %w", err)
 	}
 	u.op.Upgrade.Analyzed = done.Analyzed
-	return s.setUpgrade(u.op.ID, func(r *model.Upgrade) { report(r, done, copied.SizeBytes) })
+	return s.setUpgrade(u.op.ID, func(r *model.Upgrade) { report(r, done, copied.SizeBytes, u.op.Upgrade.Slots) })
 }
 
 // stop stops the database. From here on its clients wait.
@@ -113,9 +116,12 @@ func (u *upgrading) upgradeCopy(ctx context.Context, from, to string) (done post
 	}.Run(ctx)
 }
 
-// report records what an upgrade has found.
-func report(r *model.Upgrade, done postgres.Upgraded, size int64) {
-	r.SizeBytes, r.Notes, r.Analyzed = size, done.Notes, done.Analyzed
+// report records what an upgrade has found, and the replication slots that it drops.
+func report(r *model.Upgrade, done postgres.Upgraded, size int64, slots []string) {
+	r.SizeBytes, r.Notes, r.Analyzed, r.Slots = size, done.Notes, done.Analyzed, slots
+	for _, slot := range slots {
+		r.Notes = append(r.Notes, fmt.Sprintf("the replication slot %s is dropped: its client must copy everything again", slot))
+	}
 	for _, x := range done.Updates {
 		r.Updates = append(r.Updates, model.ExtensionUpdate{Name: x.Name, From: x.Installed, To: x.Update()})
 	}
@@ -157,14 +163,18 @@ func (s *Service) backUpWithin(ctx context.Context, db model.Database, op model.
 	return b, errors.Join(err, recordErr)
 }
 
-// noteUpgraded records how long the database was down, if op is an upgrade that is about to end.
-func (s *Service) noteUpgraded(op model.DatabaseOperation) {
+// noteUpgraded records how long the database was down and reports the replication slots that are lost, if op is an
+// upgrade that is about to end.
+func (s *Service) noteUpgraded(db model.Database, op model.DatabaseOperation) {
 	if op.Upgrade == nil || op.Upgrade.StoppedAt == nil {
 		return
 	}
 	down := s.core.Clock().Sub(*op.Upgrade.StoppedAt)
 	if err := s.setUpgrade(op.ID, func(r *model.Upgrade) { r.Down = down }); err != nil {
 		s.core.Log.Warn("record how long an upgrade took", "database", op.Database, "error", err)
+	}
+	for _, slot := range op.Upgrade.Slots {
+		s.databases.ReportUpgraded(db, slot)
 	}
 }
 
