@@ -40,15 +40,15 @@ func (p pace) proportional(bytes int64) (seconds float64, known bool) {
 }
 
 // linear estimates a step that takes a fixed time and more for each byte, in
-// seconds. Runs of about the same size do not determine the slope: then the time
-// of a far larger run is unknown.
+// seconds. Runs of about the same size do not determine the slope, and neither do small
+// ones, whose times differ for other reasons: then the time of a far larger run is unknown.
 func (p pace) linear(bytes int64) (seconds float64, known bool) {
 	if p.Runs == 0 {
 		return 0, false
 	}
 	mean, b := p.Time/p.Runs, float64(bytes)
 	spread := p.Runs*p.BB - p.Bytes*p.Bytes
-	if spread > 0.1*p.Runs*p.BB {
+	if p.Most >= paceSmall && spread > 0.1*p.Runs*p.BB {
 		slope := max(0, (p.Runs*p.BT-p.Bytes*p.Time)/spread)
 		return max(0, mean+slope*(b-p.Bytes/p.Runs)), true
 	}

@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 	took := func(files, log int64) (unpack, rest time.Duration) { // 100 MiB/s; 3 s and 50 MiB/s
 		return time.Duration(float64(files) / (100 * mib) * 1e9), time.Duration((3 + float64(log)/(50*mib)) * 1e9)
 	}
-	var one, many restorePace
+	var one, many, empty restorePace
 	note := func(r *restorePace, files, log int64) {
 		unpack, rest := took(files, log)
 		r.Unpack, r.Rest = r.Unpack.with(files, unpack), r.Rest.with(log, rest)
@@ -29,6 +29,10 @@ func TestPace(t *testing.T) {
 	note(&one, gib, mib)
 	for n := range int64(20) {
 		note(&many, (n+1)*100*mib, n%7*200*mib)
+	}
+	for n := range int64(2) { // how long verifications of empty databases take does not come from their WAL
+		empty.Unpack = empty.Unpack.with(100*mib, time.Second)
+		empty.Rest = empty.Rest.with(16<<10+n*30<<10, 3*time.Second+time.Duration(n)*600*time.Millisecond)
 	}
 	for _, test := range []struct {
 		name       string
@@ -41,6 +45,8 @@ func TestPace(t *testing.T) {
 		{"one run, and far more WAL", one, gib, 4 * gib, false},
 		{"many runs, and far more WAL", many, 10 * gib, 4 * gib, true},
 		{"many runs, and none", many, gib, 0, true},
+		{"runs of hardly any WAL, and a segment", empty, gib, 16 * mib, true},
+		{"runs of hardly any WAL, and far more", empty, gib, 4 * gib, false},
 	} {
 		about := test.of.estimate(plan(test.files, test.log))
 		if (about != nil) != test.known {
