@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,26 @@ func serverOnly(t *testing.T, bin binaries.Set) string {
 		}
 	}
 	return dir
+}
+
+// An import warns of what only the source has if its major version is newer than the copy's, whatever the default is.
+func TestImportWarnsOfANewerSource(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Search = binaries.Search{NoFetch: true, Explicit: majorOf(t, 16).Dir, Installed: func() []string { return []string{majorOf(t, 18).Dir} }}
+	a := startEngineOn(t, cfg)
+	_, c, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: "source", Version: "18"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "create table t as select 1 as n")
+	for version, warns := range map[string]bool{"18": false, "16": true} {
+		record := a.awaitImport(t, a.beginImport(t, imports.NewImport{Name: "to" + version, SourceURL: model.NewSecret(c.URL()), Version: version}).ID)
+		warned := slices.ContainsFunc(record.Log, func(l model.ImportLine) bool { return strings.Contains(l.Message, "what only the newer one has") })
+		if record.Status != model.ImportCompleted || warned != warns {
+			t.Errorf("into %s: %s %s, %+v", version, record.Status, record.Error, record.Log)
+		}
+	}
 }
 
 // Major versions between the oldest that can be copied and the oldest that runs here are followed and cut over. 13

@@ -106,6 +106,8 @@ func (s *Service) importInto(ctx context.Context, r *importRun) (*importer.Plan,
 		if pgDump, err = s.PgDump(ctx, session.Major); err != nil {
 			return nil, err
 		}
+	}
+	if session.Major > r.db.Major {
 		r.account.Say(model.ImportWarning, fmt.Sprintf("the source is PostgreSQL %s and the copy %s: what only the newer one has is refused here", session.Version, r.db.Version))
 	}
 	r.account.Enter(model.ImportChecking, "making the database")
