@@ -104,7 +104,8 @@ func (c *copying) verifyLargeObjects(ctx context.Context) error {
 
 // kinds are queries that count the objects of a kind, in the source and in the copy. They exclude what PostgreSQL
 // creates implicitly for another object, and differently from version to version: a partition's share of its parent's
-// triggers and keys, types of tables and arrays, NOT NULL constraints.
+// triggers and keys, types of tables and arrays, NOT NULL constraints. They also exclude what belongs to an extension,
+// of which the indexes and constraints of its tables and domains are no members themselves.
 var kinds = []struct{ name, query string }{
 	{"schemas", `select count(*) from pg_namespace n where n.nspname not in ('information_schema', 'public') and n.nspname !~ '^pg_' ` + member("pg_namespace", "n")},
 	{"tables", relations("'r', 'p'")},
@@ -113,7 +114,7 @@ var kinds = []struct{ name, query string }{
 	{"sequences", relations("'S'")},
 	{"foreign tables", relations("'f'")},
 	{"indexes", relations("'i', 'I'") + ` and exists (select from pg_index x join pg_class t on t.oid = x.indrelid
-		where x.indexrelid = c.oid and x.indisready and (x.indisvalid or t.relkind = 'p'))`},
+		where x.indexrelid = c.oid and x.indisready and (x.indisvalid or t.relkind = 'p')` + memberID("pg_class", "t.oid") + ")"},
 	{"functions", `select count(*) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where ` + userSchema + member("pg_proc", "p") + `
 		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'i')`},
 	{"enum types", types("'e'")},
@@ -122,7 +123,7 @@ var kinds = []struct{ name, query string }{
 	{"composite types", `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'c' and ` + users + `
 		and not exists (select from pg_depend d where d.classid = 'pg_type'::regclass and d.objid = c.reltype and d.deptype = 'e')`},
 	{"constraints", `select count(*) from pg_constraint k join pg_namespace n on n.oid = k.connamespace where ` + userSchema + member("pg_constraint", "k") + `
-		and k.contype in ('c', 'f', 'p', 'u', 'x') and k.conislocal`},
+		and k.contype in ('c', 'f', 'p', 'u', 'x') and k.conislocal` + memberID("pg_class", "k.conrelid") + memberID("pg_type", "k.contypid")},
 	{"triggers", `select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
 		where not t.tgisinternal and not c.relispartition and ` + users},
 	{"rules", `select count(*) from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
@@ -143,8 +144,11 @@ const secured = "tables with row security"
 const userSchema = ` n.nspname <> 'information_schema' and n.nspname !~ '^pg_' `
 
 // member is a condition that excludes objects that belong to an extension.
-func member(catalog, alias string) string {
-	return fmt.Sprintf(` and not exists (select from pg_depend d where d.classid = '%s'::regclass and d.objid = %s.oid and d.deptype = 'e')`, catalog, alias)
+func member(catalog, alias string) string { return memberID(catalog, alias+".oid") }
+
+// memberID is member for an object that an expression identifies.
+func memberID(catalog, id string) string {
+	return fmt.Sprintf(` and not exists (select from pg_depend d where d.classid = '%s'::regclass and d.objid = %s and d.deptype = 'e')`, catalog, id)
 }
 
 func relations(kinds string) string {
