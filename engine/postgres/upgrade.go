@@ -75,7 +75,7 @@ func (u Upgrade) Run(ctx context.Context) (done Upgraded, err error) {
 	if err := u.step(StepUpgrading); err != nil {
 		return done, err
 	}
-	if err := u.link(ctx); err != nil {
+	if err := u.link(ctx, old); err != nil {
 		return done, err
 	}
 	if err := u.step(StepAnalyzing); err != nil {
@@ -143,7 +143,7 @@ func (u Upgrade) within(ctx context.Context, spec Spec, act func() error) error 
 
 // link makes the new directory and runs pg_upgrade, in the environment of
 // [binaries.Set.Env]. Both servers use the private socket of their specs.
-func (u Upgrade) link(ctx context.Context) error {
+func (u Upgrade) link(ctx context.Context, old oldCluster) error {
 	if err := Init(ctx, u.To.Bin, u.To.Dir); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (u Upgrade) link(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("pg_upgrade: %w", ctx.Err())
 		}
-		return u.explain(err)
+		return u.explain(err, old)
 	}
 	return os.RemoveAll(filepath.Join(u.To.Dir, outputDir))
 }

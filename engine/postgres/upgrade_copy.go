@@ -22,8 +22,9 @@ type roleSetting struct {
 
 // oldCluster is what prepareCopy has found in the copy.
 type oldCluster struct {
-	tenant   names
-	settings []roleSetting
+	tenant    names
+	databases map[string]string // names by oid, of the tenant's
+	settings  []roleSetting
 }
 
 // prepareCopy makes the copy fit for pg_upgrade, and returns the settings of its
@@ -38,6 +39,9 @@ func (u Upgrade) prepareCopy(ctx context.Context) (old oldCluster, err error) {
 	err = u.within(ctx, u.From, func() error {
 		if err := inDatabase(ctx, u.From, "postgres", func(conn *pgx.Conn) (err error) {
 			if old.tenant, err = present(ctx, conn, u.Database); err != nil {
+				return err
+			}
+			if old.databases, err = databaseNames(ctx, conn); err != nil {
 				return err
 			}
 			old.settings, err = prepareCluster(ctx, conn)
@@ -84,6 +88,18 @@ func RefusePrepared(ctx context.Context, conn *pgx.Conn) error {
 
 func tenantDatabases(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return collect(ctx, conn, "select datname::text from pg_database where "+tenantMade+" order by 1")
+}
+
+// databaseNames returns the names of the tenant's databases by their oids.
+func databaseNames(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
+	names := map[string]string{}
+	var oid, name string
+	rows, _ := conn.Query(ctx, "select oid::text, datname::text from pg_database where "+tenantMade)
+	_, err := pgx.ForEachRow(rows, []any{&oid, &name}, func() error {
+		names[oid] = name
+		return nil
+	})
+	return names, err
 }
 
 // eachTenants runs act in the tenant's database and in those beside it.

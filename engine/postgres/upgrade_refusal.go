@@ -12,8 +12,8 @@ import (
 
 // explain returns the error of a pg_upgrade that failed: what the new version refuses,
 // from the files that pg_upgrade left, or else its output.
-func (u Upgrade) explain(cause error) error {
-	found := u.refusals()
+func (u Upgrade) explain(cause error, old oldCluster) error {
+	found := u.refusals(old)
 	if len(found) == 0 {
 		return &model.Error{Code: model.CodeConflict, Err: cause, Message: "pg_upgrade failed: " + u.brief(cause.Error())}
 	}
@@ -50,21 +50,41 @@ var (
 
 // refusals returns what the files in pg_upgrade's output name: a list of objects for
 // each of its checks that failed, and the errors of the new server.
-func (u Upgrade) refusals() (found []string) {
+func (u Upgrade) refusals(old oldCluster) (found []string) {
 	for _, path := range u.outputs("*.txt") {
 		text, _ := os.ReadFile(path)
 		check := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".txt"), "_", " ")
+		where := ""
 		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "In database: ") && line != "Database: "+u.Database {
-				found = append(found, check+": "+line)
+			line = strings.TrimSpace(line)
+			if database, names := strings.CutPrefix(line, "In database: "); names {
+				if check != librariesCheck {
+					where = old.beside(database)
+				}
+			} else if line != "" && line != "Database: "+u.Database {
+				found = append(found, check+": "+line+where)
 			}
 		}
 	}
 	for _, path := range append(u.outputs("log/pg_upgrade_utility.log"), u.outputs("log/pg_upgrade_dump_*.log")...) {
 		text, _ := os.ReadFile(path)
-		found = append(found, refusal(string(text))...)
+		oid := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "pg_upgrade_dump_"), ".log")
+		for _, line := range refusal(string(text)) {
+			found = append(found, line+old.beside(old.databases[oid]))
+		}
 	}
 	return found
+}
+
+// librariesCheck is the check whose file names databases after what is wrong; all others name them before.
+const librariesCheck = "loadable libraries"
+
+// beside says in which database an object is, if it is not the tenant's own.
+func (old oldCluster) beside(database string) string {
+	if database == "" || database == old.tenant.database {
+		return ""
+	}
+	return " in the database " + database
 }
 
 // refusal returns the errors in a log of psql or pg_restore.

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -174,6 +175,33 @@ func TestUpgradeRefused(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The refusals name the database of an object that is not in the tenant's own.
+func TestUpgradeRefusedBeside(t *testing.T) {
+	t.Parallel()
+	for _, made := range []struct{ sql, want, not string }{
+		{"create view old%s as select buffers_backend from pg_stat_bgwriter", `VIEW old2 holdfast: column pg_stat_bgwriter.buffers_backend does not exist in the database beside`, ""},
+		{"create table old%s (a aclitem)", "public.old2.a in the database beside", "public.old1.a in the database"},
+	} {
+		d := postgrestest.Instance(t)
+		if d.Spec.Bin.Major >= 16 {
+			t.Skip("the tests run on a version for which that is no obstacle")
+		}
+		allowed(t, d.Superuser(t, "postgres"), "create database beside template template0")
+		if made.not != "" {
+			allowed(t, d.Superuser(t, "app"), fmt.Sprintf("set search_path = public; "+made.sql, "1"))
+		}
+		allowed(t, d.Superuser(t, "beside"), fmt.Sprintf("set search_path = public; "+made.sql, "2"))
+		u := upgradeOf(t, d, 18)
+		_, err := u.Run(t.Context())
+		if got := model.PublicMessage(err); !strings.Contains(got, made.want) || made.not != "" && strings.Contains(got, made.not) {
+			t.Errorf("refused with %s", got)
+		}
+		if err := postgres.EndUpgrade(context.WithoutCancel(t.Context()), always(u.To.Bin), u.From.Dir, u.To.Dir); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
