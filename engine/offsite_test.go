@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,9 @@ func (a *appliance) wantReadOnly(t testing.TB, connection databases.Connection) 
 	_, err := a.Objects.BucketCreate(a.call(model.ActionBucketCreate), objects.NewBucket{Project: a.project, Name: "late"})
 	if model.CodeOf(err) != model.CodeReadOnly {
 		t.Errorf("making a bucket on a fenced machine: %v, want %s", err, model.CodeReadOnly)
+	}
+	if err := a.Insight.Ready(); err == nil || !strings.Contains(err.Error(), "because another machine took over") {
+		t.Errorf("a fenced machine is ready: %v", err)
 	}
 	call := a.call(model.ActionObjectUpload)
 	call.Operation = model.OperationFor(model.ActionObjectUpload)

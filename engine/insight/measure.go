@@ -130,5 +130,8 @@ func (s *Service) Ready() error {
 	if s.core.Lifetime.Err() != nil {
 		return errors.New("stopping")
 	}
+	if s.core.ReadOnly() != nil { // its message names the other machine
+		return errors.New("read-only, because another machine took over")
+	}
 	return s.core.Meta.View(func(*meta.Tx) error { return nil })
 }
