@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -195,6 +196,9 @@ func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io
 	})
 	if _, another := errors.AsType[inUse](err); another {
 		return nil
+	}
+	if path, found := errors.AsType[*fs.PathError](err); found && path.Op == "mkdir" && strings.HasPrefix(c.DataDir, path.Path) {
+		return fmt.Errorf("%w; set XDG_CACHE_HOME to a directory that can be written", err)
 	}
 	return err
 }

@@ -386,3 +386,14 @@ func runOnce(b *testing.B, pause time.Duration, args ...string) {
 	time.Sleep(pause)
 	b.StartTimer()
 }
+
+// TestRunWithoutCache: where the cache directory cannot be made, the error names the variable for another one.
+func TestRunWithoutCache(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(program, "run", "--", "true")
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME=/proc/cache")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "mkdir /proc/cache: ") || !strings.Contains(string(out), "; set XDG_CACHE_HOME to a directory that can be written") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
