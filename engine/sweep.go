@@ -27,6 +27,11 @@ func (e *Engine) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if e.Core.ReadOnly() == nil { // not before the first interval: the start may need the reserve
+			if err := e.fillReserve(); err != nil {
+				e.Core.Log.Error("reserve space for the next start", "error", err)
+			}
+		}
 	}
 }
 

@@ -40,7 +40,8 @@ func checkFormat(tx *bbolt.Tx) error {
 	return nil
 }
 
-// prepare creates missing buckets and sets the format of a new file.
+// prepare creates missing buckets, sets the format of a new file, and releases the
+// reserve.
 func prepare(tx *bbolt.Tx) error {
 	if tx.Bucket(formatBucket) == nil {
 		b, err := tx.CreateBucket(formatBucket)
@@ -56,5 +57,5 @@ func prepare(tx *bbolt.Tx) error {
 			return fmt.Errorf("make bucket %s: %w", name, err)
 		}
 	}
-	return nil
+	return releaseReserve(boltTx{tx: tx})
 }

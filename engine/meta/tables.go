@@ -281,7 +281,7 @@ func keyIf[T any](want func(*T) bool, key func(*T) []byte) func(*T) []byte {
 func bucketNames() []string {
 	names := []string{
 		auditBucket, auditHeadsBucket, auditAnchorsBucket, auditIndexBucket, totalsBucket,
-		objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket,
+		objectsBucket, droppedBucket, segmentsBucket, liveBlobsBucket, discardedBlobsBucket, settingsBucket, samplesBucket, reserveBucket,
 	}
 	tx := &Tx{}
 	for _, table := range []interface{ bucketNames() []string }{

@@ -198,6 +198,9 @@ func trashRestore(ctx context.Context, a Appliance, call *model.Call, in Target)
 }
 
 func trashEmpty(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {
+	if err := a.Core.Meta.ReleaseReserve(); err != nil { // this is the remedy for a full disk
+		return nil, core.ExplainDiskFull(err)
+	}
 	removed, err := a.TrashEmpty(call)
 	return Removed(removed), err
 }
