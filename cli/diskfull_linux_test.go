@@ -42,6 +42,11 @@ func (m *machine) smallDisk(megabytes string) (fill, empty func()) {
 			m.t.Error(err)
 		}
 	})
+	return m.onDisk(disk)
+}
+
+// onDisk moves the machine's data directory, which does not exist yet, to a file system.
+func (m *machine) onDisk(disk string) (fill, empty func()) {
 	m.dataDir = filepath.Join(disk, "data")
 	ballast := filepath.Join(disk, "ballast")
 	return func() {

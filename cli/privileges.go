@@ -14,12 +14,16 @@ import (
 )
 
 // makeDataDir creates the data directory with mode 0700 if it is absent, and
-// checks that it is writable.
+// checks that it is writable. A full disk is no reason against a start: what
+// needs no space continues on it, and the rest comes back once there is some.
 func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	probe, err := os.CreateTemp(dir, "probe-")
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("the data directory %s cannot be written by %s: %w", dir, currentUser(), err)
 	}

@@ -93,14 +93,23 @@ func serve(ctx context.Context, c config, stdout, stderr io.Writer, serving func
 	}
 	eng, err := openEngine(cfg, log)
 	if err != nil {
-		return err
+		return withSpaceRemedy(err, c.DataDir)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
 		err = errors.Join(err, eng.Close(closing))
 	}()
-	return run(ctx, c, eng, w, sockets, log, stdout, serving)
+	return withSpaceRemedy(run(ctx, c, eng, w, sockets, log, stdout, serving), c.DataDir)
+}
+
+// withSpaceRemedy adds to an error from a full disk what frees space on it while
+// no appliance runs.
+func withSpaceRemedy(err error, dataDir string) error {
+	if err == nil || !core.IsDiskFull(err) {
+		return err
+	}
+	return fmt.Errorf("%w: free space on the disk of the data directory; `holdfast admin trash empty --data-dir %s` permanently removes what was deleted", err, dataDir)
 }
 
 // forgetLibpqEnvironment unsets the variables that tell libpq and pgx where to

@@ -93,6 +93,9 @@ func open(cfg core.Config, db *meta.DB) (*Engine, error) {
 // returns once the appliance can serve; slow databases continue to start in the
 // background.
 func (e *Engine) Start(ctx context.Context) error {
+	if err := e.releaseReserve(); err != nil {
+		return err
+	}
 	for _, name := range []string{"tls", "instances", "backups", recovery.VerificationDirectory, "warm", "postgres"} {
 		if err := os.MkdirAll(filepath.Join(e.Core.Config.DataDir, name), 0o700); err != nil {
 			return fmt.Errorf("make directory: %w", err)
