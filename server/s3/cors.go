@@ -39,19 +39,24 @@ func (s *Server) preflight(q *request) http.Handler {
 	})
 }
 
-// answerPreflight tells strangers nothing of a bucket whose rules do not let them in, not even whether it exists.
+// answerPreflight tells strangers nothing of a bucket without rules, not even whether it exists. Rules are there for the
+// pages of others, so that a bucket has some is no secret.
 func (q *request) answerPreflight(origin, method string, headers []string) error {
 	buckets, err := q.engine.Objects.BucketsNamed(q.bucket)
 	if err != nil {
 		return err
 	}
+	why := "CORSResponse: CORS is not enabled for this bucket."
 	for _, b := range buckets {
+		if len(b.CORS) > 0 {
+			why = "CORSResponse: This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec."
+		}
 		if content.AllowPreflight(q.Header(), b.CORS, origin, method, headers, exposedHeader) {
 			q.WriteHeader(http.StatusOK)
 			return nil
 		}
 	}
-	return q.forbidden("CORSResponse: This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.", method)
+	return q.forbidden(why, method)
 }
 
 func (q *request) forbidden(message, method string) error {

@@ -140,7 +140,7 @@ func (c *chunks) beginChunk() error {
 		return refuse("InvalidChunkSizeError", "Only the last chunk is allowed to have a size less than %d bytes", minChunk)
 	}
 	if c.total += int64(size); c.total > c.want {
-		return wrongLength()
+		return badChunk()
 	}
 	c.small = size < minChunk
 	c.left, c.open, c.chunk = int64(size), true, signature
