@@ -16,6 +16,8 @@ const (
 	maxLine = 4 << 10
 	// minChunk is the smallest size of a chunk other than the last, in bytes.
 	minChunk = 8 << 10
+	// maxSkipped is the maximum size of a chunk that is read although it goes beyond the announced length, in bytes.
+	maxSkipped = 1 << 20
 	// maxTrailers is the maximum number of trailing headers.
 	maxTrailers = 8
 	// emptyHash is the SHA-256 of nothing.
@@ -125,6 +127,20 @@ func badChunk() error {
 	return refuse("IncompleteBody", "The request body terminated unexpectedly")
 }
 
+// refuseLonger refuses a chunk that goes beyond the announced length. None of its bytes counts. S3 has another error where
+// its end is not where its head says, so a short one is read to there.
+func (c *chunks) refuseLonger(size int64) error {
+	if size <= maxSkipped {
+		if _, err := io.CopyN(io.Discard, c.in, size); err != nil {
+			return cutOff(err)
+		}
+		if err := c.expectLine(); err != nil {
+			return err
+		}
+	}
+	return wrongLength()
+}
+
 // beginChunk reads the head of a chunk: SIZE, or SIZE;chunk-signature=SIGNATURE.
 func (c *chunks) beginChunk() error {
 	line, err := c.strictLine()
@@ -140,7 +156,7 @@ func (c *chunks) beginChunk() error {
 		return refuse("InvalidChunkSizeError", "Only the last chunk is allowed to have a size less than %d bytes", minChunk)
 	}
 	if c.total += int64(size); c.total > c.want {
-		return badChunk()
+		return c.refuseLonger(int64(size))
 	}
 	c.small = size < minChunk
 	c.left, c.open, c.chunk = int64(size), true, signature
