@@ -190,7 +190,7 @@ func names(dir string) (all []string) {
 
 // topLevel is the expected content of a data directory.
 var topLevel = []string{
-	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls", "offsite",
+	"backups", "blobs", "holdfast.db", "instances", "metadata", "postgres", "verification", "run", "secret.key", "warm", "tls", "offsite", "reserve",
 }
 
 // leftFiles names an orphaned file.

@@ -78,7 +78,7 @@ func (c *chaos) s3Outcome(what string, err error, allowed ...string) outcome {
 		return unknown
 	case refusal.Code == "SlowDown", slices.Contains(allowed, refusal.Code):
 		return refused
-	case refusal.Code == "AccessDenied" && c.fill != nil && strings.Contains(refusal.Message, "disk"):
+	case refusal.Code == "ServiceUnavailable" && c.fill != nil && strings.Contains(refusal.Message, "disk"):
 		return refused
 	}
 	c.t.Errorf("S3: %s: %d %s: %s", what, refusal.StatusCode, refusal.Code, refusal.Message)
