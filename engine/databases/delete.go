@@ -127,7 +127,7 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 		return time.Time{}, err
 	}
 	if retention <= 0 {
-		return trash.Until, s.purge(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db)
+		return trash.Until, s.purge(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db, anyTrash)
 	}
 	return trash.Until, nil
 }
@@ -136,8 +136,8 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 // the record, the tombstone, last. After an interrupted purge the database cannot
 // be restored, and the next sweep continues. The call's audit entry is committed
 // together with the removal of the record.
-func (s *Service) purge(call *model.Call, db model.Database) error {
-	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.beginPurge(tx, db.ID) }); err != nil {
+func (s *Service) purge(call *model.Call, db model.Database, may func(model.Trash) bool) error {
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.beginPurge(tx, db.ID, may) }); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.DatabaseDirectory(db.ID)); err != nil {
@@ -154,10 +154,10 @@ func (s *Service) purge(call *model.Call, db model.Database) error {
 }
 
 // beginPurge ends the period in which a deleted database can be restored. It fails
-// if the database was restored after the caller read the record.
-func (s *Service) beginPurge(tx *meta.Tx, id string) error {
+// if the database was restored after the caller read the record, or may refuses what it is now.
+func (s *Service) beginPurge(tx *meta.Tx, id string, may func(model.Trash) bool) error {
 	_, err := tx.Databases().Update(id, func(d *model.Database) error {
-		if d.Trash == nil {
+		if d.Trash == nil || !may(*d.Trash) {
 			return model.Errorf(model.CodeConflict, "the database %s was brought back from the trash", d.Name)
 		}
 		d.Trash = &model.Trash{At: d.Trash.At, Until: d.Trash.At}

@@ -33,7 +33,7 @@ func (s *Service) TrashPurge(call *model.Call, id string) error {
 		return err
 	}
 	call.Resource = DatabaseResource(db)
-	return s.purgeClaimed(call, db)
+	return s.purgeClaimed(call, db, anyTrash)
 }
 
 func notInTrash(id string) error {
@@ -102,23 +102,27 @@ func (s *Service) EmptyTrash(call *model.Call) (int, error) {
 		return 0, err
 	}
 	for i, db := range deleted {
-		if err := s.purgeClaimed(core.PartOf(call, DatabaseResource(db)), db); err != nil {
+		if err := s.purgeClaimed(core.PartOf(call, DatabaseResource(db)), db, anyTrash); err != nil {
 			return i, err
 		}
 	}
 	return len(deleted), nil
 }
 
-func (s *Service) purgeClaimed(call *model.Call, db model.Database) error {
+// anyTrash lets what is in the trash be purged before its time is over.
+func anyTrash(model.Trash) bool { return true }
+
+func (s *Service) purgeClaimed(call *model.Call, db model.Database, may func(model.Trash) bool) error {
 	release, err := s.core.Claims.Take(db.ID, "the removal from the trash")
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.purge(call, db)
+	return s.purge(call, db, may)
 }
 
-// ExpireTrash removes a deleted database whose time in the trash is over.
+// ExpireTrash removes a deleted database whose time in the trash is over, unless it was brought back and deleted again since
+// db was read.
 func (s *Service) ExpireTrash(db model.Database) error {
-	return s.purgeClaimed(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db)
+	return s.purgeClaimed(s.core.System(model.ActionTrashExpire, db.Organization, DatabaseResource(db)), db, s.TrashExpired)
 }

@@ -238,7 +238,7 @@ func (s *Service) DropReplaced(id string) error {
 	}
 	defer release()
 	db, err := s.databases.Record(id)
-	if err != nil || db.Replaced == nil {
+	if err != nil || db.Replaced == nil || !s.core.MayRemove(db.Replaced.ExpiresAt) { // a restore has replaced more since
 		return err
 	}
 	if err := s.core.Change(s.core.System(model.ActionReplacedExpire, db.Organization, databases.DatabaseResource(db)), func(tx *meta.Tx) error {
