@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/internal/ctxio"
 )
 
 const (
@@ -73,7 +74,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 			again = flushDelay
-			if err := sleep(ctx, pollInterval-time.Since(began)); err != nil {
+			if err := ctxio.Sleep(ctx, pollInterval-time.Since(began)); err != nil {
 				return err
 			}
 			continue
@@ -94,7 +95,7 @@ func (f *follower) run(ctx context.Context) error {
 		case <-time.After(limit):
 		case <-f.watch.written:
 			again = flushDelay
-			err = sleep(ctx, flushDelay)
+			err = ctxio.Sleep(ctx, flushDelay)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -103,15 +104,6 @@ func (f *follower) run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // take archives the WAL that was flushed at a poll.

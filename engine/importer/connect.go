@@ -18,6 +18,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/internal/address"
+	"holdfast/internal/ctxio"
 )
 
 // config returns the settings of sessions with the source. It sets everything explicitly: pgx would take missing values
@@ -108,10 +109,8 @@ func sharesSessions(ctx context.Context, conn, other *pgconn.PgConn, rest time.D
 		sql  string
 	}{{conn, backendNumber}, {conn, backendNumber}, {other, "begin read only; " + backendNumber}, {conn, backendNumber}} {
 		if ask.conn == other {
-			select {
-			case <-time.After(rest):
-			case <-ctx.Done():
-				return false, context.Cause(ctx)
+			if err := ctxio.Sleep(ctx, rest); err != nil {
+				return false, err
 			}
 		}
 		var err error

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/model"
+	"holdfast/internal/ctxio"
 )
 
 // CaughtUp writes a mark into the source's log, after everything that was committed there, and waits until the new
@@ -39,10 +40,8 @@ func (f *Follower) CaughtUp(ctx context.Context, patience time.Duration) error {
 			return model.Errorf(model.CodeConflict, "the new database has not caught up within %v: %d bytes of the source's log are left; "+
 				"let the source write again, and cut over when the lag is small", patience, mark-state.Confirmed)
 		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := ctxio.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/model"
+	"holdfast/internal/ctxio"
 )
 
 // openTransactions lists, as text, the transactions of the database that have changed something and have not ended. The
@@ -35,10 +36,8 @@ func (f *Follower) awaitTransactions(ctx context.Context, conn *pgx.Conn) error 
 			return model.Errorf(model.CodeConflict, "the source's database has %s open, and what they commit after the cutover would be lost: %s; "+
 				"stop the programs that write there, commit or roll back what they left, and cut over again", model.Count(len(open), "transaction"), few(open))
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := ctxio.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -1,9 +1,10 @@
-// Package ctxio has readers that end with a context.
+// Package ctxio has readers and pauses that end with a context.
 package ctxio
 
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // NewReader returns a reader of r that fails with the cause of ctx once ctx has ended.
@@ -21,4 +22,16 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
+}
+
+// Sleep waits for d. It returns the cause of ctx if that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

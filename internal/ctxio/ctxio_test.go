@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestReaderEndsWithItsContext(t *testing.T) {
@@ -21,4 +23,21 @@ func TestReaderEndsWithItsContext(t *testing.T) {
 	if n, err := r.Read(three); n != 0 || !errors.Is(err, cause) {
 		t.Errorf("after the end: %d bytes, %v", n, err)
 	}
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if err := Sleep(t.Context(), time.Hour); err != nil || time.Since(began) != time.Hour {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("the client has gone")
+		time.AfterFunc(time.Minute, func() { cancel(cause) })
+		began = time.Now()
+		if err := Sleep(ctx, time.Hour); !errors.Is(err, cause) || time.Since(began) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
