@@ -177,12 +177,9 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 	var due []model.Multipart
 	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		return tx.Multiparts().All(func(m model.Multipart) error {
-			err := s.multipartEnded(tx, m)
-			if err == nil {
+			ended, err := s.multipartEnded(tx, m)
+			if ended {
 				due = append(due, m)
-			}
-			if errors.Is(err, errGoesOn) {
-				return nil
 			}
 			return err
 		})
@@ -203,19 +200,16 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 // errGoesOn means that an upload has not ended.
 var errGoesOn = errors.New("the upload goes on")
 
-// multipartEnded returns errGoesOn unless an upload has expired or its bucket is gone.
-func (s *Service) multipartEnded(tx *meta.Tx, m model.Multipart) error {
+// multipartEnded reports whether an upload has expired or its bucket is gone.
+func (s *Service) multipartEnded(tx *meta.Tx, m model.Multipart) (bool, error) {
 	if !s.core.Clock().Before(m.ExpiresAt) {
-		return nil
+		return true, nil
 	}
 	_, err := tx.Buckets().Get(m.Bucket)
-	switch {
-	case errors.Is(err, meta.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
+	if errors.Is(err, meta.ErrNotFound) {
+		return true, nil
 	}
-	return errGoesOn
+	return false, err
 }
 
 // sweepMultipart aborts an upload, unless it has had a part or got its bucket back since it was found.
@@ -236,7 +230,11 @@ func (s *Service) sweepMultipart(m model.Multipart) error {
 		if err != nil {
 			return err
 		}
-		return s.multipartEnded(tx, m)
+		ended, err := s.multipartEnded(tx, m)
+		if err == nil && !ended {
+			return errGoesOn
+		}
+		return err
 	})
 	if errors.Is(err, errGoesOn) {
 		return nil

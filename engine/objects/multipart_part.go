@@ -100,8 +100,9 @@ func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p 
 	return p, nil
 }
 
-// recordPart commits a part, unless the caller's authority has ended. It returns the reference to the bytes of the one that it replaces if these go with it, ""
-// otherwise. Those in the joint stay, because a completion or a copy of the data directory may need them, and count.
+// recordPart commits a part, unless the caller's authority has ended. It returns the reference to the bytes of the one that it
+// replaces if these go with it, "" otherwise. Those in the joint stay, because a completion or a copy of the data directory may
+// need them, and count.
 func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, err error) {
 	id := meta.MultipartPartID(p.Multipart, p.Number)
 	record := func(tx *meta.Tx) (err error) {
