@@ -28,14 +28,9 @@ type grant struct {
 // getACL shows who may use a bucket or its objects in the only form that some clients ask for. There are no ACLs: access
 // is granted to keys, and to everybody who reads a public bucket's objects.
 func (q *request) getACL() error {
-	b, err := q.findBucket()
+	b, err := q.aclBucket()
 	if err != nil {
 		return err
-	}
-	if q.key != "" {
-		if _, err := q.engine.Objects.ObjectGet(q.Call, b.ID, q.key); err != nil {
-			return err
-		}
 	}
 	const xsi = "http://www.w3.org/2001/XMLSchema-instance"
 	grants := []grant{{grantee{Xsi: xsi, Type: "CanonicalUser", ID: q.Call.Organization}, "FULL_CONTROL"}}
@@ -48,6 +43,15 @@ func (q *request) getACL() error {
 		Owner   *owner
 		Grants  []grant `xml:"AccessControlList>Grant"`
 	}{Xmlns: namespace, Owner: q.owner(), Grants: grants})
+}
+
+// aclBucket returns the bucket whose ACL a request is about, or that of its object, which exists.
+func (q *request) aclBucket() (model.Bucket, error) {
+	b, err := q.findBucket()
+	if err == nil && q.key != "" {
+		_, err = q.engine.Objects.ObjectGet(q.Call, b.ID, q.key)
+	}
+	return b, err
 }
 
 // isPublic reports whether everybody may read the request's object, or all of the bucket if it has none.
@@ -74,14 +78,9 @@ func (q *request) refuseACL(canned string) error {
 
 // putACL confirms an ACL that says what holds already, and refuses any other: there are none to set.
 func (q *request) putACL() error {
-	b, err := q.findBucket()
+	b, err := q.aclBucket()
 	if err != nil {
 		return err
-	}
-	if q.key != "" {
-		if _, err := q.engine.Objects.ObjectGet(q.Call, b.ID, q.key); err != nil {
-			return err
-		}
 	}
 	canned := q.Request.Header.Get("X-Amz-Acl") // which is not refused
 	if canned == "" {
