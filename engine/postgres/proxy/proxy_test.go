@@ -82,15 +82,7 @@ func open(t *testing.T, b *backend, allow ...string) (p *Proxy, address string) 
 // dial connects and sends bytes.
 func dial(t *testing.T, address string, send []byte) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if _, err := conn.Write(send); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	return dialFrom(t, address, "", send)
 }
 
 // A hundred clients at once reach a server that is started for the first of them, and each gets its own bytes.
@@ -206,7 +198,7 @@ func silentFrom(t *testing.T, address, from string, count int) []net.Conn {
 	return silent
 }
 
-// dialFrom is dial from an address of the machine.
+// dialFrom is dial from an address of the machine, "" for any.
 func dialFrom(t *testing.T, address, from string, send []byte) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
