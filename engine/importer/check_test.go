@@ -61,6 +61,19 @@ func (o *origin) remake(t testing.TB, with string) {
 	run(t, conn, "create database app template template0 "+with)
 }
 
+// check checks a source that is to be copied to the place.
+func (p *place) check(t testing.TB, session *Session) {
+	t.Helper()
+	target, err := p.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close(t.Context())
+	if err := session.Check(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // warnings returns the warnings of the check of a source.
 func (p *place) warnings(t testing.TB, from Source) string {
 	t.Helper()
@@ -70,14 +83,7 @@ func (p *place) warnings(t testing.TB, from Source) string {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	target, err := p.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close(t.Context())
-	if err := session.Check(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	p.check(t, session)
 	var said strings.Builder
 	for _, line := range account.Snapshot().Log {
 		if line.Level == model.ImportWarning {

@@ -214,14 +214,7 @@ func TestLimitOfPgDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	target, err := to.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close(t.Context())
-	if err := session.Check(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	to.check(t, session)
 	job := to.job(t, to.open)
 	job.DumpMemory = 12 << 20
 	if err := session.Copy(t.Context(), job); model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "needs more memory") {

@@ -133,14 +133,7 @@ func TestFollowRefusesKeysThatAreNotHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := to.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Close(t.Context())
-	if err := session.Check(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	to.check(t, session)
 	_, err = session.CopyToFollow(t.Context(), to.job(t, func(ctx context.Context) (*pgx.Conn, error) { return to.open(ctx) }))
 	if model.CodeOf(err) != model.CodeValidation || !strings.Contains(err.Error(), "public.twice") || strings.Contains(err.Error(), "public.fine") {
 		t.Errorf("%v", err)
