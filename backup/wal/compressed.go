@@ -61,7 +61,8 @@ type chunkBuffers struct{ stored, raw []byte }
 var sharedCodec = sync.OnceValues(newCodec)
 
 func newCodec() (*codec, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(chunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(parallel.Processors()))
+	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(chunkSize), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(parallel.Processors()))
 	if err != nil {
 		return nil, fmt.Errorf("make compressor: %w", err)
 	}

@@ -228,7 +228,7 @@ func TestClientRoleRotation(t *testing.T) {
 }
 
 // What a role with few rights has made gives nobody the owner's rights once the role is gone or has another access: what others
-// may use acts with the rights of nobody, and so does code that runs without anyone's privilege to execute it, in an index
+// may use acts without any rights, and so does code that runs without anyone's privilege to execute it, in an index
 // and in a trigger.
 func TestClientRoleLeavesNoTrap(t *testing.T) {
 	t.Parallel()

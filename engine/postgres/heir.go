@@ -5,8 +5,8 @@ import "fmt"
 // What a role with few rights has made must never become the owner's: PostgreSQL runs code as the owner of what it is part
 // of, and not only where somebody needs a privilege to execute it. Autovacuum and ANALYZE compute the expressions of indexes
 // as the table's owner, and a trigger calls a SECURITY DEFINER function for everybody who changes its table. So each such
-// role has an heir of its own: a role without privileges, as which nobody can log in, and of which the owner is a member.
-// The owner may read, change, take and drop what belongs to the heir; its code runs with the rights of nobody. There is not one
+// role has an heir of its own: a role without privileges that cannot log in, and of which the owner is a member.
+// The owner may read, change, take and drop what belongs to the heir; its code runs without any rights. There is not one
 // heir for all, because the code of one role would run with rights on what another has left.
 //
 // The oid of the role names its heir, so that an attempt after an interrupted one finds the same, and a later role of the same
