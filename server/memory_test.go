@@ -11,13 +11,14 @@ func TestReturnMemory(t *testing.T) {
 	percent := debug.SetGCPercent(-1)
 	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	begin, busy := allocated(), held()
+	// More than quietAllocations by so much that what the runtime gives back by itself meanwhile changes no answer.
 	sink = make([]byte, 4*quietAllocations)
 	for i := range sink {
 		sink[i] = 1
 	}
 	sink = nil
 	after := returnIfQuiet(begin)
-	if got := held(); got < busy+4*quietAllocations {
+	if got := held(); got < busy+3*quietAllocations {
 		t.Fatalf("%d bytes of heap after an allocation, %d before it", got, busy)
 	}
 	if returnIfQuiet(after); held() > busy+quietAllocations {
