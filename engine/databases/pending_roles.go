@@ -53,7 +53,9 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 		err = s.maintain(ctx, id, s.reconcileRoles(db))
 	}
 	if err != nil {
-		s.core.Log.Error("set the pending roles of a database that has come up", "database", id, "error", err)
+		if s.core.Lifetime.Err() == nil { // the next start sets them
+			s.core.Log.Error("set the pending roles of a database that has come up", "database", id, "error", err)
+		}
 		return
 	}
 	rules, err := s.Instances.Rules(id)
