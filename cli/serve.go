@@ -191,7 +191,7 @@ func run(ctx context.Context, c config, eng *engine.Engine, w *watching, sockets
 	var returning sync.WaitGroup
 	defer returning.Wait()
 	defer stop()
-	returning.Go(func() { server.ReturnMemory(quiet) })
+	returning.Go(func() { server.ReturnMemory(quiet, log) })
 	return srv.Serve(ctx, sockets.main, sockets.objects)
 }
 

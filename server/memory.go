@@ -2,30 +2,31 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
 const (
-	memoryInterval = time.Minute
+	memoryInterval = 20 * time.Second
 	// quietAllocations is how many bytes are allocated at most in a quiet interval. An appliance with ten databases and
-	// nothing to do allocates about 10 MiB in a minute.
-	quietAllocations = 64 << 20
+	// nothing to do allocates about 4 MiB in that time.
+	quietAllocations = 20 << 20
 	allocatedMetric  = "/gc/heap/allocs:bytes"
 )
 
-// ReturnMemory gives memory that is no longer in use back to the system after each minute in which little was
+// ReturnMemory gives memory that is no longer in use back to the system after each interval in which little was
 // allocated, until ctx ends. The runtime keeps a good part of what a backup or a burst of uploads took for hours, because
-// it collects in proportion to the live heap and keeps that much ready. A collection then costs no more than the one
-// that the runtime makes every two minutes.
-func ReturnMemory(ctx context.Context) {
+// it collects in proportion to the live heap and keeps that much ready. A collection then takes about 10 ms of one
+// processor. With the heap goes what is mapped of the program file; see dropProgram.
+func ReturnMemory(ctx context.Context, log *slog.Logger) {
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
 	for before := allocated(); ; {
 		select {
 		case <-ticker.C:
-			before = returnIfQuiet(before)
+			before = returnIfQuiet(log, before)
 		case <-ctx.Done():
 			return
 		}
@@ -33,10 +34,13 @@ func ReturnMemory(ctx context.Context) {
 }
 
 // returnIfQuiet returns memory if little was allocated since before. It returns what has been allocated.
-func returnIfQuiet(before uint64) uint64 {
+func returnIfQuiet(log *slog.Logger, before uint64) uint64 {
 	now := allocated()
 	if now-before <= quietAllocations {
 		debug.FreeOSMemory()
+		if err := dropProgram(); err != nil {
+			log.Debug("pages of the program file stay mapped", "error", err)
+		}
 	}
 	return now
 }

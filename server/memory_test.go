@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
@@ -17,12 +18,12 @@ func TestReturnMemory(t *testing.T) {
 		sink[i] = 1
 	}
 	sink = nil
-	after := returnIfQuiet(begin)
+	after := returnIfQuiet(slog.Default(), begin)
 	if got := held(); got < busy+3*quietAllocations {
 		t.Fatalf("%d bytes of heap after an allocation, %d before it", got, busy)
 	}
-	if returnIfQuiet(after); held() > busy+quietAllocations {
-		t.Errorf("%d bytes of heap after a quiet minute, %d before the allocation", held(), busy)
+	if returnIfQuiet(slog.Default(), after); held() > busy+quietAllocations {
+		t.Errorf("%d bytes of heap after a quiet interval, %d before the allocation", held(), busy)
 	}
 }
 

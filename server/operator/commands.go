@@ -211,7 +211,7 @@ func trashBucketList(_ context.Context, a Appliance, call *model.Call, _ struct{
 
 func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
 	b, err := a.Objects.TrashBucketRestore(call, in.ID)
-	return viewTrashedBucket(model.TrashedBucket{Bucket: b.Bucket}), err
+	return RestoredBucket{viewTrashedBucket(model.TrashedBucket{Bucket: b.Bucket}), b.ExpiryOff}, err
 }
 
 func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{}) (any, error) {

@@ -61,6 +61,12 @@ type MetadataBackup struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
+// RestoredBucket is a bucket that came back from the trash.
+type RestoredBucket struct {
+	TrashedBucket
+	ExpiryOff bool `json:"expiry_off"` // it does not expire objects any more: it would have lost some at once
+}
+
 // TrashedBucket is a deleted bucket. DeletedAt is null for a restored one.
 type TrashedBucket struct {
 	ID          string     `json:"id"`
