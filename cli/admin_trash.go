@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/remote"
 	"holdfast/engine/model"
 	"holdfast/server/operator"
 )
@@ -32,8 +33,11 @@ func newAdminTrash() *cobra.Command {
 				return []any{b.ID, b.Name, b.ObjectCount, when(b.DeletedAt)}
 			}), inOrganization),
 		newAdminCommand("restore-bucket ID", "Bring a deleted bucket back with its objects", model.ActionTrashBucketRestore, cobra.ExactArgs(1), target,
-			func(w io.Writer, b operator.TrashedBucket) {
+			func(w io.Writer, b operator.RestoredBucket) {
 				fmt.Fprintf(w, "%s (%s) is back with %d objects\n", b.ID, b.Name, b.ObjectCount)
+				if b.ExpiryOff {
+					fmt.Fprintln(w, remote.ExpiryOff)
+				}
 			}, inOrganization),
 		newAdminCommand("objects", "Show the deleted objects", model.ActionTrashObjectList, cobra.NoArgs, nothing,
 			rows("ID\tBUCKET\tKEY\tDELETED", func(o operator.TrashedObject) []any {
