@@ -9,6 +9,7 @@ import (
 
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/recovery"
 	"holdfast/internal/testenv"
 )
@@ -148,6 +149,35 @@ func TestClockLeap(t *testing.T) {
 	sweep(false)
 	if told() {
 		t.Error("the clock is believed, and a leap is told of")
+	}
+}
+
+// TestClockLeapKeepsUploads: a clock that is ahead for one sweep removes no bytes of uploads that go on.
+func TestClockLeapKeepsUploads(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	u := &uploads{t, a, a.bucket(t, "files")}
+	resumable := u.create("resumable", 10, false)
+	if _, err := u.send(t.Context(), resumable.ID, strings.NewReader("12345")); err != nil {
+		t.Fatal(err)
+	}
+	call := a.call(model.ActionUploadCreate)
+	parts, err := a.Objects.MultipartCreate(call, objects.NewMultipart{Bucket: u.bucket, Key: "parts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by.Store(int64(365 * 24 * time.Hour))
+	if err := a.Objects.SweepUploads(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	by.Store(0)
+	if got, err := u.get(resumable.ID); err != nil || got.Offset != 5 {
+		t.Errorf("the resumable upload: %+v, %v", got, err)
+	}
+	if _, err := a.Objects.MultipartGet(call, u.bucket, "parts", parts.ID); err != nil {
+		t.Errorf("the multipart upload: %v", err)
 	}
 }
 

@@ -202,7 +202,7 @@ var errGoesOn = errors.New("the upload goes on")
 
 // multipartEnded reports whether an upload has expired or its bucket is gone.
 func (s *Service) multipartEnded(tx *meta.Tx, m model.Multipart) (bool, error) {
-	if !s.core.Clock().Before(m.ExpiresAt) {
+	if s.core.MayRemove(m.ExpiresAt) {
 		return true, nil
 	}
 	_, err := tx.Buckets().Get(m.Bucket)

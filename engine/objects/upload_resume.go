@@ -323,7 +323,8 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 	return errors.Join(append(errs, s.sweepMultiparts(ctx))...)
 }
 
-func (s *Service) uploadHasExpired(u model.Upload) bool { return !s.core.Clock().Before(u.ExpiresAt) }
+// uploadHasExpired reports whether an upload may be removed for its age.
+func (s *Service) uploadHasExpired(u model.Upload) bool { return s.core.MayRemove(u.ExpiresAt) }
 
 func (s *Service) sweepUpload(ctx context.Context, call *model.Call, u model.Upload) error {
 	claim, err := s.core.Claims.TakeBriefly("upload/"+u.ID, "a clean-up")
