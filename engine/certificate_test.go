@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,5 +153,33 @@ func TestTLSVersions(t *testing.T) {
 	// A client that expects another name is not deceived.
 	if _, _, err := tlsConnect(t, c, func(config *tls.Config) { config.ServerName = "example.org" }); err == nil {
 		t.Error("the certificate is good for any name")
+	}
+}
+
+// TestCertificateOfALeap: a certificate that was issued while the clock was ahead is replaced once it is right.
+func TestCertificateOfALeap(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	issued := func() string {
+		t.Helper()
+		file, _, err := a.Databases.APICertificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	first := issued()
+	if issued() != first {
+		t.Error("a valid certificate was replaced")
+	}
+	by.Store(int64(-2 * time.Hour)) // the certificate is valid from an hour before it was issued
+	if issued() == first {
+		t.Error("the certificate of a time ahead stays")
 	}
 }

@@ -70,9 +70,13 @@ func (s *Service) isCurrent(c certificates.Certificate) bool {
 	return s.isFresh(c) && slices.Equal(slices.Sorted(slices.Values(c.SANs)), s.instanceHosts())
 }
 
-// isFresh reports whether a certificate need not be renewed yet, or cannot be
-// extended because the authority expires with it.
+// isFresh reports whether a certificate is valid and need not be renewed yet, or
+// cannot be extended because the authority expires with it. One that was issued
+// while the clock was ahead is not valid for everybody else.
 func (s *Service) isFresh(c certificates.Certificate) bool {
+	if s.core.Clock().Before(c.NotBefore) {
+		return false
+	}
 	return s.core.Clock().Add(certificateRenewal).Before(c.NotAfter) || !c.NotAfter.Before(s.CA.NotAfter())
 }
 
