@@ -168,6 +168,19 @@ func TestDeviceGrants(t *testing.T) {
 	}
 }
 
+// TestDeviceGrantOfAFencedAppliance: a read-only appliance delivers no key, whenever the login was approved.
+func TestDeviceGrantOfAFencedAppliance(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	owner := c.person("ada@example.com", model.RoleOwner)
+	codes := c.ask(model.PresetDeveloper)
+	if err := c.approve(owner, codes.User, DeviceDecision{Preset: model.PresetDeveloper}); err != nil {
+		t.Fatal(err)
+	}
+	c.core.SetReadOnly("another machine has taken over")
+	c.wantPoll(codes.Device, model.CodeReadOnly)
+}
+
 // TestDeviceGrantOfSomebodyGone: a removed person's grant is void.
 func TestDeviceGrantOfSomebodyGone(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,10 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
 		token, answer = DeviceToken{}, nil
 		d, err := s.pollDevice(tx, call, code)
-		if err != nil || d.Status != model.DeviceApproved {
+		if err == nil { // another appliance may be in charge since the approval
+			err = s.core.ReadOnly()
+		}
+		if err != nil {
 			answer = err
 			return internalOnly(err)
 		}
@@ -98,13 +101,13 @@ func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthor
 		Name: deviceKeyName(d), Preset: grant.Preset, AllowDangerous: grant.AllowDangerous, Source: model.KeySourceDevice,
 	})
 	key.ExpiresAt = grant.KeyExpiresAt
-	call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
-	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	call.Note("device_authorization", d.ID)
 	call.Note("preset", string(key.Preset))
 	if err := s.insertKey(tx, key); err != nil {
 		return DeviceToken{}, err
 	}
+	call.Actor = model.Actor{Type: model.ActorKey, ID: key.ID, Name: key.Name}
+	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	if err := tx.Devices().Change(d.ID, func(d *model.DeviceAuthorization) { d.Status = model.DeviceDelivered }); err != nil {
 		return DeviceToken{}, err
 	}
