@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -220,10 +221,12 @@ func keyEvents(_ *Tx, before, after *model.Key) ([]model.Event, error) {
 		e.Type, e.Message = model.EventKeyRevoked, fmt.Sprintf("The API key %s was revoked.", after.Name)
 	case !before.ExpiryAudited && after.ExpiryAudited:
 		e.Type, e.Message = model.EventKeyExpired, fmt.Sprintf("The API key %s has expired.", after.Name)
-	case before.Name != after.Name || before.AllowDangerous != after.AllowDangerous || before.Preset != after.Preset || !slices.Equal(before.Scopes, after.Scopes):
+	case before.Name != after.Name || !sameTime(before.ExpiresAt, after.ExpiresAt) || before.AllowDangerous != after.AllowDangerous || before.Preset != after.Preset || !slices.Equal(before.Scopes, after.Scopes):
 		e.Type, e.Message = model.EventKeyUpdated, fmt.Sprintf("The API key %s was changed.", after.Name)
 	default:
 		return nil, nil
 	}
 	return []model.Event{e}, nil
 }
+
+func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }

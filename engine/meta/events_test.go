@@ -83,6 +83,8 @@ func TestEventsOfChanges(t *testing.T) {
 	})
 	step("", key(func(k *model.Key) { k.LastUsedAt = &now }))
 	step("key.updated", key(func(k *model.Key) { k.AllowDangerous = true }))
+	step("key.updated", key(func(k *model.Key) { k.ExpiresAt = new(time.Now()) }))
+	step("key.updated", key(func(k *model.Key) { k.ExpiresAt = nil }))
 	step("key.revoked", key(func(k *model.Key) { k.RevokedAt = &now }))
 	step("", func(tx *Tx) error {
 		return tx.Databases().Insert(model.Database{ID: "db_2", Project: "p", Organization: "org_1", Name: "box", Sandbox: true, Status: model.DatabaseCreating})
