@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -75,6 +76,7 @@ type auditLog struct {
 	anchor       *auditMark // set once an entry was pruned
 	hash         hasher
 	oldest       uint64            // number of the oldest entry, 0 = not read yet
+	latest       time.Time         // of the entries since the clock was last set back
 	known        map[string][]byte // index terms
 	key          []byte            // index key, a reused buffer
 }
@@ -110,6 +112,7 @@ func (tx *Tx) openAuditLog(chain Chain, organization string) (*auditLog, error) 
 func (log *auditLog) checkHead() error {
 	head, why := log.tx.readMark(log.hash, auditHeadsBucket, log.organization)
 	key, data := log.entries.Cursor().Last()
+	log.latest, _ = auditTime(data) // zero for none or a damaged one
 	switch {
 	case why == "" && head.Number != log.entries.Sequence():
 		why = fmt.Sprintf("the record of entry %d is not that of the newest, %d", head.Number, log.entries.Sequence())
@@ -150,6 +153,9 @@ func (log *auditLog) append(entry *model.AuditEntry) error {
 		return fmt.Errorf("store audit entry: %w", err)
 	}
 	if err := log.indexEntry(number, entry); err != nil {
+		return err
+	}
+	if err := log.indexTime(number, entry.At); err != nil {
 		return err
 	}
 	log.head = auditMark{Number: number, Hash: entry.Hash, Bytes: log.head.Bytes + uint64(len(data))}

@@ -136,3 +136,52 @@ func TestAuditPageBehindADamagedEntry(t *testing.T) {
 	}
 	appendAudits(t, db, "org_1", 6, 3, 2) // it is pruned too
 }
+
+// TestAuditOfAClockSetBack: entries that were made while the clock was ahead hide no others from a search by time.
+func TestAuditOfAClockSetBack(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	minute := func(n int) time.Time { return time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC) }
+	var kept []*model.AuditEntry
+	const made, keep = 1000, 900
+	for i := range made {
+		at := minute(i)
+		if i%300 > 250 { // three times
+			at = at.Add(48 * time.Hour)
+		}
+		entry := &model.AuditEntry{ID: fmt.Sprintf("evt_%06d", i), Organization: "org_1", At: at, Action: "key.create"}
+		update(t, db, func(tx *Tx) error { return tx.AppendAudit(testChain(keep), entry) })
+		if i >= made-keep {
+			kept = append(kept, entry)
+		}
+	}
+	for _, filter := range []AuditFilter{
+		{Until: minute(made + 60)}, {Until: minute(700)}, {Since: minute(700)}, {Since: minute(290), Until: minute(310)},
+		{Since: minute(48 * 60)}, {Since: minute(48*60 + 520), Until: minute(48*60 + 560)}, {Until: minute(50)},
+	} {
+		var want []string
+		for _, e := range slices.Backward(kept) {
+			if filter.wants(e) {
+				want = append(want, e.ID)
+			}
+		}
+		var paged, searched []string
+		view(t, db, func(tx *Tx) error {
+			page, _, err := tx.AuditPage("org_1", filter, 0, made)
+			for _, e := range page {
+				paged = append(paged, e.ID)
+			}
+			return err
+		})
+		view(t, db, func(tx *Tx) error {
+			found, _, err := tx.SearchAudit("org_1", AuditQuery{Since: filter.Since, Until: filter.Until}, 0, made)
+			for _, e := range found {
+				searched = append(searched, e.ID)
+			}
+			return err
+		})
+		if !slices.Equal(paged, want) || !slices.Equal(searched, want) {
+			t.Errorf("%v to %v: %d in pages, %d by a search, want %d", filter.Since, filter.Until, len(paged), len(searched), len(want))
+		}
+	}
+}

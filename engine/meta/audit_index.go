@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"holdfast/engine/model"
 )
@@ -18,6 +19,7 @@ const (
 	auditByActor    = 'w' // an actor's id or type
 	auditByResource = 'r' // an id
 	auditByOutcome  = 'o'
+	auditSetBack    = 'b' // of "": entries before which the clock was set back
 )
 
 const auditIndexKey = 1 + 8 + 8
@@ -81,6 +83,26 @@ func (log *auditLog) indexEntry(number uint64, e *model.AuditEntry) error {
 
 func (log *auditLog) unindexEntry(number uint64, e *model.AuditEntry) error {
 	return log.eachKey(number, e, log.index.Delete)
+}
+
+// indexTime notes that the clock was set back before an entry. Searches by time go through the entries between two
+// such notes apart.
+func (log *auditLog) indexTime(number uint64, at time.Time) error {
+	if !at.Before(log.latest.Add(-auditDisorder)) {
+		if at.After(log.latest) {
+			log.latest = at
+		}
+		return nil
+	}
+	log.latest = at
+	if err := log.index.Put(setBackKey(number), nil); err != nil {
+		return fmt.Errorf("index audit entry: %w", err)
+	}
+	return nil
+}
+
+func setBackKey(number uint64) []byte {
+	return binary.BigEndian.AppendUint64(auditTerm(auditSetBack, ""), number)
 }
 
 // numbers is the set of entries that share one index term.

@@ -1,9 +1,11 @@
 package meta
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -136,12 +138,8 @@ func newAuditWalk(entries, index *boltBucket, filter AuditFilter) *auditWalk {
 	if len(w.sets) == 0 {
 		w.sets = []numbers{{cursor: entries.Cursor()}}
 	}
-	if !filter.Since.IsZero() {
-		w.oldest = w.firstFrom(filter.Since.Add(-auditDisorder))
-	}
-	if !filter.Until.IsZero() {
-		w.next = min(w.next, w.firstFrom(filter.Until.Add(auditDisorder)))
-	}
+	oldest, newest := auditBetween(entries, index, filter.Since, filter.Until)
+	w.oldest, w.next = oldest, min(w.next, newest)
 	return w
 }
 
@@ -176,21 +174,53 @@ func (f AuditFilter) terms(index *boltBucket) (sets, without []numbers) {
 	return sets, without
 }
 
-// auditDisorder is the largest time by which entries can be out of order: an entry
-// may wait for free disk space before it is written.
+// auditDisorder is the largest time by which entries can be out of order while the clock is not set back: an entry may
+// wait for free disk space before it is written.
 const auditDisorder = 10 * time.Minute
 
-// firstFrom returns the number of the first entry at or after at, by binary
-// search.
-func (w *auditWalk) firstFrom(at time.Time) uint64 {
-	key, _ := w.entries.Cursor().First()
-	if key == nil {
-		return 1
+// auditBetween returns the numbers of the oldest and the newest entry that may have a time at or after since and before
+// until, zero times being no limits. Entries between two moments at which the clock was set back are in order, so each
+// such run is searched apart.
+func auditBetween(entries, index *boltBucket, since, until time.Time) (oldest, newest uint64) {
+	oldest, newest = 1, math.MaxUint64-1
+	key, _ := entries.Cursor().First()
+	if key == nil || since.IsZero() && until.IsZero() {
+		return oldest, newest
 	}
-	first := binary.BigEndian.Uint64(key)
-	count := int(w.entries.Sequence() + 1 - first)
-	return first + uint64(sort.Search(count, func(i int) bool {
-		made, ok := auditTime(w.entries.Get(auditKey(first + uint64(i))))
+	runs := []uint64{binary.BigEndian.Uint64(key)} // numbers at which one begins
+	term := auditTerm(auditSetBack, "")
+	cursor := index.Cursor()
+	for key, _ := cursor.Seek(setBackKey(runs[0] + 1)); bytes.HasPrefix(key, term); key, _ = cursor.Next() {
+		runs = append(runs, binary.BigEndian.Uint64(key[len(term):]))
+	}
+	end := entries.Sequence() + 1
+	runs = append(runs, end)
+	if !since.IsZero() {
+		oldest = end
+		for i := range len(runs) - 1 {
+			if first := firstFrom(entries, runs[i], runs[i+1], since.Add(-auditDisorder)); first < runs[i+1] {
+				oldest = first
+				break
+			}
+		}
+	}
+	if !until.IsZero() {
+		newest = 0
+		for i := len(runs) - 2; i >= 0; i-- {
+			if first := firstFrom(entries, runs[i], runs[i+1], until.Add(auditDisorder)); first > runs[i] {
+				newest = first - 1
+				break
+			}
+		}
+	}
+	return oldest, newest
+}
+
+// firstFrom returns the number of the first entry at or after at of those from begin to before end, which are in order,
+// or end.
+func firstFrom(entries *boltBucket, begin, end uint64, at time.Time) uint64 {
+	return begin + uint64(sort.Search(int(end-begin), func(i int) bool {
+		made, ok := auditTime(entries.Get(auditKey(begin + uint64(i))))
 		return ok && !made.Before(at)
 	}))
 }

@@ -47,6 +47,9 @@ func (log *auditLog) remove(key, data []byte) error {
 			return err
 		}
 	}
+	if err := log.index.Delete(setBackKey(number)); err != nil {
+		return fmt.Errorf("prune audit entry: %w", err)
+	}
 	log.head.Bytes -= min(log.head.Bytes, uint64(len(data)))
 	if err := log.entries.Delete(bytes.Clone(key)); err != nil {
 		return fmt.Errorf("prune audit entry: %w", err)

@@ -36,24 +36,19 @@ func (tx *Tx) SearchAudit(organization string, query AuditQuery, before uint64, 
 	if b == nil {
 		return nil, 0, nil
 	}
-	var bound []byte
+	index := tx.bolt.Bucket([]byte(auditIndexBucket)).Bucket(auditName(organization))
+	if index == nil {
+		return nil, 0, &CorruptError{Where: auditIndexBucket + "/" + organization}
+	}
+	oldest, newest := auditBetween(b, index, query.Since, query.Until)
 	if before > 0 {
-		bound = auditKey(before)
+		newest = min(newest, before-1)
 	}
-	walk := auditWalk{entries: b, filter: AuditFilter{Since: query.Since, Until: query.Until}}
-	if !query.Until.IsZero() {
-		if last := walk.firstFrom(query.Until.Add(auditDisorder)); before == 0 || last < before {
-			bound = auditKey(last)
-		}
-	}
-	var oldest uint64
-	if !query.Since.IsZero() {
-		oldest = walk.firstFrom(query.Since.Add(-auditDisorder))
-	}
+	walk := auditWalk{filter: AuditFilter{Since: query.Since, Until: query.Until}}
 	needles := query.needles()
 	var entries []model.AuditEntry
 	cursor := b.Cursor()
-	key, data := lastBefore(cursor, bound)
+	key, data := lastBefore(cursor, auditKey(newest+1))
 	for seen := 0; key != nil; key, data = cursor.Prev() {
 		if len(entries) == limit || seen == searchBound {
 			return entries, binary.BigEndian.Uint64(key) + 1, nil
