@@ -94,7 +94,9 @@ func (t target) post(ctx context.Context, e model.Event, now time.Time) (status 
 		return 0, failed(ctx, withoutURL(err))
 	}
 	defer response.Body.Close()
-	_, _ = io.CopyN(io.Discard, response.Body, maxResponse)
+	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection, which ctx does not end
+		_, _ = io.CopyN(io.Discard, response.Body, maxResponse)
+	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return response.StatusCode, &failure{text: fmt.Sprintf("the receiver answered %d", response.StatusCode)}
 	}

@@ -346,6 +346,38 @@ func TestSlowReceiver(t *testing.T) {
 	}
 }
 
+// TestSwitchingProtocols: a receiver that answers 101 and keeps the connection holds up neither its webhook nor a stop.
+func TestSwitchingProtocols(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept sync.WaitGroup
+	t.Cleanup(kept.Wait)
+	t.Cleanup(func() { listener.Close() })
+	kept.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			kept.Go(func() {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+				_, _ = io.Copy(io.Discard, conn) // until the sender closes it
+			})
+		}
+	})
+	r := openRoom(t, private())
+	r.Delays = nil // one attempt
+	w, _ := r.create("org_1", "http://"+listener.Addr().String(), "*")
+	r.happen("org_1", model.EventBackupFailed)
+	testenv.Eventually(t, "the end of the attempt", func() bool {
+		all := r.deliveries(w)
+		return len(all) == 1 && all[0].Status == model.DeliveryFailed && all[0].LastStatus == http.StatusSwitchingProtocols
+	})
+}
+
 // TestPrivateAddresses: without the operator's permission nothing private is reached, whatever the name.
 func TestPrivateAddresses(t *testing.T) {
 	to := newReceiver(t)
