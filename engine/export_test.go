@@ -202,6 +202,45 @@ func TestExportsOfOthersAreNotHeldUp(t *testing.T) {
 	a.awaitExport(t, locked.ID, "")
 }
 
+// TestExportDuringAChange: no export begins while the server may not have the name of the record yet, and no rename while an
+// export reads the database.
+func TestExportDuringAChange(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, exporting(t))
+	db, _ := a.createDatabase(t, "shop")
+	pending := func(change *model.PendingChange) {
+		t.Helper()
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
+			return tx.Databases().Change(db.ID, func(d *model.Database) { d.PendingChange = change })
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, err := a.Core.Claims.Take(db.ID, "a change of its properties") // the sweep leaves it alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending(&model.PendingChange{})
+	x := a.mustExport(t, db.ID, "")
+	for range 3 {
+		a.Recovery.MakeNextExport(t.Context())
+	}
+	if now := a.awaitExportOf(t, db.ID, "", x.ID, model.ExportPending, model.ExportRunning, model.ExportFailed, model.ExportReady); now.Status != model.ExportPending {
+		t.Errorf("during a change the export is %s: %s", now.Status, now.Error)
+	}
+	pending(nil)
+	release()
+	op := a.beginByHand(t, a.record(t, db.ID), model.OperationExport, model.DatabaseAvailable, 0)
+	if err := a.update(t, db.ID, databases.Change{Name: new("renamed")}); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "an export reads") {
+		t.Errorf("a rename during an export: %v", err)
+	}
+	if err := a.Databases.EndOperation(op); err != nil {
+		t.Fatal(err)
+	}
+	a.Recovery.Exports.Wake()
+	a.awaitExportOf(t, db.ID, "", x.ID, model.ExportReady)
+}
+
 // An export that was running when the appliance died is made after the next start.
 func TestExportAfterACrash(t *testing.T) {
 	t.Parallel()

@@ -163,7 +163,7 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 			return db, err
 		}
 	}
-	return next, s.refuseRename(db, next)
+	return next, refuseRename(db, next)
 }
 
 // set changes a property and notes the change for the audit log.
@@ -224,7 +224,7 @@ func (s *Service) maxSessions(db model.Database) int {
 }
 
 // refuseRename refuses a new name while something is bound to the present one.
-func (s *Service) refuseRename(db, next model.Database) error {
+func refuseRename(db, next model.Database) error {
 	if next.Name == db.Name {
 		return nil
 	}
@@ -235,8 +235,18 @@ func (s *Service) refuseRename(db, next model.Database) error {
 			}
 		}
 	}
-	running, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]model.DatabaseOperation, error) { return core.AllUnder(tx.Operations(), db.ID) })
-	if slices.ContainsFunc(running, func(op model.DatabaseOperation) bool { return op.Type == model.OperationExport && !op.Status.Final() }) {
+	return nil
+}
+
+// refuseRead refuses a new name while an export reads the database under the present one. No export begins while the change
+// is pending.
+func refuseRead(tx *meta.Tx, next model.Database) error {
+	db, err := tx.Databases().Get(next.ID)
+	if err != nil || db.Name == next.Name {
+		return err
+	}
+	all, err := core.AllUnder(tx.Operations(), db.ID)
+	if slices.ContainsFunc(all, func(op model.DatabaseOperation) bool { return op.Type == model.OperationExport && !op.Status.Final() }) {
 		return errBeingRead()
 	}
 	return err
@@ -249,6 +259,9 @@ func errBeingRead() error {
 // storeUpdate stores the changed properties of next, and sets next to the whole record.
 func (s *Service) storeUpdate(tx *meta.Tx, next *model.Database, pending *model.PendingChange) error {
 	if _, err := core.ProjectOf(tx, next.Organization, next.Project); err != nil {
+		return err
+	}
+	if err := refuseRead(tx, *next); err != nil {
 		return err
 	}
 	stored, err := tx.Databases().Update(next.ID, func(d *model.Database) error {

@@ -138,7 +138,7 @@ func exportClaim(organization string) string { return organization + "/export" }
 // makeDueExport makes an export, unless another worker has begun it.
 func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 	db, op, err := s.beginExport(x.ID)
-	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) {
+	if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errBegun) || errors.Is(err, errChanging) {
 		return true // the caller looks for others
 	}
 	if err == nil {
@@ -153,8 +153,12 @@ func (s *Service) makeDueExport(ctx context.Context, x model.Export) bool {
 	return s.postponeExport(x, op, err) == nil
 }
 
-// errBegun means that another worker has begun the export.
-var errBegun = errors.New("the export was begun already")
+var (
+	// errBegun means that another worker has begun the export.
+	errBegun = errors.New("the export was begun already")
+	// errChanging means that a change of the database is under way.
+	errChanging = errors.New("the database is being changed")
+)
 
 // beginExport records that an export is being made, and returns its database and the operation.
 func (s *Service) beginExport(id string) (db model.Database, op model.DatabaseOperation, err error) {
@@ -171,6 +175,9 @@ func (s *Service) beginExport(id string) (db model.Database, op model.DatabaseOp
 		}
 		if db, err = tx.Databases().Get(x.Database); err != nil {
 			return err
+		}
+		if db.PendingChange != nil { // the server may not have the name of the record yet
+			return errChanging
 		}
 		op = s.databases.NewOperation(db, model.OperationExport, "dumping")
 		op.Export = id
@@ -192,7 +199,7 @@ func (s *Service) dueExports(ctx context.Context) (due []model.Export, err error
 			if err != nil {
 				return err
 			}
-			if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable && db.Trash == nil {
+			if status, _ := s.databases.LiveStatus(db); status == model.DatabaseAvailable && db.Trash == nil && db.PendingChange == nil {
 				due = append(due, x)
 				databases[db.ID] = db
 			}
