@@ -84,6 +84,14 @@ func (c *Core) WallClock() time.Time { return c.Clock().Round(0) }
 
 // KeepClock stores durably how far the clock has advanced, and logs a leap.
 func (c *Core) KeepClock() error {
+	text, err := json.Marshal(c.advanceClock())
+	if err != nil {
+		return fmt.Errorf("encode the last known time: %w", err)
+	}
+	return c.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(clockSetting, text) })
+}
+
+func (c *Core) advanceClock() BelievedClock {
 	g := &c.Guard
 	g.Mu.Lock()
 	defer g.Mu.Unlock()
@@ -99,11 +107,7 @@ func (c *Core) KeepClock() error {
 		c.Log.Warn("the clock is trusted again: what has expired is removed", "clock", now)
 	}
 	g.logged = ahead > 0
-	text, err := json.Marshal(g.Believed)
-	if err != nil {
-		return fmt.Errorf("encode the last known time: %w", err)
-	}
-	return c.Meta.Update(func(tx *meta.Tx) error { return tx.PutSetting(clockSetting, text) })
+	return g.Believed
 }
 
 // ClockAhead returns by how much the clock is implausibly ahead, 0 if it is not, and
@@ -115,6 +119,19 @@ func (c *Core) ClockAhead() (by, grace time.Duration) {
 	passed := time.Since(g.UpdatedAt)
 	b := BelievedClock{Time: g.Believed.Time.Add(passed), Waited: g.Believed.Waited + passed}
 	return b.Ahead(c.WallClock()), max(0, ClockGrace-b.Waited)
+}
+
+// RetentionClock returns the time from which a retention period is counted: that of the machine's clock, or the believed
+// one while the clock is behind that. What is deleted while the clock is wrong is not removed once the clock is right.
+func (c *Core) RetentionClock() time.Time {
+	g := &c.Guard
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	now, believed := c.WallClock(), g.Believed.Time.Add(time.Since(g.UpdatedAt))
+	if now.Sub(believed) < -clockSlack {
+		return believed
+	}
+	return now
 }
 
 // KeepsAll reports whether nothing may be removed for its age: the clock is

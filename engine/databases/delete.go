@@ -106,7 +106,7 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 		return time.Time{}, err
 	}
 	s.Progress.Set(op, 1, 2)
-	now := s.core.Clock()
+	now := s.core.RetentionClock()
 	retention := s.core.Config.TrashRetention
 	if db.Sandbox {
 		retention = 0

@@ -16,7 +16,7 @@ func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until t
 	if _, err := s.bucket(call, id); err != nil {
 		return until, err
 	}
-	now := s.core.Clock()
+	now := s.core.RetentionClock()
 	until = s.objectTrashUntil(now)
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		b, err := bucketOf(tx, call.Organization, id)

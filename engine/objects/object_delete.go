@@ -109,7 +109,7 @@ func (s *Service) deletable(in Deletion) (model.Object, error) {
 
 // deletion returns the note of a deletion of old.
 func (s *Service) deletion(b model.Bucket, in Deletion, old model.Object) *objectNote {
-	now := s.core.Clock()
+	now := s.core.RetentionClock()
 	switch {
 	case in.Version != "":
 		return &objectNote{Act: actDelete, Object: model.Object{Bucket: in.Bucket, Key: in.Key, Version: old.Version, Versioned: old.Versioned, LastModified: now}}

@@ -289,7 +289,7 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
 	call.Note("size_bytes", strconv.FormatInt(w.Size(), 10))
-	now := s.core.Clock()
+	now := s.core.RetentionClock()
 	lock, err := lockOf(b, in.Lock, now)
 	if err != nil {
 		used()

@@ -119,7 +119,7 @@ func (s *Service) describeSwitch(db model.Database, generation int) model.Served
 
 // RecordSwitch commits that a generation is now the current one.
 func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
-	now := s.core.Clock().Truncate(time.Microsecond) // the precision that clients see
+	now, kept := s.core.Clock().Truncate(time.Microsecond), s.core.RetentionClock().Truncate(time.Microsecond) // the precision that clients see
 	next.Since = now
 	version := ""
 	if next.Major != 0 {
@@ -131,7 +131,7 @@ func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, er
 	}
 	return meta.Value(s.core.Meta.Update, func(tx *meta.Tx) (model.Database, error) {
 		return tx.Databases().Update(id, func(d *model.Database) error {
-			replaced := model.Replaced{Generation: d.Generation, At: now, ExpiresAt: now.Add(s.core.Config.ReplacedRetention), BranchedAt: d.BranchedAt}
+			replaced := model.Replaced{Generation: d.Generation, At: now, ExpiresAt: kept.Add(s.core.Config.ReplacedRetention), BranchedAt: d.BranchedAt}
 			if undone := d.Replaced; undone != nil && undone.Generation == next.Generation {
 				d.BranchedAt = undone.BranchedAt
 			}
