@@ -7,7 +7,77 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/engine/recovery"
 )
+
+// Where the clock was ahead during a restore in place and is right again, times since then refer to the restored data.
+func TestClockAheadDuringRestore(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	b := a.backUp(t, db.ID)
+	mistake := commitStep(t, c, 666)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 667))
+	by.Store(int64(2 * time.Hour))
+	a.restore(t, db.ID, b.ID)
+	by.Store(0)
+	a.awaitIdle(t)
+	commitStep(t, c, 2)
+	at := commitStep(t, c, 3)
+	last := commitStep(t, c, 4)
+	a.awaitArchived(t, db.ID, last)
+	generation := a.record(t, db.ID).Generation
+	expect := func(what string, at time.Time, want int) {
+		t.Helper()
+		plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: at}, nil)
+		if err != nil || plan.Target.Generation != want {
+			t.Errorf("%s: generation %d, not %d: %v", what, plan.Target.Generation, want, err)
+		}
+	}
+	expect("before the restore", mistake, generation-1)
+	expect("after the restore", at, generation)
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seen := a.record(t, db.ID).Served[0].Seen; seen.IsZero() || seen.After(last) {
+		t.Errorf("seen to serve at %v, and it served at %v", seen, last)
+	}
+	by.Store(int64(3 * time.Hour)) // past the switch
+	expect("after the restore, later", at, generation)
+	expect("before the restore, later", mistake, generation-1)
+	by.Store(0)
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
+	if got := steps(t, c); got != "1 2 3" {
+		t.Errorf("restored to after step 3: %q, not \"1 2 3\"", got)
+	}
+}
+
+// Where the clock was behind during a restore in place, times before it refer to the data before it.
+func TestClockBehindDuringRestore(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	b := a.backUp(t, db.ID)
+	at := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+	by.Store(int64(-2 * time.Hour))
+	a.restore(t, db.ID, b.ID)
+	by.Store(0)
+	a.awaitIdle(t)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 4))
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: at})
+	if got := steps(t, c); got != "1 2" {
+		t.Errorf("restored to after step 2: %q, not \"1 2\"", got)
+	}
+}
 
 // What is deleted, replaced or uploaded while the clock is years behind is kept for its whole time once the clock is right.
 func TestRetentionWhileClockBehind(t *testing.T) {

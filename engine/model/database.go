@@ -158,6 +158,9 @@ type PendingChange struct {
 type Served struct {
 	Generation int       `json:"generation"`
 	Since      time.Time `json:"since"`
+	// Seen is a time at which the generation served, although it is before Since: the clock was set back in
+	// between. It is zero if the clock was not.
+	Seen time.Time `json:"seen,omitzero"`
 	// Undrained means that the last WAL of the previous generation may not have been
 	// archived.
 	Undrained bool `json:"undrained"`

@@ -163,21 +163,13 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 }
 
 // planPoint finds the newest backup from which a point can be reached. It looks for a time in the generation that was
-// current then: times before a restore refer to the data before that restore.
+// current then: times before a restore refer to the data before that restore, see [pointPlanner.planTime].
 func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
 	if db.Sandbox {
 		return RestorePlan{}, noBackupsOf(db)
 	}
 	if at.LSN == "" {
 		s.AwaitArchive(ctx, db.ID, at.Time)
-	}
-	target, generations, err := s.target(db, at)
-	if err != nil {
-		return RestorePlan{}, err
-	}
-	archive, err := s.WALArchive(db.ID)
-	if err != nil {
-		return RestorePlan{}, err
 	}
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil {
@@ -186,30 +178,16 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 	if len(backups) == 0 || at.LSN == "" && at.Time.IsZero() { // the archive treats the zero time as none
 		return RestorePlan{}, s.explainUnreachable(ctx, db, at, nil)
 	}
-	safe, err := s.restorableTo(ctx, backups[0])
+	planner, err := s.newPointPlanner(ctx, db, backups)
 	if err != nil {
 		return RestorePlan{}, err
 	}
-	// Backups whose verification has failed are a last resort.
-	slices.SortStableFunc(backups, func(a, b model.Backup) int { return cmp.Compare(verificationRank(a), verificationRank(b)) })
-	var reason error
-	for _, generation := range generations {
-		for _, b := range backups {
-			if !leadsTo(archive, b, generation) {
-				continue
-			}
-			target.Generation, target.Idle = generation, s.idleUntil(db, generation, safe)
-			plan, err := planFrom(ctx, archive, b, target)
-			if err == nil {
-				plan.Point = at
-				return plan, nil
-			}
-			if !errors.Is(err, backup.ErrAfterTarget) {
-				reason = err
-			}
-		}
+	plan, err := planner.plan(ctx, at)
+	if err != nil {
+		return RestorePlan{}, s.explainUnreachable(ctx, db, at, err)
 	}
-	return RestorePlan{}, s.explainUnreachable(ctx, db, at, reason)
+	plan.Point = at
+	return plan, nil
 }
 
 // leadsTo reports whether the WAL leads from a backup to a generation.
@@ -253,60 +231,18 @@ func verificationRank(b model.Backup) int {
 	return 0
 }
 
-// target parses a point and returns the generations that may contain it.
-func (s *Service) target(db model.Database, at RestorePoint) (t wal.Target, generations []int, err error) {
-	if at.LSN != "" {
-		if t.LSN, err = at.position(); err != nil {
-			return t, nil, err
-		}
-		generations = append(generations, db.Generation)
-		for _, it := range slices.Backward(db.Served) {
-			if !slices.Contains(generations, it.Generation) {
-				generations = append(generations, it.Generation)
-			}
-		}
-		return t, generations, nil
-	}
-	t.Time = at.Time
-	generation := firstGeneration
-	for _, it := range db.Served {
-		if !it.Since.After(at.Time) {
-			generation = it.Generation
-		}
-	}
-	return t, []int{generation}, nil
-}
-
-// firstGeneration is the generation of a new database.
-const firstGeneration = 1
-
-// idleUntil returns the time up to which the archive is known to have all commits of a generation: safe for the current
-// one, now for one that was shut down cleanly and replaced, else the zero time.
-func (s *Service) idleUntil(db model.Database, generation int, safe time.Time) time.Time {
-	if generation == db.Generation && s.databases.Rests(db.ID) {
-		return s.core.Clock()
-	}
-	if generation == db.Generation {
-		return safe
-	}
-	last := firstGeneration
-	for _, it := range db.Served {
-		if last == generation && it.Undrained {
-			return time.Time{}
-		}
-		last = it.Generation
-	}
-	return s.core.Clock()
-}
-
 // restorableBackups returns the completed backups of a database, newest first.
 func (s *Service) restorableBackups(database string) ([]model.Backup, error) {
 	all, err := s.backupsOf(database)
 	return slices.DeleteFunc(all, func(b model.Backup) bool { return b.Status != model.BackupCompleted || b.DeletionPending }), err
 }
 
-// explainUnreachable returns the error for a point that cannot be reached, which says what can be reached.
+// explainUnreachable returns the error for a point that cannot be reached, which says what can be reached. The reason is
+// nil or [backup.ErrAfterTarget] if no backup from before the point is left.
 func (s *Service) explainUnreachable(ctx context.Context, db model.Database, at RestorePoint, reason error) error {
+	if errors.Is(reason, backup.ErrAfterTarget) {
+		reason = nil
+	}
 	field, wanted := cmp.Or(at.field, "target_time"), at.Time.UTC().Format(time.RFC3339Nano)
 	if at.LSN != "" {
 		field, wanted = "target_lsn", at.LSN

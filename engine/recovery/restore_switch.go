@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"holdfast/backup"
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
@@ -23,7 +25,7 @@ func (s *Service) SwitchGeneration(ctx context.Context, db model.Database, op mo
 	if err := s.databases.StopInstance(ctx, db.ID); err != nil {
 		return err
 	}
-	described := s.describeSwitch(db, op.Generation)
+	described := s.describeSwitch(ctx, db, op.Generation)
 	described.BranchedAt = op.BranchedAt
 	next, err := s.RecordSwitch(db.ID, described)
 	if err != nil {
@@ -94,10 +96,13 @@ func (s *Service) drain(db model.Database) error {
 }
 
 // describeSwitch describes the switch from db, whose instance has stopped, to a generation: whether all WAL of the old
-// one is archived, and where in the WAL the new one continues. That is the fork point, or the shutdown checkpoint if
-// the generation served before. RecordSwitch sets the time.
-func (s *Service) describeSwitch(db model.Database, generation int) model.Served {
+// one is archived, when it committed last, and where in the WAL the new one continues. That is the fork point, or the
+// shutdown checkpoint if the generation served before. RecordSwitch sets the time.
+func (s *Service) describeSwitch(ctx context.Context, db model.Database, generation int) model.Served {
 	next := model.Served{Generation: generation, Undrained: db.Rebuild || !s.tryDrain(db)} // a rebuild replaces no data
+	if !db.Rebuild {
+		next.Since = s.lastCommit(ctx, db).Add(time.Microsecond) // what it is restored to includes that commit
+	}
 	dir := s.databases.DataDirectory(db.ID, generation)
 	if major, err := postgres.DirectoryMajor(dir); err == nil && major != db.Major {
 		next.Major = major
@@ -117,10 +122,41 @@ func (s *Service) describeSwitch(db model.Database, generation int) model.Served
 	return next
 }
 
-// RecordSwitch commits that a generation is now the current one.
+// lastCommit returns the time of the last commit that the archive has of the present data, zero if it is not known.
+func (s *Service) lastCommit(ctx context.Context, db model.Database) time.Time {
+	found, err := s.presentWindow(ctx, db)
+	if err != nil {
+		s.core.Log.Warn("when the replaced data committed last is not known", "database", db.ID, "generation", db.Generation, "reason", err)
+	}
+	return found.LastCommit
+}
+
+// presentWindow returns what the newest backup that leads to the present data can be restored to, zero if none does.
+func (s *Service) presentWindow(ctx context.Context, db model.Database) (wal.Window, error) {
+	archive, err := s.WALArchive(db.ID)
+	if err != nil {
+		return wal.Window{}, err
+	}
+	backups, err := s.restorableBackups(db.ID)
+	if err != nil {
+		return wal.Window{}, err
+	}
+	newest := slices.IndexFunc(backups, func(b model.Backup) bool { return leadsTo(archive, b, db.Generation) })
+	if newest < 0 {
+		return wal.Window{}, nil
+	}
+	start, err := xlog.ParseLSN(backups[newest].StartLSN)
+	if err != nil {
+		return wal.Window{}, err
+	}
+	return archive.Window(ctx, db.Generation, 0, start)
+}
+
+// RecordSwitch commits that a generation is now the current one. If the clock has been set back, so that it is behind the
+// last commit of the replaced data, the generation serves since then.
 func (s *Service) RecordSwitch(id string, next model.Served) (model.Database, error) {
 	now, kept := s.core.Clock().Truncate(time.Microsecond), s.core.RetentionClock().Truncate(time.Microsecond) // the precision that clients see
-	next.Since = now
+	next.Since = laterOf(kept, next.Since)
 	version := ""
 	if next.Major != 0 {
 		bin, err := s.databases.Majors.Find(s.core.Lifetime, next.Major)
