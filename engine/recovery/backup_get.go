@@ -40,7 +40,11 @@ func (s *Service) BackupList(call *model.Call, database string, filter BackupFil
 		backups[i] = &list.Items[i]
 		backups[i].Progress = s.databases.Progress.Get(backups[i].ID, backups[i].Progress)
 	}
-	return list, s.core.Meta.View(func(tx *meta.Tx) error { return s.withExpiry(tx, database, backups...) })
+	leads, err := s.leadsToPresent(database)
+	if err != nil {
+		return list, err
+	}
+	return list, s.core.Meta.View(func(tx *meta.Tx) error { return s.withExpiry(tx, database, leads, backups...) })
 }
 
 // BackupGet returns one backup of a database.
@@ -48,12 +52,16 @@ func (s *Service) BackupGet(call *model.Call, database, id string) (model.Backup
 	if _, err := s.databases.Database(call, database); err != nil {
 		return model.Backup{}, err
 	}
+	leads, err := s.leadsToPresent(database)
+	if err != nil {
+		return model.Backup{}, err
+	}
 	var b model.Backup
-	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
+	err = s.core.Meta.View(func(tx *meta.Tx) (err error) {
 		if b, err = backupOf(tx, database, id); err != nil {
 			return err
 		}
-		return s.withExpiry(tx, database, &b)
+		return s.withExpiry(tx, database, leads, &b)
 	})
 	call.Resource = model.Resource{Type: model.ResourceBackup, ID: id}
 	b.Progress = s.databases.Progress.Get(b.ID, b.Progress)

@@ -91,8 +91,8 @@ func (s *Service) RecoveryGet(ctx context.Context, call *model.Call, database st
 	if r.Timeline, r.Operations, err = s.recoveryHistory(db, r.Archiving.Gaps); err != nil {
 		return r, err
 	}
-	r.State = s.recoveryState(db, r)
-	return r, nil
+	r.State, err = s.recoveryState(db, r)
+	return r, err
 }
 
 // recoveryPoint returns the period whose commits would be lost if the server failed now. Until the receiver first hears
@@ -115,18 +115,28 @@ func (s *Service) recoveryPoint(r Recovery, asleep bool) *time.Duration {
 }
 
 // recoveryState returns the state. A receiver that has just disconnected does not degrade it; a long disconnection
-// does.
-func (s *Service) recoveryState(db model.Database, r Recovery) RecoveryState {
+// does, and so does the lack of a backup that leads to the present data.
+func (s *Service) recoveryState(db model.Database, r Recovery) (RecoveryState, error) {
+	leads, err := s.leadsToPresent(db.ID)
+	if err != nil {
+		return "", err
+	}
+	backups, err := s.restorableBackups(db.ID)
+	if err != nil {
+		return "", err
+	}
 	status, _ := s.databases.LiveStatus(db)
 	away := !s.databases.Rests(db.ID) && r.Archiving.State != wal.StateStreaming &&
 		(r.Archiving.State == "" || r.Archiving.RPO(s.core.Clock()) > time.Minute || r.Archiving.State == wal.StateFailed)
 	switch {
 	case r.Window.Earliest == nil:
-		return RecoveryWaiting
+		return RecoveryWaiting, nil
+	case !slices.ContainsFunc(backups, leads):
+		return RecoveryDegraded, nil
 	case away && status == model.DatabaseAvailable, r.Archiving.SlotState == "lost", r.Archiving.CompressError != "":
-		return RecoveryDegraded
+		return RecoveryDegraded, nil
 	default:
-		return RecoveryAvailable
+		return RecoveryAvailable, nil
 	}
 }
 

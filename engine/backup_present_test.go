@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"holdfast/engine/model"
+	"holdfast/engine/recovery"
+)
+
+// After a restore to an older backup, that one stays until a newer one leads to the present data, however long that takes.
+// Without one, the recovery is degraded.
+func TestBackupOfPresentDataStays(t *testing.T) {
+	t.Parallel()
+	tiny, err := model.NewPlan("tiny", map[string]int64{"backup_bytes": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Plans = map[string]model.Plan{"tiny": tiny}
+	cfg.BackupRetention = 7 * 24 * time.Hour
+	by := ahead(&cfg)
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	older := a.backUp(t, db.ID)
+	commitStep(t, c, 2)
+	a.backUp(t, db.ID)
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil { // no backup can follow
+		t.Fatal(err)
+	}
+	a.restore(t, db.ID, older.ID)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+	lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
+	a.awaitArchived(t, db.ID, commitStep(t, c, 4))
+	state := func(want recovery.RecoveryState) {
+		t.Helper()
+		if r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID); err != nil || r.State != want {
+			t.Errorf("the recovery is %s, %v, not %s", r.State, err, want)
+		}
+	}
+	if b, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, older.ID); err != nil || b.ExpiresAt != nil {
+		t.Errorf("the only backup of the present data expires at %v, %v", b.ExpiresAt, err)
+	}
+	by.Store(int64(cfg.BackupRetention + time.Hour))
+	believe(a.Engine)
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	by.Store(0)
+	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{LSN: lsn}, nil)
+	if err != nil || plan.Backup.ID != older.ID {
+		t.Errorf("after the retention, the present data is restored from %q, %v", plan.Backup.ID, err)
+	}
+	state(recovery.RecoveryAvailable)
+	if err := a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, older.ID); err != nil {
+		t.Fatal(err)
+	}
+	state(recovery.RecoveryDegraded)
+}
