@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,4 +60,32 @@ func TestBackupOfPresentDataStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	state(recovery.RecoveryDegraded)
+}
+
+// A database that is restored from another's backup may be reached from where that one may be, and from nowhere else.
+func TestRestoreNewKeepsAllowlist(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1/32"}); err != nil {
+		t.Fatal(err)
+	}
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("copy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+	want := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	if got := a.record(t, op.NewDatabase).Allowlist; !slices.Equal(got, want) {
+		t.Errorf("the new database may be reached from %v, not %v", got, want)
+	}
+	branch, err := a.Recovery.BranchCreate(t.Context(), a.call(model.ActionBranchCreate), db.ID, recovery.NewBranch{Name: "branch"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, branch.Started, model.OperationCompleted)
+	if got := a.record(t, branch.ID).Allowlist; !slices.Equal(got, want) {
+		t.Errorf("the branch may be reached from %v, not %v", got, want)
+	}
 }

@@ -38,7 +38,7 @@ func (s *Service) SleepOfBranch(parent model.Database, asked *time.Duration) (ti
 	}
 	err := validSleep(after)
 	if err == nil {
-		err = reachesProxied(after, s.core.Config.Allowlist)
+		err = reachesProxied(after, parent.Allowlist)
 	}
 	if err == nil && after > 0 && slices.Contains(parent.Preload, "pg_cron") {
 		err = model.Errorf(model.CodeConflict, "sleep_after_seconds: the jobs of the extension pg_cron would not run while the branch sleeps: set it to 0")

@@ -74,6 +74,7 @@ func copyProperties(to *model.Database, from model.Database) {
 	to.ConnectionLimit, to.MaintenanceWindow = from.ConnectionLimit, from.MaintenanceWindow
 	to.BackupEvery, to.BackupRetention = from.BackupEvery, from.BackupRetention
 	to.Roles = from.CopiedRoles(to.CreatedAt)
+	to.Allowlist = from.Allowlist
 }
 
 // runRestoreNew builds the new database and records the outcome. When the
