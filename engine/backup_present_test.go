@@ -62,6 +62,27 @@ func TestBackupOfPresentDataStays(t *testing.T) {
 	state(recovery.RecoveryDegraded)
 }
 
+// The sweep finishes the deletion of a backup that failed after it was committed.
+func TestPendingDeletionOfBackup(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	if err := a.Recovery.MarkForDeletion(a.call(model.ActionBackupDelete), db.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, repo, err := a.Recovery.Archives(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := repo.Backups(); err != nil || len(stored) != 0 || len(a.backups(t, db.ID)) != 0 {
+		t.Errorf("after a sweep: stored %v, listed %d, %v", stored, len(a.backups(t, db.ID)), err)
+	}
+}
+
 // A database that is restored from another's backup may be reached from where that one may be, and from nowhere else.
 func TestRestoreNewKeepsAllowlist(t *testing.T) {
 	t.Parallel()

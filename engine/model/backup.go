@@ -51,7 +51,7 @@ type Backup struct {
 	WholeRead bool `json:"whole_read"`
 	// Verification is the result of restoring the backup as a test.
 	Verification Verification `json:"verification"`
-	// DeletionPending means that the backup is being removed; the next start completes the removal.
+	// DeletionPending means that the backup is being removed; the sweep or the next start completes a removal that was interrupted.
 	DeletionPending bool `json:"condemned"`
 	// Cut means that a failed backup was interrupted by another operation or by
 	// shutdown, so nothing needs to be fixed.

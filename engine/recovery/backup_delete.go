@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"errors"
+
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
@@ -63,7 +65,12 @@ func (s *Service) dropBackup(database, id string) error {
 	if err := s.dropStored(database, id); err != nil {
 		return err
 	}
-	return s.core.Meta.Update(func(tx *meta.Tx) error { return tx.Backups().Delete(id) })
+	return s.core.Meta.Update(func(tx *meta.Tx) error {
+		if err := tx.Backups().Delete(id); !errors.Is(err, meta.ErrNotFound) { // otherwise the sweep has finished the deletion
+			return err
+		}
+		return nil
+	})
 }
 
 // dropStored removes a backup from the repository, if it is there.

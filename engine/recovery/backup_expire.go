@@ -97,7 +97,8 @@ func (s *Service) retention(tx *meta.Tx, database string) (time.Duration, error)
 	return s.databases.BackupRetention(db), err
 }
 
-// ExpireBackups removes the expired backups of a database. If the backups are busy, the next sweep does it.
+// ExpireBackups removes the expired backups of a database, and finishes deletions that have failed. If the backups are busy,
+// the next sweep does it.
 func (s *Service) ExpireBackups(db model.Database) error {
 	if s.isAway(db.ID) {
 		return nil
@@ -126,6 +127,9 @@ func (s *Service) ExpireBackups(db model.Database) error {
 }
 
 func (s *Service) expireBackup(db model.Database, b model.Backup) error {
+	if b.DeletionPending {
+		return s.dropBackup(db.ID, b.ID)
+	}
 	call := s.core.System(model.ActionBackupExpire, db.Organization, model.Resource{Type: model.ResourceBackup, ID: b.ID, Name: db.Name})
 	err := s.MarkForDeletion(call, db.ID, b.ID)
 	if errors.Is(err, errPinned) { // pinned since it was listed
@@ -137,6 +141,7 @@ func (s *Service) expireBackup(db model.Database, b model.Backup) error {
 	return s.dropBackup(db.ID, b.ID)
 }
 
+// expiredBackups returns the backups of a database that have expired, and those whose deletion has failed half-way.
 func (s *Service) expiredBackups(database string, leads func(model.Backup) bool) (expired []model.Backup, err error) {
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		all, err := core.AllUnder(tx.Backups(), database)
@@ -149,7 +154,7 @@ func (s *Service) expiredBackups(database string, leads func(model.Backup) bool)
 		}
 		followed := followedAt(all, leads)
 		for _, b := range all {
-			if at := expiry(b, retention, followed); at != nil && s.core.MayRemove(*at) {
+			if at := expiry(b, retention, followed); b.DeletionPending || at != nil && s.core.MayRemove(*at) {
 				expired = append(expired, b)
 			}
 		}
