@@ -8,6 +8,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
 )
 
 // After a restore to an older backup, that one stays until a newer one leads to the present data, however long that takes.
@@ -60,6 +61,31 @@ func TestBackupOfPresentDataStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	state(recovery.RecoveryDegraded)
+}
+
+// A database that was deleted before the backup that had to follow its restore gets that when it comes back.
+func TestOwedBackupAfterTrash(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	a.restore(t, db.ID, a.backUp(t, db.ID).ID)
+	a.awaitIdle(t)
+	testenv.Within(t, time.Minute, "the backup after the restore", func() bool { return len(a.backups(t, db.ID)) == 2 })
+	a.awaitIdle(t)
+	if _, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	owed := a.backups(t, db.ID)[0]
+	if err := a.Recovery.UpdateBackup(owed.ID, func(b *model.Backup) { b.Status, b.Cut = model.BackupFailed, true }); err != nil { // as the deletion cancels it
+		t.Fatal(err)
+	}
+	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Within(t, time.Minute, "the backup that is owed", func() bool {
+		newest := a.backups(t, db.ID)[0]
+		return newest.ID != owed.ID && newest.Status == model.BackupCompleted
+	})
 }
 
 // The sweep finishes the deletion of a backup that failed after it was committed.

@@ -85,6 +85,7 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		return db, nil
 	}
 	s.startRecorded(ctx, db)
+	s.backups.BackUpIfOwed(db) // its deletion cancelled the one that was to follow a restore
 	return db, nil
 }
 
