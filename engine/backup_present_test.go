@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/recovery"
 	"holdfast/internal/testenv"
@@ -134,5 +135,30 @@ func TestRestoreNewKeepsAllowlist(t *testing.T) {
 	a.awaitOperation(t, branch.Started, model.OperationCompleted)
 	if got := a.record(t, branch.ID).Allowlist; !slices.Equal(got, want) {
 		t.Errorf("the branch may be reached from %v, not %v", got, want)
+	}
+}
+
+// A backup is not removed while a restore holds the backups, but it is while another is being made.
+func TestBackupDeleteBesideClaims(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	b := a.backUp(t, db.ID)
+	for _, held := range []struct {
+		by      string
+		refused bool
+	}{{"a restore", true}, {recovery.BackupClaim, false}} {
+		release, err := a.Core.Claims.Take(db.ID+"/backup", held.by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = a.Recovery.BackupDelete(a.call(model.ActionBackupDelete), db.ID, b.ID)
+		release()
+		if refused := model.CodeOf(err) == model.CodeConflict; refused != held.refused || err != nil && !refused {
+			t.Errorf("during %s: %v", held.by, err)
+		}
+	}
+	if list, err := a.Recovery.BackupList(a.call(model.ActionBackupList), db.ID, recovery.BackupFilter{}, core.Page{}); err != nil || len(list.Items) != 0 {
+		t.Errorf("%d backups are left, %v", len(list.Items), err)
 	}
 }

@@ -18,27 +18,65 @@ func (s *Service) BackupDelete(call *model.Call, database, id string) error {
 	if err := s.refuseAway(database); err != nil {
 		return err
 	}
-	// A backup may be removed while another is being made, but not during a restore.
-	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
-	if err == nil {
-		defer release()
-	} else if !s.core.Claims.Holds(databases.BackupClaim(database), BackupClaim) {
-		return err
-	}
-	if err := s.MarkForDeletion(call, database, id); err != nil {
-		return err
-	}
-	if err := s.dropBackup(database, id); err != nil {
+	if err := s.removeBackup(call, database, id); err != nil {
 		return err
 	}
 	s.CollectBackups(s.core.Lifetime, database)
 	return nil
 }
 
+// removeBackup removes a backup. It may do so while another is being made, but not during a restore.
+func (s *Service) removeBackup(call *model.Call, database, id string) error {
+	mayMark := func() error { return nil }
+	release, err := s.core.Claims.Take(databases.BackupClaim(database), "the removal of a backup")
+	switch {
+	case err == nil:
+		defer release()
+	case !s.core.Claims.Holds(databases.BackupClaim(database), BackupClaim):
+		return err
+	default:
+		mayMark = func() error {
+			if !s.core.Claims.Holds(databases.BackupClaim(database), BackupClaim) {
+				return errBackupEnded
+			}
+			return nil
+		}
+	}
+	err = s.markForDeletion(call, database, id, mayMark)
+	if errors.Is(err, errBackupEnded) {
+		return s.removeBackup(call, database, id)
+	}
+	if err != nil {
+		return err
+	}
+	return s.dropBackup(database, id)
+}
+
+// errBackupEnded means that the backup beside which another was to be removed has ended, perhaps for a restore.
+var errBackupEnded = errors.New("the backup has ended")
+
+// refuseRemoved refuses to record a restore whose backup has been removed, or is being, since it was planned. A removal
+// that is recorded later sees the claim of the restore.
+func refuseRemoved(tx *meta.Tx, p *RestorePlan) error {
+	if p == nil {
+		return nil
+	}
+	_, err := backupOf(tx, p.Backup.Database, p.Backup.ID)
+	return err
+}
+
 // MarkForDeletion commits that the deletion of a backup is pending, and cancels
 // its verification.
 func (s *Service) MarkForDeletion(call *model.Call, database, id string) error {
+	return s.markForDeletion(call, database, id, func() error { return nil })
+}
+
+// markForDeletion is MarkForDeletion if may returns nil in the transaction that commits it.
+func (s *Service) markForDeletion(call *model.Call, database, id string, may func() error) error {
 	err := s.core.Change(call, func(tx *meta.Tx) error {
+		if err := may(); err != nil {
+			return err
+		}
 		b, err := backupOf(tx, database, id)
 		if err != nil {
 			return err

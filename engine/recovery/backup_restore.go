@@ -157,7 +157,12 @@ func (s *Service) beginSwitch(
 	op := s.databases.NewOperation(db, t, phase)
 	next, err := prepare(db, &op)
 	if err == nil {
-		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertOperation(tx, op, model.DatabaseRestoring) })
+		err = s.core.Change(call, func(tx *meta.Tx) error {
+			if err := refuseRemoved(tx, next.plan); err != nil {
+				return err
+			}
+			return databases.InsertOperation(tx, op, model.DatabaseRestoring)
+		})
 	}
 	if err != nil {
 		next.close()

@@ -105,6 +105,9 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 			} else if now.Status == model.DatabaseDeleting {
 				return databases.NotAvailable(now, now.Status, now.StatusReason)
 			}
+			if err := refuseRemoved(tx, src.plan); err != nil {
+				return err
+			}
 			if err := insert(tx); err != nil {
 				return err
 			}

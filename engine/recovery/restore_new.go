@@ -50,6 +50,9 @@ func (s *Service) beginRestoreNew(
 	call.Note("backup", op.Backup)
 	db, release, err := s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
+			if err := refuseRemoved(tx, &p); err != nil {
+				return err
+			}
 			if err := insert(tx); err != nil {
 				return err
 			}
