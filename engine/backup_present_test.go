@@ -110,6 +110,36 @@ func TestPendingDeletionOfBackup(t *testing.T) {
 	}
 }
 
+// Damage that a restore finds while the backup is being verified stays noted when the verification ends well.
+func TestDamageDuringVerification(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, verifying(t))
+	db, _ := a.createDatabase(t, "shop")
+	b, err := a.Recovery.BackupCreate(a.call(model.ActionBackupCreate), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func() model.VerificationStatus {
+		now, err := a.Recovery.BackupGet(a.call(model.ActionBackupGet), db.ID, b.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Verification.Status
+	}
+	testenv.Within(t, time.Minute, "the verification", func() bool { return status() == model.VerificationRunning })
+	if err := a.Recovery.UpdateBackup(b.ID, func(b *model.Backup) { b.Verification.Status = model.VerificationFailed }); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Within(t, time.Minute, "the end of the verification", func() bool {
+		return slices.ContainsFunc(a.operations(t, db.ID), func(op model.DatabaseOperation) bool {
+			return op.Type == model.OperationVerification && op.CompletedAt != nil
+		})
+	})
+	if got := status(); got != model.VerificationFailed {
+		t.Errorf("the damaged backup is %s", got)
+	}
+}
+
 // A database that is restored from another's backup may be reached from where that one may be, and from nowhere else.
 func TestRestoreNewKeepsAllowlist(t *testing.T) {
 	t.Parallel()

@@ -148,9 +148,13 @@ func (s *Service) abandonVerification(b model.Backup, op model.DatabaseOperation
 // cancelledRetry is the wait after a verification that was cancelled.
 const cancelledRetry = 24 * time.Hour
 
-// postponeCancelled makes a backup unverified again whose verification has ended without a result.
+// postponeCancelled makes a backup unverified again whose verification has ended without a result. It changes nothing if a
+// restore has found meanwhile that the backup is damaged.
 func (s *Service) postponeCancelled(tx *meta.Tx, backup string, ended model.DatabaseOperation) error {
 	return tx.Backups().Change(backup, func(b *model.Backup) {
+		if b.Verification.Status != model.VerificationRunning {
+			return
+		}
 		b.Verification.Status = model.VerificationUnverified
 		if ended.Status == model.OperationCancelled {
 			b.Verification.NotBefore, b.Verification.Detail = s.core.Clock().Add(cancelledRetry), ended.Error
@@ -208,7 +212,11 @@ func (s *Service) endVerification(db model.Database, b model.Backup, op model.Da
 		if err := s.databases.CloseBeside(tx, op.ID, cause); err != nil {
 			return err
 		}
-		err := tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification = v })
+		now, err := tx.Backups().Get(b.ID)
+		if err != nil || now.Verification.Status != model.VerificationRunning { // a restore has found damage meanwhile
+			return err
+		}
+		err = tx.Backups().Change(b.ID, func(b *model.Backup) { b.Verification = v })
 		if err != nil || v.Status == model.VerificationUnverified {
 			return err
 		}
