@@ -122,6 +122,7 @@ func (s *Service) ExpireBackups(db model.Database) error {
 	for _, b := range expired {
 		err = errors.Join(err, s.expireBackup(db, b))
 	}
+	release() // a restore need not wait for the collection, which spares what is being read
 	s.CollectBackups(s.core.Lifetime, db.ID)
 	return err
 }
