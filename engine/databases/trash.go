@@ -25,15 +25,21 @@ func (s *Service) TrashList(call *model.Call, filter core.Filter, page core.Page
 // TrashPurge permanently removes a deleted database with its backups.
 func (s *Service) TrashPurge(call *model.Call, id string) error {
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
-	db, err := s.Record(id)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && (db.Trash == nil || db.Organization != call.Organization) {
-		return notInTrash(id)
-	}
+	db, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Database, error) { return trashedDatabase(tx, call, id) })
 	if err != nil {
 		return err
 	}
 	call.Resource = DatabaseResource(db)
 	return s.purgeClaimed(call, db, anyTrash)
+}
+
+// trashedDatabase returns a deleted database of the call's organization.
+func trashedDatabase(tx *meta.Tx, call *model.Call, id string) (model.Database, error) {
+	db, err := tx.Databases().Get(id)
+	if errors.Is(err, meta.ErrNotFound) || err == nil && (db.Trash == nil || db.Organization != call.Organization) {
+		return model.Database{}, notInTrash(id)
+	}
+	return db, err
 }
 
 func notInTrash(id string) error {
@@ -47,16 +53,19 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		return model.Database{}, err
 	}
 	call.Resource = model.Resource{Type: model.ResourceDatabase, ID: id}
+	db, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Database, error) { return trashedDatabase(tx, call, id) })
+	if err != nil {
+		return model.Database{}, err
+	}
 	release, err := s.core.Claims.Take(id, "another operation")
 	if err != nil {
 		return model.Database{}, err
 	}
 	defer func() { release() }()
-	var db model.Database
 	err = s.core.Change(call, func(tx *meta.Tx) error {
-		found, err := tx.Databases().Get(id)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && (found.Trash == nil || found.Organization != call.Organization || s.TrashExpired(*found.Trash)) {
-			return notInTrash(id)
+		found, err := trashedDatabase(tx, call, id) // read again: it may have changed before the claim
+		if err == nil && s.TrashExpired(*found.Trash) {
+			err = notInTrash(id)
 		}
 		if err != nil {
 			return err

@@ -11,11 +11,11 @@ import (
 // BucketDelete deletes a bucket. Force deletes a bucket together with the objects in it, unless one is locked. It returns until when
 // they can be restored, the zero time if they cannot be restored.
 func (s *Service) BucketDelete(call *model.Call, id string, force bool) (until time.Time, err error) {
-	release := s.locks.bucket(id)
-	defer release()
-	if _, err := s.bucket(call, id); err != nil {
+	_, release, err := s.lockBucket(call, id)
+	if err != nil {
 		return until, err
 	}
+	defer release()
 	now := s.core.RetentionClock()
 	until = s.objectTrashUntil(now)
 	err = s.core.Change(call, func(tx *meta.Tx) error {

@@ -98,6 +98,9 @@ func (s *Service) MultipartList(call *model.Call, bucket string) ([]model.Multip
 // claimMultipart returns a multipart upload and claims its end, once another request that ends it is done. The caller
 // releases the claim.
 func (s *Service) claimMultipart(ctx context.Context, call *model.Call, bucket, key, id, what string) (m model.Multipart, release func(), err error) {
+	if m, err = s.MultipartGet(call, bucket, key, id); err != nil {
+		return m, nil, err
+	}
 	if release, err = s.core.Claims.TakeAfter(ctx, "upload/"+id, what); err != nil {
 		return m, nil, err
 	}

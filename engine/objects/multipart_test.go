@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"crypto/md5"
 	"fmt"
 	"strings"
@@ -111,3 +112,32 @@ func TestPartDuringTheSweep(t *testing.T) {
 	}
 	last.mustComplete([][]byte{[]byte("part")})
 }
+
+// TestOthersMultiparts: what is another organization's is not there, also while its claim is held, and nothing waits for it.
+func TestOthersMultiparts(t *testing.T) {
+	s := openStore(t)
+	bucket := s.bucket(t, "bkt")
+	m, err := s.MultipartCreate(s.call(model.ActionUploadCreate), NewMultipart{Bucket: bucket, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := s.core.Claims.Take("upload/"+m.ID, "a request that ends it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	other := s.call(model.ActionUploadDelete)
+	other.Organization = "org_other"
+	for what, err := range map[string]error{
+		"abort":    s.MultipartAbort(ctx, other, bucket, "k", m.ID),
+		"complete": second(s.MultipartComplete(ctx, other, Completion{Bucket: bucket, Key: "k", Multipart: m.ID, Size: -1})),
+	} {
+		if model.CodeOf(err) != model.CodeNotFound {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

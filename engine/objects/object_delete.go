@@ -38,12 +38,11 @@ func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletio
 	if err := model.ValidateObjectKey("key", in.Key); err != nil {
 		return Deleted{}, err
 	}
-	release := s.LockObject(in.Bucket, in.Key)
-	defer release()
-	b, err := s.bucket(call, in.Bucket)
+	b, release, err := s.lockObject(call, in.Bucket, in.Key)
 	if err != nil {
 		return Deleted{}, err
 	}
+	defer release()
 	call.Resource = objectResource(in.Bucket, in.Key)
 	old, err := s.deletable(in)
 	missing := model.CodeOf(err) == model.CodeNotFound

@@ -232,6 +232,30 @@ func (l *objectLocks) object(bucket, key string) (release func()) {
 	}
 }
 
+// lockBucket returns a bucket of the call's organization and blocks every change of its objects until release is called.
+func (s *Service) lockBucket(call *model.Call, id string) (b model.Bucket, release func(), err error) {
+	return s.lockIn(call, id, func() func() { return s.locks.bucket(id) })
+}
+
+// lockObject returns a bucket of the call's organization and does what LockObject does.
+func (s *Service) lockObject(call *model.Call, bucket, key string) (b model.Bucket, release func(), err error) {
+	return s.lockIn(call, bucket, func() func() { return s.locks.object(bucket, key) })
+}
+
+// lockIn takes a lock in a bucket of the call's organization. Nobody waits for a lock in a bucket of another, whose holder
+// would be disturbed and told of.
+func (s *Service) lockIn(call *model.Call, bucket string, lock func() (release func())) (b model.Bucket, release func(), err error) {
+	if b, err = s.bucket(call, bucket); err != nil {
+		return b, nil, err
+	}
+	release = lock()
+	if b, err = s.bucket(call, bucket); err != nil { // read again: it may have changed before the lock
+		release()
+		return b, nil, err
+	}
+	return b, release, nil
+}
+
 // LockObject blocks other changes of an object, and the deletion of its bucket,
 // until release is called.
 func (s *Service) LockObject(bucket, key string) (release func()) { return s.locks.object(bucket, key) }

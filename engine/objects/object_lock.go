@@ -143,12 +143,11 @@ func (s *Service) changeVersion(call *model.Call, name VersionName, locks bool, 
 	if err := model.ValidateObjectKey("key", name.Key); err != nil {
 		return err
 	}
-	release := s.LockObject(name.Bucket, name.Key)
-	defer release()
-	b, err := s.bucket(call, name.Bucket)
+	b, release, err := s.lockObject(call, name.Bucket, name.Key)
 	if err != nil {
 		return err
 	}
+	defer release()
 	if locks && b.Lock == nil {
 		return noLock()
 	}

@@ -274,12 +274,11 @@ func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer
 	if err != nil {
 		return model.Object{}, storeError(err)
 	}
-	release := s.LockObject(in.Bucket, in.Key)
-	defer release()
-	b, err := s.bucket(call, in.Bucket)
+	b, release, err := s.lockObject(call, in.Bucket, in.Key)
 	if err != nil {
 		return model.Object{}, err
 	}
+	defer release()
 	if err := s.refuseReplacing(in); err != nil {
 		return model.Object{}, err
 	}

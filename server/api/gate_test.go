@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"holdfast/engine/access"
 	"holdfast/engine/core"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
@@ -209,7 +212,8 @@ func TestMethodsOfNoResource(t *testing.T) {
 	}
 }
 
-// TestIsolation requests everything of one organization with the key of another.
+// TestIsolation requests everything of one organization with the key of another, while every claim and lock on it is held:
+// a request that takes one before it finds out whose the resource is would tell of it, or wait.
 func TestIsolation(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "theirs")
@@ -219,12 +223,14 @@ func TestIsolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	eve := get[wire.InvitedUser](t, w.do(t, request{method: "POST", path: "/users", key: w.org.full, body: `{"email":"theirs@example.com","role":"viewer"}`})).User
+	database, trashed := w.records(t)
+	waited := w.holdEverything(t, bucket.ID, database, trashed)
 	for _, r := range (&handlers{}).routes() {
-		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID, "{userId}", eve.ID, "{sessionId}", "sess_x", "{trashId}", "none").Replace(r.path)
+		path := strings.NewReplacer("{projectId}", w.org.project, "{keyId}", theirs.Key.ID, "{userId}", eve.ID, "{sessionId}", "sess_x", "{trashId}", trashed).Replace(r.path)
 		if strings.HasPrefix(path, "/buckets/{id}") {
 			path = strings.Replace(path, "{id}", bucket.ID, 1)
 		} else {
-			path = strings.Replace(path, "{id}", nobody, 1)
+			path = strings.Replace(path, "{id}", database, 1)
 		}
 		if path == r.path {
 			continue // not about a single resource
@@ -239,6 +245,14 @@ func TestIsolation(t *testing.T) {
 		if strings.Contains(got.text, "theirs") {
 			t.Errorf("%s %s: tells of another organization: %s", r.method, path, got.text)
 		}
+		if waited() {
+			t.Fatalf("%s %s waited for a lock on what is another organization's", r.method, path)
+		}
+	}
+	for _, path := range []string{"/trash/databases/" + core.MetadataFile + "/restore", "/trash/databases/" + w.org.organization + "/restore"} {
+		if got := w.do(t, request{method: "POST", path: path, key: w.other.full}); got.status != 404 {
+			t.Errorf("POST %s: %d %s", path, got.status, got.text)
+		}
 	}
 	if got := w.do(t, request{method: "POST", path: "/buckets", key: w.other.full, body: `{"project":"` + w.org.project + `","name":"mine"}`}); got.status != 404 {
 		t.Errorf("a bucket in another organization's project: %d %s", got.status, got.text)
@@ -248,6 +262,53 @@ func TestIsolation(t *testing.T) {
 			t.Errorf("GET %s shows %d of another organization", path, len(list))
 		}
 	}
+}
+
+// records inserts the records of a database of w.org and of one in its trash, and returns their ids.
+func (w *world) records(t *testing.T) (database, trashed string) {
+	t.Helper()
+	c := w.engine.Core
+	database, trashed = c.NewID(model.ResourceDatabase), c.NewID(model.ResourceDatabase)
+	now := c.Clock()
+	if err := c.Meta.Update(func(tx *meta.Tx) error {
+		for _, d := range []model.Database{
+			{ID: database, Name: "theirs"},
+			{ID: trashed, Name: "theirs-deleted", Trash: &model.Trash{At: now, Until: now.Add(time.Hour)}},
+		} {
+			d.Organization, d.Project, d.Major, d.Status, d.CreatedAt = w.org.organization, w.org.project, 18, model.DatabaseAvailable, now
+			if err := tx.Databases().Insert(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return database, trashed
+}
+
+// holdEverything holds until the test ends whatever an operation on one of the resources claims, and until somebody has
+// waited for long a lock on an object "k" of each. waited reports whether that was so.
+func (w *world) holdEverything(t *testing.T, ids ...string) (waited func() bool) {
+	t.Helper()
+	names := []string{core.MetadataFile, w.org.organization}
+	for _, id := range append(ids, w.org.organization) {
+		names = append(names, id+"/backup", id+"/owed", id+"/diff", id+"/scheduled", id+"/export", "upload/"+id)
+	}
+	for _, name := range append(names, ids...) {
+		release, err := w.engine.Core.Claims.Take(name, "what the others do")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(release)
+	}
+	var late atomic.Bool
+	for _, id := range ids {
+		release := sync.OnceFunc(w.engine.Objects.LockObject(id, "k"))
+		timer := time.AfterFunc(30*time.Second, func() { late.Store(true); release() })
+		t.Cleanup(func() { timer.Stop(); release() })
+	}
+	return late.Load
 }
 
 // validBody returns a body that passes the route's form.
