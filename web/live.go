@@ -58,11 +58,9 @@ func (req *request) follow(h handler, a answer) {
 		if changed = req.pause(a); req.ended() {
 			return
 		}
-		person, err := req.engine.Access.WhoIs(req.token())
-		if err != nil {
+		if err := req.identifyAgain(); err != nil {
 			return
 		}
-		req.identify(person) // whose role may be another now
 		if !changed {
 			continue
 		}

@@ -77,6 +77,9 @@ func (p *pages) signedIn(route route) http.Handler {
 			if err != nil {
 				return answer{}, err
 			}
+			if err := req.identifyAgain(); err != nil { // the form may have taken longer than the session or the role
+				return answer{}, err
+			}
 			var a answer
 			err := p.engine.Access.Authorize(req.call)
 			if err != nil && model.CodeOf(err) != model.CodeRateLimited {
@@ -115,6 +118,15 @@ func (req *request) identify(person access.Person) {
 	req.call.Actor = model.Actor{Type: model.ActorUser, ID: person.User.ID, Name: person.User.Email}
 	req.call.Organization, req.call.Role = person.User.Organization, person.User.Role
 	req.call.Session = person.Session.TokenHash
+}
+
+// identifyAgain attributes the request to its user as the session and the role are now.
+func (req *request) identifyAgain() error {
+	person, err := req.engine.Access.WhoIs(req.token())
+	if err == nil {
+		req.identify(person)
+	}
+	return err
 }
 
 // serve handles the request and writes its audit entry.

@@ -157,7 +157,7 @@ func (s *Service) decideDevice(
 		return found, err
 	}
 	var d model.DeviceAuthorization
-	err = s.core.Change(call, func(tx *meta.Tx) error {
+	err = s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		if d, err = s.deviceByCode(tx, typed, s.core.Clock()); err != nil {
 			return err
 		}

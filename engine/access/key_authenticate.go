@@ -80,15 +80,9 @@ func (s *Service) StillValid(call *model.Call) error {
 	if call.Key == nil {
 		return nil
 	}
-	_, err := s.usable(s.keyByHash(call.Key.Hash))
-	return err
-}
-
-// usable returns the key of a call, which was read again, or the error for one that is
-// no longer valid.
-func (s *Service) usable(key model.Key, err error) (model.Key, error) {
+	key, err := s.keyByHash(call.Key.Hash)
 	if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(s.core.Clock()) {
-		return model.Key{}, unauthorized()
+		return unauthorized()
 	}
-	return key, err
+	return err
 }

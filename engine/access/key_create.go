@@ -35,9 +35,11 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 	secret, key := s.mintKey(call, in)
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: key.ID, Name: key.Name}
 	call.Note("preset", string(key.Preset))
-	err = s.core.Change(call, func(tx *meta.Tx) error {
-		if err := s.mayMake(tx, call, &key); err != nil {
-			return err
+	err = s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
+		if call.Key != nil {
+			if err := withinMaker(*call.Key, &key); err != nil {
+				return err
+			}
 		}
 		return s.insertKey(tx, key)
 	})
@@ -45,21 +47,6 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 		return model.Secret{}, model.Key{}, err
 	}
 	return secret, key, nil
-}
-
-// mayMake checks that the caller may make a key. It reads a caller that is a key again: it
-// may have been revoked while the body of the request was on its way.
-func (s *Service) mayMake(tx *meta.Tx, call *model.Call, key *model.Key) error {
-	if call.Key != nil {
-		maker, err := s.usable(tx.Keys().Get(call.Key.ID))
-		if err != nil {
-			return err
-		}
-		if err := withinMaker(maker, key); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // insertKey stores a key, unless its organization has as many as it can have.

@@ -90,7 +90,7 @@ func (s *Service) KeyAllowDangerous(call *model.Call, id string, allow bool) (mo
 func (s *Service) changeKey(call *model.Call, id string, change func(*model.Key) error) (model.Key, error) {
 	var key model.Key
 	call.Resource = model.Resource{Type: model.ResourceKey, ID: id}
-	err := s.core.Change(call, func(tx *meta.Tx) error {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
 		found, err := keyOf(tx, call.Organization, id)
 		if err != nil {
 			return err

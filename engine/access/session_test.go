@@ -419,3 +419,90 @@ func TestPasswordHash(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedWhileAsking: a request changes nothing about who may do what once its sender was signed out, demoted or removed,
+// whenever it began.
+func TestEndedWhileAsking(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(c *console, p Person) error
+		want model.Code
+	}{
+		"signed out": {func(c *console, p Person) error {
+			_, _, err := c.UserSignOut(c.operator(model.ActionSessionEndAll), p.User.ID)
+			return err
+		}, model.CodeUnauthorized},
+		"removed": {func(c *console, p Person) error {
+			_, err := c.UserDelete(c.operator(model.ActionUserDelete), p.User.ID)
+			return err
+		}, model.CodeUnauthorized},
+		"demoted": {func(c *console, p Person) error {
+			_, err := c.UserRole(c.operator(model.ActionUserRole), p.User.ID, model.RoleViewer)
+			return err
+		}, model.CodeForbidden},
+		"no owner any more": {func(c *console, p Person) error {
+			_, err := c.UserRole(c.operator(model.ActionUserRole), p.User.ID, model.RoleAdmin)
+			return err
+		}, model.CodeForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := openConsole(t)
+			c.person("ada@example.com", model.RoleOwner)
+			boss, pal := c.person("boss@example.com", model.RoleOwner), c.person("pal@example.com", model.RoleViewer)
+			_, key, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: "k", Preset: model.PresetFullAccess})
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes := c.ask(model.PresetFullAccess)
+			begun := func(action model.Action) *model.Call {
+				call := c.by(boss, action)
+				call.Session = boss.Session.TokenHash
+				return call
+			}
+			asked := map[string]func() error{ // with the call as it was when the request began
+				"make an owner": func() error {
+					_, err := c.UserRole(begun(model.ActionUserRole), pal.User.ID, model.RoleOwner)
+					return err
+				},
+				"invite": func() error {
+					_, _, err := c.UserInvite(begun(model.ActionUserInvite), "new@example.com", model.RoleOwner)
+					return err
+				},
+				"link for an owner": func() error {
+					_, err := c.SetupLinkCreate(begun(model.ActionSetupLinkCreate), "")
+					return err
+				},
+			}
+			if test.want != model.CodeForbidden || name == "demoted" { // an admin may
+				asked["key"] = func() error {
+					_, _, err := c.KeyCreate(begun(model.ActionKeyCreate), NewKey{Name: "eve", Preset: model.PresetFullAccess, AllowDangerous: true})
+					return err
+				}
+				asked["toggle"] = func() error {
+					_, err := c.KeyAllowDangerous(begun(model.ActionKeyUpdate), key.ID, true)
+					return err
+				}
+				asked["device"] = func() error {
+					_, err := c.DeviceApprove(begun(model.ActionDeviceApprove), boss, codes.User, DeviceDecision{Preset: model.PresetFullAccess})
+					return err
+				}
+				asked["sign out"] = func() error {
+					_, _, err := c.UserSignOut(begun(model.ActionSessionEndAll), pal.User.ID)
+					return err
+				}
+				asked["delete"] = func() error {
+					_, err := c.UserDelete(begun(model.ActionUserDelete), pal.User.ID)
+					return err
+				}
+			}
+			if err := test.end(c, boss); err != nil {
+				t.Fatal(err)
+			}
+			for what, ask := range asked {
+				if err := ask(); model.CodeOf(err) != test.want {
+					t.Errorf("%s: %v, want %s", what, err, test.want)
+				}
+			}
+		})
+	}
+}

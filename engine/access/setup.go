@@ -148,16 +148,15 @@ func (s *Service) SetupLinkCreate(call *model.Call, user string) (SetupLink, err
 	}
 	token, link := s.newSetupLink(call, user)
 	call.Resource = model.Resource{Type: model.ResourceSetup}
-	if user == "" {
-		if err := mayManage(call, model.RoleOwner); err != nil {
-			return SetupLink{}, err
-		}
-	}
 	if call.IsPerson() && user == call.Actor.ID { // this would bypass the old password
 		return SetupLink{}, model.Errorf(model.CodeForbidden, "change your own password in the settings; if you have lost it, ask another person, or the operator")
 	}
-	err := s.core.Change(call, func(tx *meta.Tx) error {
-		if user != "" {
+	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
+		if user == "" {
+			if err := mayManage(call, model.RoleOwner); err != nil {
+				return err
+			}
+		} else {
 			found, err := managedUser(tx, call, user)
 			if err != nil {
 				return err

@@ -39,16 +39,16 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.User{}, SetupLink{}, err
 	}
-	if err := mayLetIn(call, role); err != nil {
-		return model.User{}, SetupLink{}, err
-	}
 	user := model.User{
 		ID: s.core.NewID(model.ResourceUser), Organization: call.Organization, Email: address, Role: role, CreatedAt: s.core.Clock(),
 	}
 	token, link := s.newSetupLink(call, user.ID)
 	call.Resource = userResource(user)
 	call.Note("role", string(role))
-	err = s.core.Change(call, func(tx *meta.Tx) error {
+	err = s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
+		if err := mayLetIn(call, role); err != nil {
+			return err
+		}
 		if err := tx.Users().Insert(user); err != nil {
 			return core.NameTaken(err, model.ResourceUser, user.Email)
 		}
@@ -64,12 +64,12 @@ func (s *Service) UserRole(call *model.Call, id string, role model.Role) (model.
 	if _, err := model.ParseRole("role", string(role)); err != nil {
 		return model.User{}, err
 	}
-	if err := mayManage(call, role); err != nil {
-		return model.User{}, err
-	}
 	var user model.User
 	call.Note("role", string(role))
 	err := s.core.ChangeAuthority(call, func(tx *meta.Tx) error {
+		if err := mayManage(call, role); err != nil {
+			return err
+		}
 		found, err := managedUser(tx, call, id)
 		if err == nil {
 			err = call.Match(found.Tag())

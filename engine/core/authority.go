@@ -18,10 +18,16 @@ func (c *Core) WithAuthority(call *model.Call, commit func() error) error {
 	return commit()
 }
 
-// ChangeAuthority is Change for what may end a key, a person's role or a session. It waits for the commits of callers
-// that were checked before.
+// ChangeAuthority is Change for what gives, changes or ends the authority of keys, people and sessions. It checks a caller
+// with a key or a session again in the transaction, and gives the call that key and the person's role as they are now. It
+// waits for the commits of callers that were checked before.
 func (c *Core) ChangeAuthority(call *model.Call, fn func(*meta.Tx) error) error {
-	if err := c.Change(call, fn); err != nil {
+	if err := c.Change(call, func(tx *meta.Tx) error {
+		if err := c.renewAuthority(tx, call); err != nil {
+			return err
+		}
+		return fn(tx)
+	}); err != nil {
 		return err
 	}
 	c.authority.Lock() // those who come after see the change
@@ -29,40 +35,68 @@ func (c *Core) ChangeAuthority(call *model.Call, fn func(*meta.Tx) error) error 
 	return nil
 }
 
+// renewAuthority reads the caller's key, or the person of its session, again.
+func (c *Core) renewAuthority(tx *meta.Tx, call *model.Call) error {
+	switch {
+	case call.Key != nil:
+		key, err := c.stillUsable(tx.Keys().Get(call.Key.ID))
+		if err != nil {
+			return err
+		}
+		call.Key = &key
+	case call.Session != "":
+		person, err := c.checkPerson(tx, call)
+		if err != nil {
+			return err
+		}
+		call.Role = person.Role
+	}
+	return nil
+}
+
 // checkAuthority returns an error if the caller's key, person or session has ended since the call began, or the person's
 // role no longer permits the operation. The scopes of a key do not change.
 func (c *Core) checkAuthority(call *model.Call) error {
 	if call.Key != nil {
-		key, err := c.Meta.CachedKeyByID(call.Key.ID)
-		if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(c.Clock()) {
-			return authorityEnded("the key was revoked or has expired")
-		}
+		_, err := c.stillUsable(c.Meta.CachedKeyByID(call.Key.ID))
 		return err
 	}
 	if !call.IsPerson() {
 		return nil
 	}
-	return c.Meta.View(func(tx *meta.Tx) error { return c.checkPerson(tx, call) })
+	return c.Meta.View(func(tx *meta.Tx) error {
+		_, err := c.checkPerson(tx, call)
+		return err
+	})
 }
 
-func (c *Core) checkPerson(tx *meta.Tx, call *model.Call) error {
+// stillUsable returns a key that was read again, or the error for one that is not usable any more.
+func (c *Core) stillUsable(key model.Key, err error) (model.Key, error) {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(c.Clock()) {
+		return key, authorityEnded("the key was revoked or has expired")
+	}
+	return key, err
+}
+
+// checkPerson returns the caller as it is now, if it is a person who may still perform the operation.
+func (c *Core) checkPerson(tx *meta.Tx, call *model.Call) (model.User, error) {
 	if call.Session != "" {
 		session, err := tx.Sessions().Get(call.Session)
 		if errors.Is(err, meta.ErrNotFound) || err == nil && !session.Usable(c.Clock()) {
-			return authorityEnded("the session has ended")
+			return model.User{}, authorityEnded("the session has ended")
 		}
 		if err != nil {
-			return err
+			return model.User{}, err
 		}
 	}
 	user, err := tx.Users().Get(call.Actor.ID)
 	if errors.Is(err, meta.ErrNotFound) {
-		return authorityEnded("the person's account was removed")
+		return user, authorityEnded("the person's account was removed")
 	}
 	if err != nil {
-		return err
+		return user, err
 	}
-	return user.Role.Allows(call.Operation)
+	return user, user.Role.Allows(call.Operation)
 }
 
 func authorityEnded(why string) error {
