@@ -26,15 +26,15 @@ func (req *request) setupForm() (answer, error) {
 func (req *request) setup() (answer, error) {
 	data := setupData{Token: req.form("token"), Email: req.form("email"), Least: password.Min}
 	link := model.NewSecret(data.Token)
-	user, err := req.engine.Access.SetupLinkCheck(link)
-	if err != nil {
-		return answer{}, err
-	}
-	if user.ID != "" {
-		data.Email, data.Known = user.Email, true
-	}
 	token, err := req.engine.Access.SetupComplete(req.call, link, data.Email, model.NewSecret(req.form("password")), req.token())
 	if err != nil {
+		user, checkErr := req.engine.Access.SetupLinkCheck(link)
+		if checkErr != nil {
+			return answer{}, err
+		}
+		if user.ID != "" {
+			data.Email, data.Known = user.Email, true
+		}
 		return answer{page: "setup.html", title: "Set up", data: data}, err
 	}
 	req.beginSession(token)

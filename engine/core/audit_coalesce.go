@@ -18,8 +18,8 @@ const coalesceWindow = time.Minute
 const (
 	// keyEntries is for an API key that is invalid or beyond a budget.
 	keyEntries = 60
-	// keylessEntries is for all requests without a known key, keylessAddressEntries
-	// for those from one address.
+	// keylessEntries is for all requests without a known key, and again for all of people who are not signed in,
+	// keylessAddressEntries for those from one address.
 	keylessEntries, keylessAddressEntries = 60, 30
 	// linkEntries is for the signed downloads of a bucket or an export, or the refused
 	// uploads by links of one maker; linkAddressEntries for those from one address.
@@ -90,6 +90,8 @@ func auditBounds(call *model.Call, err error) []auditBound {
 		}
 	case call.Actor.Type == model.ActorKey && call.Actor.ID == "":
 		return []auditBound{{source("keyless", "", ""), keylessEntries}, {source("keyless", "", address), keylessAddressEntries}}
+	case call.IsPerson() && call.Actor.ID == "":
+		return []auditBound{{source("signed out", "", ""), keylessEntries}, {source("signed out", "", address), keylessAddressEntries}}
 	case err != nil && call.Details[uploadLinkDetail] != "":
 		maker := call.Actor.ID
 		return []auditBound{{source("upload link", maker, ""), linkEntries}, {source("upload link", maker, address), linkAddressEntries}}

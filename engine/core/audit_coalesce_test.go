@@ -88,3 +88,25 @@ func TestCoalescingOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestCoalescingOfStrangers: people who are not signed in add few entries, whatever they try.
+func TestCoalescingOfStrangers(t *testing.T) {
+	t.Parallel()
+	refused := model.Errorf(model.CodeUnauthorized, "the e-mail address or the password is wrong")
+	for addresses, want := range map[int]int{1: keylessAddressEntries, 1000: keylessEntries} {
+		f, written := newAuditCoalescer(), 0
+		for n := range 1000 {
+			call := &model.Call{
+				Operation: model.Operation{Action: model.ActionSessionCreate}, Actor: model.Actor{Type: model.ActorUser}, IP: fmt.Sprintf("192.0.%d.%d", n%addresses/200, n%addresses%200),
+			}
+			written += len(f.admit(&model.AuditEntry{}, auditBounds(call, refused)))
+		}
+		if written != want {
+			t.Errorf("%d addresses: %d entries, want %d", addresses, written, want)
+		}
+	}
+	signedIn := &model.Call{Actor: model.Actor{Type: model.ActorUser, ID: "user_1"}}
+	if auditBounds(signedIn, nil) != nil {
+		t.Error("what people do is not all logged")
+	}
+}
