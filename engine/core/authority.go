@@ -12,7 +12,7 @@ import (
 func (c *Core) WithAuthority(call *model.Call, commit func() error) error {
 	c.authority.RLock()
 	defer c.authority.RUnlock()
-	if err := c.checkAuthority(call); err != nil {
+	if err := c.CheckAuthority(call); err != nil {
 		return err
 	}
 	return commit()
@@ -54,9 +54,9 @@ func (c *Core) renewAuthority(tx *meta.Tx, call *model.Call) error {
 	return nil
 }
 
-// checkAuthority returns an error if the caller's key, person or session has ended since the call began, or the person's
+// CheckAuthority returns an error if the caller's key, person or session has ended since the call began, or the person's
 // role no longer permits the operation. The scopes of a key do not change.
-func (c *Core) checkAuthority(call *model.Call) error {
+func (c *Core) CheckAuthority(call *model.Call) error {
 	if call.Key != nil {
 		_, err := c.stillUsable(c.Meta.CachedKeyByID(call.Key.ID))
 		return err

@@ -11,7 +11,8 @@ import (
 const operationPoll = 100 * time.Millisecond
 
 // OperationWait returns an operation when it has ended, or after the longest wait, or
-// when the appliance stops. It fails if too many requests wait already.
+// when the appliance stops. It fails if too many requests wait already, or once the
+// caller's authority has ended.
 func (s *Service) OperationWait(ctx context.Context, call *model.Call, id string, longest time.Duration) (model.DatabaseOperation, error) {
 	release, err := s.core.Watchers.Watch(call)
 	if err != nil {
@@ -24,6 +25,9 @@ func (s *Service) OperationWait(ctx context.Context, call *model.Call, id string
 	defer ticker.Stop()
 	for {
 		op, err := s.OperationGet(call, id)
+		if err == nil {
+			err = s.core.CheckAuthority(call)
+		}
 		if err != nil || op.Status.Final() {
 			return op, err
 		}

@@ -120,6 +120,9 @@ func (s *Service) ServerLogNext(ctx context.Context, call *model.Call, id string
 	defer ticker.Stop()
 	for {
 		part, err := s.ServerLog(call, id, filter)
+		if err == nil {
+			err = s.core.CheckAuthority(call)
+		}
 		if err != nil || len(part.Lines) > 0 {
 			return part, err
 		}

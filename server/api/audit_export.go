@@ -16,12 +16,7 @@ const auditLines = "application/x-ndjson"
 func (h *handlers) auditExport(ctx context.Context, call *model.Call, in *AuditFilterInput, s *stream) error {
 	call.Resource = organization(call)
 	return s.exportAudit(func(use func([]model.AuditEntry) error) error {
-		return h.engine.Core.AuditEach(ctx, call, in.filter(), func(entries []model.AuditEntry) error {
-			if err := h.engine.Access.StillValid(call); err != nil {
-				return err
-			}
-			return use(entries)
-		})
+		return h.engine.Core.AuditEach(ctx, call, in.filter(), use)
 	})
 }
 
