@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -39,11 +38,39 @@ func (s *Service) ExpireKeys() error {
 // be used.
 func (s *Service) SweepCodes() error {
 	now := s.core.Clock()
+	return errors.Join(
+		dropOver(s, (*meta.Tx).Devices, func(d model.DeviceAuthorization) (string, bool) { return d.ID, !now.Before(d.ExpiresAt) }),
+		dropOver(s, (*meta.Tx).SetupLinks, func(l model.SetupLink) (string, bool) { return string(l.TokenHash), !now.Before(l.ExpiresAt) }),
+		dropOver(s, (*meta.Tx).Sessions, func(it model.Session) (string, bool) { return it.TokenHash, !it.Usable(now) }),
+	)
+}
+
+// dropOver removes the records of a table that are over. It looks for them without keeping others from writing: what is over
+// stays so, or is a session that was used just then, which is read again.
+func dropOver[T any](s *Service, table func(*meta.Tx) meta.Table[T], over func(T) (id string, over bool)) error {
+	var ids []string
+	if err := s.core.Meta.View(func(tx *meta.Tx) error {
+		return table(tx).All(func(record T) error {
+			if id, is := over(record); is {
+				ids = append(ids, id)
+			}
+			return nil
+		})
+	}); err != nil || len(ids) == 0 {
+		return err
+	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		return errors.Join(
-			core.DropWhere(tx.Devices(), func(d model.DeviceAuthorization) (string, bool) { return d.ID, !now.Before(d.ExpiresAt) }),
-			core.DropWhere(tx.SetupLinks(), func(l model.SetupLink) (string, bool) { return string(l.TokenHash), !now.Before(l.ExpiresAt) }),
-			core.DropWhere(tx.Sessions(), func(it model.Session) (string, bool) { return it.TokenHash, !it.Usable(now) }),
-		)
+		for _, id := range ids {
+			record, err := table(tx).Get(id)
+			if err == nil {
+				if _, is := over(record); is {
+					err = table(tx).Delete(id)
+				}
+			}
+			if err != nil && !errors.Is(err, meta.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -93,5 +94,50 @@ func TestKeysAreLimited(t *testing.T) {
 	}
 	if _, _, err := c.KeyCreate(operator, another); err != nil {
 		t.Errorf("after one was revoked: %v", err)
+	}
+}
+
+// TestPeopleAreLimited: an organization has at most MaxPeople people, with those who are invited.
+func TestPeopleAreLimited(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	if err := c.core.Meta.Update(func(tx *meta.Tx) (err error) {
+		for n := 0; n < model.MaxPeople && err == nil; n++ {
+			err = tx.Users().Insert(model.User{ID: fmt.Sprintf("user_%d", n), Organization: c.org, Email: fmt.Sprintf("%d@example.com", n)})
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.UserInvite(c.operator(model.ActionUserInvite), "new@example.com", model.RoleViewer); model.CodeOf(err) != model.CodeForbidden {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// TestExportEndsWithTheSession: an export of the audit log goes no further once its person is signed out.
+func TestExportEndsWithTheSession(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	person := c.person("ada@example.com", model.RoleOwner)
+	call := c.by(person, model.ActionAuditExport)
+	call.Session = person.Session.TokenHash
+	if _, _, err := c.UserSignOut(c.operator(model.ActionSessionEndAll), person.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	for name, each := range map[string]func(func([]model.AuditEntry) error) error{
+		"all": func(use func([]model.AuditEntry) error) error {
+			return c.core.AuditEach(t.Context(), call, core.AuditFilter{}, use)
+		},
+		"found": func(use func([]model.AuditEntry) error) error {
+			return c.core.AuditEachFound(t.Context(), call, core.AuditQuery{}, use)
+		},
+	} {
+		err := each(func([]model.AuditEntry) error {
+			t.Errorf("%s: entries for somebody who is signed out", name)
+			return nil
+		})
+		if model.CodeOf(err) != model.CodeUnauthorized {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -21,10 +21,20 @@ func (s *Service) UserCreate(call *model.Call, in NewUser) (model.User, error) {
 		return user, err
 	}
 	call.Resource = userResource(user)
-	err = s.core.Change(call, func(tx *meta.Tx) error {
-		return core.NameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
-	})
+	err = s.core.Change(call, func(tx *meta.Tx) error { return insertUser(tx, user) })
 	return user, err
+}
+
+// insertUser stores a person's account, unless its organization has as many as it can have.
+func insertUser(tx *meta.Tx, user model.User) error {
+	people, _, err := tx.Users().Newest(meta.ByOrganization, meta.Key(user.Organization), "", model.MaxPeople)
+	if err != nil {
+		return err
+	}
+	if len(people) == model.MaxPeople {
+		return model.Errorf(model.CodeForbidden, "an organization can have %d people, with those who are invited; remove one first", model.MaxPeople)
+	}
+	return core.NameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
 }
 
 // newUser validates in and returns the record, with the password hashed.

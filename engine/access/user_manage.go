@@ -49,8 +49,8 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 		if err := mayLetIn(call, role); err != nil {
 			return err
 		}
-		if err := tx.Users().Insert(user); err != nil {
-			return core.NameTaken(err, model.ResourceUser, user.Email)
+		if err := insertUser(tx, user); err != nil {
+			return err
 		}
 		return tx.SetupLinks().Insert(link)
 	})
@@ -261,13 +261,10 @@ func keepAnOwner(tx *meta.Tx, leaving model.User) error {
 	if leaving.Role != model.RoleOwner {
 		return nil
 	}
-	others := false
-	if err := tx.Users().All(func(u model.User) error {
-		if u.Organization == leaving.Organization && u.ID != leaving.ID && u.Role == model.RoleOwner && u.PasswordHash != "" {
-			others = true
-		}
-		return nil
-	}); err != nil || others {
+	others, err := countIn(tx.Users(), meta.ByOrganization, meta.Key(leaving.Organization), func(u model.User) bool {
+		return u.ID != leaving.ID && u.Role == model.RoleOwner && u.PasswordHash != ""
+	})
+	if err != nil || others > 0 {
 		return err
 	}
 	return model.Errorf(model.CodeForbidden, "%s is the organization's last owner; make another person an owner first", leaving.Email)

@@ -35,22 +35,3 @@ func ProjectOf(tx *meta.Tx, organization, id string) (model.Project, error) {
 	}
 	return project, err
 }
-
-// DropWhere removes the records of a table that over reports as expired, by id.
-func DropWhere[T any](table meta.Table[T], over func(T) (id string, over bool)) error {
-	var ids []string
-	if err := table.All(func(record T) error {
-		if id, is := over(record); is {
-			ids = append(ids, id)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if err := table.Delete(id); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -70,6 +70,9 @@ type User struct {
 	LastSignInAt *time.Time `json:"last_sign_in_at"`
 }
 
+// MaxPeople is how many people an organization can have, with those who have not accepted their invitation.
+const MaxPeople = 1000
+
 // Tag identifies what people change of the account.
 func (u User) Tag() string { return Tag(u.Role) }
 
