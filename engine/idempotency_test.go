@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,55 @@ func TestOnceIsBounded(t *testing.T) {
 	moved.Store(int64(core.IdempotencyLife))
 	if n := kept(); n != 7 {
 		t.Errorf("%d are kept a day later", n)
+	}
+}
+
+// TestLargeAnswersAreNotKept: of a large answer only what was done is kept. A request that has done nothing may be repeated.
+func TestLargeAnswersAreNotKept(t *testing.T) {
+	t.Parallel()
+	a := openEngine(t, testConfig(t, t.TempDir()))
+	large := bytes.Repeat([]byte("x"), core.MaxKeptAnswer+1)
+	for _, done := range []bool{false, true} {
+		key := fmt.Sprint(done)
+		call, _, err := beginOnce(t, a, key, "content")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
+				return core.MarkIdempotentDone(tx, call.Idempotent, model.Resource{Type: model.ResourceDatabase, ID: "db_1"})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Core.EndIdempotent(call, large)
+		again, answer, err := beginOnce(t, a, key, "content")
+		if answer != "" || (model.CodeOf(err) == model.CodeConflict) != done || (err == nil) == done {
+			t.Errorf("done %v: %q, %v", done, answer, err)
+		}
+		if err == nil {
+			a.Core.EndIdempotent(again, nil)
+		}
+	}
+	for n := range 2 * core.IdempotencyKeepBytes / core.MaxKeptAnswer {
+		if err := a.Core.Meta.Update(func(tx *meta.Tx) error {
+			id := core.FormatID("", a.Core.IDs.Next(a.Core.Clock()))
+			return tx.IdempotentRequests().Insert(model.IdempotentRequest{
+				ID: id, APIKey: "key_1", Hash: fmt.Append(nil, n), Answer: large[:core.MaxKeptAnswer], CreatedAt: a.Core.Clock(),
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Core.ExpireIdempotent(); err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	_ = a.Core.Meta.View(func(tx *meta.Tx) error {
+		return tx.IdempotentRequests().All(func(r model.IdempotentRequest) error { kept += len(r.Answer); return nil })
+	})
+	if kept > core.IdempotencyKeepBytes || kept < core.IdempotencyKeepBytes/2 {
+		t.Errorf("%d bytes are kept", kept)
 	}
 }
 

@@ -21,6 +21,10 @@ const (
 	// IdempotencyKeep is how many responses are kept for one API key; beyond that the
 	// oldest are removed early.
 	IdempotencyKeep = 10_000
+	// IdempotencyKeepBytes is how many bytes of them are kept for one API key, and
+	// MaxKeptAnswer the size of the largest answer that is kept.
+	IdempotencyKeepBytes = 16 << 20
+	MaxKeptAnswer        = 64 << 10
 )
 
 // FirstAnswer is the error of a call that repeats an earlier one: the client gets the
@@ -130,7 +134,7 @@ func (c *Core) replay(first, second model.IdempotentRequest, busy bool) ([]byte,
 		return nil, model.Errorf(model.CodeConflict, "Idempotency-Key: the first request with this key is still under way; try again when it is done")
 	default:
 		return nil, model.Errorf(model.CodeConflict,
-			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer was lost; read the current state", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
+			"Idempotency-Key: the first request with this key was carried out (%s %s), and its answer is not kept; read the current state", first.Done.Type, strings.TrimSuffix(first.Done.ID+"/"+objectName(*first.Done), "/"))
 	}
 }
 
@@ -144,7 +148,8 @@ func objectName(r model.Resource) string {
 }
 
 // EndIdempotent ends a claim of ClaimIdempotencyKey. It stores the response's data; without data,
-// because nothing was changed, it frees the key. The data is on disk when EndIdempotent
+// because nothing was changed, it frees the key. Of a large answer, only what was done
+// is kept; if nothing was, the key is free, too. The data is on disk when EndIdempotent
 // returns, because a later request must get it.
 func (c *Core) EndIdempotent(call *model.Call, answer []byte) {
 	if call.Idempotent == "" {
@@ -153,7 +158,7 @@ func (c *Core) EndIdempotent(call *model.Call, answer []byte) {
 	defer c.once.drop(call.Idempotent)
 	id := call.Idempotent
 	var sealed []byte
-	if answer != nil {
+	if answer != nil && len(answer) <= MaxKeptAnswer {
 		sealed = c.Sealer.Seal(answerPurpose(id), model.NewSecret(string(answer)))
 	}
 	err := c.Meta.Update(func(tx *meta.Tx) error {
@@ -199,33 +204,48 @@ func MarkIdempotentDone(tx *meta.Tx, once string, done model.Resource) error {
 }
 
 // ExpireIdempotent removes expired responses, and the oldest of API keys with too
-// many.
+// many. It looks for them without keeping others from writing.
 func (c *Core) ExpireIdempotent() error {
+	drop, err := meta.Value(c.Meta.View, c.expiredIdempotent)
+	if err != nil || len(drop) == 0 {
+		return err
+	}
 	return c.Meta.Update(func(tx *meta.Tx) error {
-		var drop []string
-		kept := map[string][]string{}
-		if err := tx.IdempotentRequests().All(func(r model.IdempotentRequest) error {
-			switch {
-			case c.once.has(r.ID): // in progress
-			case c.outlived(r):
-				drop = append(drop, r.ID)
-			default:
-				kept[r.APIKey] = append(kept[r.APIKey], r.ID)
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, ids := range kept {
-			drop = append(drop, ids[:max(0, len(ids)-IdempotencyKeep)]...)
-		}
 		for _, id := range drop {
-			if err := tx.IdempotentRequests().Delete(id); err != nil {
+			if err := tx.IdempotentRequests().Delete(id); err != nil && !errors.Is(err, meta.ErrNotFound) {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// expiredIdempotent returns the ids of what ExpireIdempotent removes.
+func (c *Core) expiredIdempotent(tx *meta.Tx) (drop []string, err error) {
+	type response struct {
+		id    string
+		bytes int
+	}
+	kept := map[string][]response{} // by API key, oldest first
+	err = tx.IdempotentRequests().All(func(r model.IdempotentRequest) error {
+		switch {
+		case c.once.has(r.ID): // in progress
+		case c.outlived(r):
+			drop = append(drop, r.ID)
+		default:
+			kept[r.APIKey] = append(kept[r.APIKey], response{r.ID, len(r.Answer)})
+		}
+		return nil
+	})
+	for _, responses := range kept {
+		bytes := 0
+		for n, r := range slices.Backward(responses) {
+			if bytes += r.bytes; bytes > IdempotencyKeepBytes || len(responses)-n > IdempotencyKeep {
+				drop = append(drop, r.id)
+			}
+		}
+	}
+	return drop, err
 }
 
 func (c *Core) outlived(r model.IdempotentRequest) bool {
