@@ -15,8 +15,8 @@ import (
 // on a restored directory, whatever its names. It is idempotent. conn is the
 // superuser's, in the database postgres; nothing the tenant could have made is
 // executed. If the database's name changes, the tenants' sessions in it are ended;
-// the access rules must admit no others. Sessions with an uncommitted change of a
-// role or the database are ended.
+// the access rules must admit no others. Sessions and prepared transactions with an
+// uncommitted change of a role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn, t.Database)
 	if err == nil && now.database != t.Database {

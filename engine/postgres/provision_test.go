@@ -83,6 +83,32 @@ func TestRotationBesidePreparedTransaction(t *testing.T) {
 	allowed(t, d.Owner(t), "commit prepared 'bystander'", "select * from kept")
 }
 
+// What changes a role or the database and leaves no lock on a catalog, as GRANT does, is found without guessing: of other
+// transactions, open or prepared, none ends.
+func TestProvisionBesideGrant(t *testing.T) {
+	t.Parallel()
+	grant := []string{"begin", "savepoint s", "grant connect on database app to app_readonly", "release savepoint s"}
+	for name, inTheWay := range map[string][]string{"open": grant, "prepared": append(grant, "prepare transaction 'in the way'")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+			open := d.Owner(t)
+			allowed(t, open, "create table kept (n int)",
+				"begin", "insert into kept select 1 from pg_database where datname = 'app'", "prepare transaction 'bystander'",
+				"begin", "insert into kept values (2)")
+			allowed(t, d.Owner(t), inTheWay...)
+			if err := postgres.Provision(within(t, 10*time.Second), d.Superuser(t, "postgres"), d.Tenant); err != nil {
+				t.Fatal(err)
+			}
+			allowed(t, open, "commit", "commit prepared 'bystander'")
+			var left []string
+			if err := open.QueryRow(t.Context(), "select array(select gid from pg_prepared_xacts)").Scan(&left); err != nil || len(left) > 0 {
+				t.Errorf("left prepared: %q, %v", left, err)
+			}
+		})
+	}
+}
+
 func TestProvisionRefuses(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)

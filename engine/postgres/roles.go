@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"holdfast/engine/model"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The names in a prepared data directory; Provision changes them.
@@ -66,56 +64,6 @@ func SetPasswords(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 		return fmt.Errorf("set passwords: %w", err)
 	}
 	return nil
-}
-
-// roleCatalogs are the catalogs that hold what tenants may change about their
-// roles and database.
-const roleCatalogs = "pg_authid, pg_db_role_setting, pg_database, pg_auth_members"
-
-// runAlone is run under a lock on roles and databases: of two concurrent changes
-// one fails, and a tenant's open transaction would block this one.
-func runAlone(ctx context.Context, conn *pgx.Conn, statements []string) error {
-	statements = append([]string{
-		"SET LOCAL lock_timeout = '100ms'",
-		"LOCK TABLE " + roleCatalogs + " IN SHARE ROW EXCLUSIVE MODE",
-	}, statements...)
-	for tries := 1; ; tries++ {
-		err := run(ctx, conn, statements)
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "55P03" { // lock_not_available
-			return err
-		}
-		if err := endRoleChanges(ctx, conn, tries >= maxTries); err != nil {
-			return err
-		}
-	}
-}
-
-// maxTries is how many attempts, of 100 ms each, are made before sessions are
-// ended that only might be blocking.
-const maxTries = 20
-
-// endRoleChanges ends the tenants' sessions whose transactions have changed a
-// role or the database. Not every change leaves a lock that identifies it (GRANT
-// does not): with anyOne, it ends those that have written anything.
-func endRoleChanges(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
-	_, err := conn.Exec(ctx, `select pg_terminate_backend(a.pid) from pg_stat_activity a where a.usename <> $1 and (exists (
-		select from pg_locks l where l.pid = a.pid and l.granted and l.mode = 'RowExclusiveLock'
-		and l.relation = any (string_to_array($2, ', ')::regclass[])) or $3 and a.backend_xid is not null)`, Superuser, roleCatalogs, anyOne)
-	if err != nil {
-		return fmt.Errorf("end sessions that change roles: %w", err)
-	}
-	if err := rollBackPrepared(ctx, conn, anyOne); err != nil {
-		return fmt.Errorf("roll back prepared transactions that change roles: %w", err)
-	}
-	return nil
-}
-
-// rollBackPrepared does the same as endRoleChanges for prepared transactions,
-// which belong to no session and survive a restart of the server.
-func rollBackPrepared(ctx context.Context, conn *pgx.Conn, anyOne bool) error {
-	return rollBackWhere(ctx, conn, `$2 or exists (
-		select from pg_locks l join pg_locks own using (virtualtransaction)
-		where own.transactionid = p.transaction and own.mode = 'ExclusiveLock' and l.mode = 'RowExclusiveLock' and l.relation = any (string_to_array($1, ', ')::regclass[]))`, roleCatalogs, anyOne)
 }
 
 // rollBackWhere rolls back the prepared transactions, p, that a condition selects.
