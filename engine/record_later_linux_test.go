@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -140,6 +141,43 @@ func TestRecoveryOnAFullDisk(t *testing.T) {
 		a.awaitRecordedEnd(t, op)
 		if now := a.record(t, db.ID); now.Status != model.DatabaseAvailable || now.Operation != "" {
 			t.Errorf("%s: %+v", name, now)
+		}
+	}
+}
+
+// The end of an operation that is recorded once there is space changes nothing of what has begun on its database since.
+func TestDeleteBesideLateEnd(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	op := a.beginByHand(t, a.record(t, db.ID), model.OperationRestart, model.DatabaseRestarting, 0)
+	_, ended := a.Core.Cancels.Add(context.Background(), databases.VerificationClaim(db.ID)) // a deletion waits for it
+	free := a.fillMetadataDisk(t)
+	err := a.Databases.EndOperation(op)
+	free()
+	if !core.IsDiskFull(err) {
+		t.Fatal(err)
+	}
+	deleted := make(chan error, 1)
+	go func() {
+		_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+		deleted <- err
+	}()
+	testenv.Eventually(t, "the deletion", func() bool { return a.record(t, db.ID).Status == model.DatabaseDeleting })
+	a.awaitRecordedEnd(t, op)
+	if now := a.record(t, db.ID); now.Status != model.DatabaseDeleting || now.Operation == "" {
+		t.Errorf("after the late end: status %s, operation %q", now.Status, now.Operation)
+	}
+	ended()
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if now := a.record(t, db.ID); now.Trash == nil || now.Operation != "" {
+		t.Errorf("after the deletion: trash %v, operation %q", now.Trash, now.Operation)
+	}
+	for _, op := range a.operations(t, db.ID) {
+		if !op.Status.Final() {
+			t.Errorf("operation %s is %s", op.Type, op.Status)
 		}
 	}
 }

@@ -113,8 +113,12 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 	}
 	trash := model.Trash{At: now, Until: now.Add(retention)}
 	discard := func(tx *meta.Tx) error {
-		if now, err := tx.Databases().Get(db.ID); err != nil || now.Operation != op {
-			return err // on a full disk: it was recorded by another attempt
+		o, err := tx.Operations().Get(op)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && o.Status.Final() {
+			return nil // on a full disk: it was recorded by another attempt
+		}
+		if err != nil {
+			return err
 		}
 		if err := s.CloseOperation(tx, op, nil); err != nil {
 			return err

@@ -108,13 +108,16 @@ func (s *Service) ConcludeOperation(call *model.Call, op model.DatabaseOperation
 }
 
 // ReleaseDatabase closes an operation and sets its database, or the database it
-// created, to available.
+// created, to available, unless another operation has begun on it: after a full
+// disk the end is recorded late.
 func (s *Service) ReleaseDatabase(tx *meta.Tx, op model.DatabaseOperation, cause error) (model.Database, error) {
 	if err := s.CloseOperation(tx, op.ID, cause); err != nil {
 		return model.Database{}, err
 	}
 	return tx.Databases().Update(cmp.Or(op.NewDatabase, op.Database), func(d *model.Database) error {
-		d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", s.core.Clock()
+		if d.Operation == op.ID {
+			d.Operation, d.Status, d.StatusReason, d.UpdatedAt = "", model.DatabaseAvailable, "", s.core.Clock()
+		}
 		return nil
 	})
 }
