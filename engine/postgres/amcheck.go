@@ -30,7 +30,8 @@ type Checked struct {
 // the order and links in indexes. If one is damaged, the error wraps [ErrCorrupt]
 // and names it.
 //
-// It is for an instance that is discarded afterwards: it opens databases that
+// It is for an instance that is discarded afterwards: it rolls back the prepared
+// transactions, whose locks would make it wait for ever, opens databases that
 // refuse connections and creates an extension in each. It executes nothing that
 // the tenant made. verify_heapam reads tuples as bytes; bt_index_check compares
 // keys by operator classes, which only a superuser can create. Index expressions,
@@ -65,12 +66,21 @@ func checkRelations(ctx context.Context, spec Spec, checked *Checked) error {
 	return nil
 }
 
+// boundedLocks keeps a check from waiting for ever: nothing else uses the instance.
+const boundedLocks = "SET lock_timeout = '1min'"
+
 // prepareChecks lists the databases and opens those that are closed. A database
 // whose DROP was interrupted (limit -2) cannot be opened and holds no data.
 func prepareChecks(ctx context.Context, conn *pgx.Conn, checked *Checked) ([]string, error) {
 	if err := conn.QueryRow(ctx, `select current_setting('data_checksums')::bool,
 		exists (select from pg_available_extensions where name = 'amcheck')`).Scan(&checked.Checksums, &checked.Structure); err != nil {
 		return nil, err
+	}
+	if _, err := conn.Exec(ctx, boundedLocks); err != nil {
+		return nil, err
+	}
+	if err := rollBackWhere(ctx, conn, "true"); err != nil {
+		return nil, fmt.Errorf("roll back prepared transactions: %w", err)
 	}
 	if _, err := conn.Exec(ctx, openDatabases("true", "ALLOW_CONNECTIONS true")); err != nil {
 		return nil, err
@@ -95,6 +105,7 @@ const relationsToCheck = `select c.oid, format('%I.%I', n.nspname, c.relname), c
 
 func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error {
 	if err := all(ctx, conn, []string{
+		boundedLocks,
 		// Wherever an existing one was, this one is on the search path.
 		"DROP EXTENSION IF EXISTS amcheck CASCADE", "CREATE EXTENSION amcheck SCHEMA pg_catalog",
 	}); err != nil {

@@ -72,6 +72,18 @@ func TestCheckRelationsAmongTraps(t *testing.T) {
 	}
 }
 
+// What a tenant has locked by a prepared transaction, which a backup contains, holds up no check.
+func TestCheckRelationsBesidePrepared(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	allowed(t, d.Owner(t), "create table held (n int)",
+		"begin", "lock table held in access exclusive mode", "prepare transaction 'a table'",
+		"begin", "alter database app set work_mem = '8MB'", "prepare transaction 'the database'")
+	if checked, err := d.Supervisor.CheckRelations(within(t, 30*time.Second), d.Spec.ID); err != nil || checked.Tables < 200 {
+		t.Errorf("%+v, %v", checked, err)
+	}
+}
+
 // Without the files of an extension, what needs them is not checked, and all else is.
 func TestCheckRelationsWithoutLibrary(t *testing.T) {
 	t.Parallel()
