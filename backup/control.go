@@ -2,10 +2,8 @@ package backup
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"math"
 	"os"
 	"time"
 
@@ -19,15 +17,10 @@ const controlFile = pgcontrol.File
 // castagnoli is the CRC-32C table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// controlFormat is the encoded floatFormat field, 1234567.0 (ControlFileData in pg_control.h). Every major version's
-// pg_control has it, at a multiple of 8.
-var controlFormat = binary.LittleEndian.AppendUint64(nil, math.Float64bits(1234567))
-
-// sameForm reports whether two pg_control files describe the same on-disk format. initdb sets the fields from
-// floatFormat on, and they never change, except that pg_checksums switches page checksums while the server is down.
+// sameForm reports whether two pg_control files describe the same on-disk format.
 func sameForm(a, b []byte) bool {
-	_, formA, foundA := bytes.Cut(pgcontrol.Content(a), controlFormat)
-	_, formB, foundB := bytes.Cut(pgcontrol.Content(b), controlFormat)
+	formA, foundA := pgcontrol.Form(a)
+	formB, foundB := pgcontrol.Form(b)
 	return foundA && foundB && bytes.Equal(formA, formB)
 }
 

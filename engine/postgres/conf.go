@@ -16,6 +16,7 @@ import (
 	"holdfast/engine/certificates"
 	"holdfast/engine/postgres/binaries"
 	"holdfast/internal/durable"
+	"holdfast/internal/pgcontrol"
 )
 
 // Names of the files in a data directory that this package writes.
@@ -28,7 +29,10 @@ const (
 	startFile = "start.log"
 )
 
-const preparedSetting = "max_prepared_transactions"
+const (
+	preparedSetting = "max_prepared_transactions"
+	locksSetting    = "max_locks_per_transaction"
+)
 
 // clusterName appears in the process titles of all instances.
 const clusterName = "holdfast"
@@ -73,6 +77,33 @@ func WriteConfig(bin binaries.Set, dir string, c Config) (changed bool, err erro
 	return durable.WriteFileIfChanged(filepath.Join(dir, confFile), []byte(text), 0o600)
 }
 
+// configureReplay raises what a server that did not shut down needs for the replay of its WAL, which may have more
+// prepared transactions and locks of theirs than settings admit that were lowered since it started.
+func configureReplay(spec Spec) error {
+	control, err := os.ReadFile(filepath.Join(spec.Dir, pgcontrol.File))
+	if err != nil || pgcontrol.Content(control) == nil || pgcontrol.ShutDown(control) {
+		return nil // without a valid pg_control, the start says why it fails
+	}
+	had, err := pgcontrol.Settings(control)
+	if err != nil {
+		return err
+	}
+	values, err := spec.Config.Values(spec.Bin)
+	if err != nil {
+		return err
+	}
+	c := spec.Config
+	c.AtLeast = map[string]int{}
+	maps.Copy(c.AtLeast, spec.Config.AtLeast)
+	for _, name := range []string{preparedSetting, locksSetting} {
+		if had[name] > number(values, name) {
+			c.AtLeast[name] = had[name]
+		}
+	}
+	_, err = WriteConfig(spec.Bin, spec.Dir, c)
+	return err
+}
+
 // Values returns everything that c writes to postgresql.conf.
 func (c Config) Values(bin binaries.Set) (map[string]string, error) {
 	settings := c.defaults(bin)
@@ -82,13 +113,18 @@ func (c Config) Values(bin binaries.Set) (map[string]string, error) {
 		return nil, err
 	}
 	for name, least := range c.AtLeast {
-		now, err := strconv.Atoi(settings[name])
-		if err != nil {
-			now = serverDefaults[name]
-		}
-		settings[name] = strconv.Itoa(max(now, least))
+		settings[name] = strconv.Itoa(max(number(settings, name), least))
 	}
 	return settings, nil
+}
+
+// number returns the value of a numeric setting that AtLeast may raise.
+func number(settings map[string]string, name string) int {
+	n, err := strconv.Atoi(settings[name])
+	if err != nil {
+		return serverDefaults[name]
+	}
+	return n
 }
 
 func (c Config) render(bin binaries.Set) (string, error) {
@@ -142,9 +178,9 @@ func (c Config) addLogins(settings map[string]string) error {
 	const leastLocks = 32
 	places := sessions + c.Logins
 	settings["max_connections"] = strconv.Itoa(places)
-	if _, set := c.Settings["max_locks_per_transaction"]; !set {
-		locks, _ := strconv.Atoi(settings["max_locks_per_transaction"])
-		settings["max_locks_per_transaction"] = strconv.Itoa(max(leastLocks, locks*sessions/places))
+	if _, set := c.Settings[locksSetting]; !set {
+		locks, _ := strconv.Atoi(settings[locksSetting])
+		settings[locksSetting] = strconv.Itoa(max(leastLocks, locks*sessions/places))
 	}
 	return nil
 }
@@ -179,7 +215,7 @@ func reservedConnections(settings map[string]string) int {
 
 // serverDefaults holds PostgreSQL's own defaults of settings that AtLeast may
 // name and that neither the defaults here nor the settings contain.
-var serverDefaults = map[string]int{"max_locks_per_transaction": 64}
+var serverDefaults = map[string]int{locksSetting: 64}
 
 // settingName is the grammar of names in guc-file.l (ID, QUALIFIED_ID).
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)

@@ -112,7 +112,7 @@ func configure(spec Spec) (changed bool, err error) {
 func start(ctx context.Context, spec Spec) (*process, error) {
 	deadline := time.Now().Add(sharedMemoryWait)
 	for {
-		if err := errors.Join(clearRemains(ctx, spec.Dir), spec.Config.ClearSocket()); err != nil {
+		if err := errors.Join(clearRemains(ctx, spec.Dir), spec.Config.ClearSocket(), configureReplay(spec)); err != nil {
 			return nil, err
 		}
 		p, err := startOnce(ctx, spec)

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/postgrestest"
+	"holdfast/internal/testenv"
 )
 
 // Roles that only read cannot hold up others for longer than in a session.
@@ -52,4 +54,28 @@ func TestStartWithPreparedTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed(t, d.Owner(t), "commit prepared 'one'", "rollback prepared 'two'", "select * from one")
+}
+
+// So does one that crashed with such transactions in its WAL alone, after the settings were lowered without a restart.
+func TestCrashWithPreparedTransactions(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	owner := d.Owner(t)
+	allowed(t, owner, "create table kept (n int)", "begin", "insert into kept values (1)", "prepare transaction 'kept'")
+	if err := d.Supervisor.Tune(t.Context(), d.Spec.ID, func(c *postgres.Config) { c.Settings = nil }); err != nil {
+		t.Fatal(err)
+	}
+	_, _, pid := d.Supervisor.Status(d.Spec.ID)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Within(t, 20*time.Second, "back after kill -9", running(d.Supervisor, d.Spec.ID, pid))
+	allowed(t, d.Owner(t), "commit prepared 'kept'")
+	if err := d.Supervisor.Restart(t.Context(), d.Spec.ID, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	var places string
+	if err := d.Owner(t).QueryRow(t.Context(), "show max_prepared_transactions").Scan(&places); err != nil || places != "0" {
+		t.Errorf("after a restart: %s places, %v", places, err)
+	}
 }
