@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"holdfast/engine/core"
 	"holdfast/engine/databases"
@@ -179,5 +182,60 @@ func TestDeleteBesideLateEnd(t *testing.T) {
 		if !op.Status.Final() {
 			t.Errorf("operation %s is %s", op.Type, op.Status)
 		}
+	}
+}
+
+// fillOnPending fills the metadata's disk as soon as a change of the database is pending; free ends that.
+func (a *appliance) fillOnPending(t *testing.T, database string) (free func()) {
+	t.Helper()
+	filled := make(chan func(), 1)
+	go func() {
+		for a.record(t, database).PendingChange == nil {
+			time.Sleep(100 * time.Microsecond)
+		}
+		filled <- a.fillMetadataDisk(t)
+	}()
+	return func() { (<-filled)() }
+}
+
+// A change that is in force and whose end a full disk does not let be recorded is left alone: no sweep restarts the server again,
+// or ends sessions that have opened since.
+func TestSweepBesideLateChange(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	for name, change := range map[string]func(id string) error{
+		"settings": func(id string) error { return a.changeSettings(t, id, true, "max_prepared_transactions=5") },
+		"rotation": func(id string) error {
+			_, err := a.Databases.RotatePassword(t.Context(), a.call(model.ActionDatabaseRotatePassword), id, true)
+			return err
+		},
+	} {
+		view, c := a.createDatabase(t, name)
+		db := view.Database
+		blocking := connect(t, c) // the disk fills before the change is in force
+		for _, sql := range []string{"begin", "alter role " + db.Owner + " set work_mem = '8MB'"} {
+			if _, err := blocking.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+		}
+		free := a.fillOnPending(t, db.ID)
+		if err := change(db.ID); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if a.record(t, db.ID).PendingChange == nil {
+			t.Fatalf("%s: its end is recorded", name)
+		}
+		session := connect(t, a.connectionOf(t, db.ID))
+		for range 2 {
+			_ = a.sweepOnce(t.Context()) // other parts of it need the disk
+		}
+		if err := session.Ping(t.Context()); err != nil {
+			t.Errorf("%s: a sweep has ended a session: %v", name, err)
+		}
+		if status, reason := a.Databases.LiveStatus(a.record(t, db.ID)); status != model.DatabaseAvailable {
+			t.Errorf("%s: %s, %s", name, status, reason)
+		}
+		free()
+		testenv.Eventually(t, "the end of the change", func() bool { return a.record(t, db.ID).PendingChange == nil })
 	}
 }

@@ -227,11 +227,17 @@ func (s *Service) endPreload(id string) (model.Database, error) {
 // recoverPreload ends a creation that was interrupted before the server had started with the library, which it has now.
 // The extension is not created; its library stays until the extension is deleted.
 func (s *Service) recoverPreload(call *model.Call, id string) error {
-	if _, err := s.endPreload(id); err != nil {
-		return err
+	_, err := s.endPreload(id)
+	if err == nil {
+		s.core.Finish(call, core.ErrInterrupted)
+		return nil
 	}
-	s.core.Finish(call, core.ErrInterrupted)
-	return nil
+	return s.endLate(err, id, func(tx *meta.Tx) error {
+		if err := tx.Databases().Change(id, func(d *model.Database) { d.PendingChange = nil }); err != nil {
+			return err
+		}
+		return s.core.Audit(tx, call, core.ErrInterrupted)
+	})
 }
 
 // loadsLibrary reports whether a pending change is that of [Service.preload].

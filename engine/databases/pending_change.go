@@ -102,8 +102,8 @@ func (s *Service) endChange(call *model.Call, id string) (db model.Database, err
 	return db, err
 }
 
-// concludeChange is endChange for a client, who is told of a change that is in force although the disk is too full to
-// record its end: the record already has it, and its entry follows when there is space.
+// concludeChange is endChange that succeeds for a change that is in force although the disk is too full to record its end:
+// the record already has it, and its entry follows when there is space.
 func (s *Service) concludeChange(call *model.Call, id string) (model.Database, error) {
 	db, err := s.endChange(call, id)
 	if err == nil || !core.IsDiskFull(err) {
@@ -111,10 +111,7 @@ func (s *Service) concludeChange(call *model.Call, id string) (model.Database, e
 	}
 	later := *call
 	call.Audited = true
-	_ = s.core.RecordLater(err, "the end of a change", func(tx *meta.Tx) error {
-		if now, err := tx.Databases().Get(id); err != nil || now.PendingChange == nil {
-			return err // the sweep has ended it
-		}
+	_ = s.endLate(err, id, func(tx *meta.Tx) error {
 		if _, err := s.recordEnd(tx, &later, id); err != nil {
 			return err
 		}
@@ -124,6 +121,30 @@ func (s *Service) concludeChange(call *model.Call, id string) (model.Database, e
 		s.end(&db, call.Operation.Action)
 	}
 	return db, err
+}
+
+// endLate is core.RecordLater for the end of a change that is in force. Until it is recorded, the change is pending in the
+// record alone, see inForce.
+func (s *Service) endLate(err error, id string, end func(*meta.Tx) error) error {
+	if core.IsDiskFull(err) {
+		s.endsLate.Store(id, true)
+	}
+	return s.core.RecordLater(err, "the end of a change", func(tx *meta.Tx) error {
+		tx.OnCommit(func() { s.endsLate.Delete(id) })
+		if now, err := tx.Databases().Get(id); err != nil || now.PendingChange == nil {
+			return err // it was ended otherwise
+		}
+		return end(tx)
+	})
+}
+
+// inForce returns a record without the change that the instance has applied, if only a full disk keeps its end from being
+// recorded: applied again, it would restart the server, or end sessions that have opened since.
+func (s *Service) inForce(db model.Database) model.Database {
+	if _, late := s.endsLate.Load(db.ID); late {
+		db.PendingChange = nil
+	}
+	return db
 }
 
 func (s *Service) recordEnd(tx *meta.Tx, call *model.Call, id string) (model.Database, error) {
@@ -197,6 +218,6 @@ func (s *Service) completeChange(ctx context.Context, db model.Database, call *m
 	if a := call.Operation.Action; !isSettings(a) && a != model.ActionDatabaseUpdate {
 		call.Note("sessions_terminated", fmt.Sprint(ended))
 	}
-	_, err = s.endChange(call, db.ID)
+	_, err = s.concludeChange(call, db.ID)
 	return err
 }

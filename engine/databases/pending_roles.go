@@ -60,6 +60,7 @@ func (s *Service) applyPendingRolesOnStart(id string) {
 	}
 	rules, err := s.Instances.Rules(id)
 	inForce := !s.States.accessPending(id) || err == nil && rules.Equal(Access(db)) // by the start
+	db = s.inForce(db)
 	takenBack := db.PendingChange != nil && db.PendingChange.TakenBack
 	if inForce && (db.PendingChange == nil || takenBack || changesSettings(db)) {
 		s.States.clearRolesPending(id) // any other change still has sessions to end
@@ -78,6 +79,7 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 	if db.Rebuild {
 		return nil
 	}
+	db = s.inForce(db)
 	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || s.isTakingBack(db.ID) || state != postgres.StateRunning && !changesSettings(db) {
 		return nil
 	}
@@ -86,8 +88,11 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 		return nil // busy: the next sweep tries again
 	}
 	defer release()
-	if db, err = s.Record(db.ID); err != nil || !s.pending(db) {
+	if db, err = s.Record(db.ID); err != nil {
 		return err
+	}
+	if db = s.inForce(db); !s.pending(db) {
+		return nil
 	}
 	if changesSettings(db) {
 		return s.recoverChange(ctx, db, s.applySettings(ctx, db))

@@ -37,6 +37,7 @@ type Service struct {
 	proxies       proxySet
 	resting       sync.Map // ids of databases that sleep, see Rests
 	takingBack    sync.Map // ids of databases, see takeBack
+	endsLate      sync.Map // ids of databases, see endLate
 
 	// StartPostgres sets the following fields.
 	Binaries  binaries.Set // for new databases
