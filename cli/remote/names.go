@@ -37,10 +37,14 @@ type named struct {
 // find returns the one item of a kind ("database") with the given name, in the
 // project that --project names or in any. list returns the items that match a filter.
 func find[T any](t *task, list func(client.Filter) iter.Seq2[T, error], kind, name string, look func(T) named) (T, error) {
+	var zero T
+	if err := refuseUnnamed(kind, name); err != nil {
+		return zero, err
+	}
 	found, err := collect(selected(t, client.Filter{Name: name}, list))
+	found = slices.DeleteFunc(found, func(item T) bool { return look(item).name != name })
 	switch {
 	case err != nil:
-		var zero T
 		return zero, err
 	case len(found) == 1:
 		return found[0], nil
@@ -52,11 +56,19 @@ func find[T any](t *task, list func(client.Filter) iter.Seq2[T, error], kind, na
 	for _, item := range others {
 		names = append(names, look(item).name)
 	}
-	var zero T
 	if err != nil {
 		return zero, err
 	}
 	return zero, unknownName(kind, name, names)
+}
+
+// refuseUnnamed refuses an argument that is empty, as one is in a script with a variable that is not set: a filter with an
+// empty name selects everything.
+func refuseUnnamed(kind, name string) error {
+	if name == "" {
+		return usagef("the argument that names the %s is empty: say its name or its id", kind)
+	}
+	return nil
 }
 
 // selected lists the items that match a filter in the project that --project names;
@@ -176,6 +188,9 @@ func ambiguous[T any](kind, name string, found []T, look func(T) named) error {
 
 // pick returns the one item with the given name.
 func pick[T any](kind, name string, all []T, look func(T) named) (item T, err error) {
+	if err := refuseUnnamed(kind, name); err != nil {
+		return item, err
+	}
 	var names []string
 	var found []T
 	for _, item := range all {
@@ -272,6 +287,9 @@ func (t *task) projectForNew() (string, error) {
 func (t *task) projectID(name string) (string, error) {
 	if isID(name, idProject) {
 		return name, nil
+	}
+	if err := refuseUnnamed("project", name); err != nil {
+		return "", err
 	}
 	projects, err := collect(t.api.Projects(t.ctx, client.ProjectOptions{}))
 	if err != nil {

@@ -59,3 +59,73 @@ func TestAmbiguous(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyName: an argument that is empty, as with an unset variable in a script, names nothing, even where there is only
+// one thing that it could mean.
+func TestEmptyName(t *testing.T) {
+	id := func(prefix string) string { return fmt.Sprintf("%s%026d", prefix, 1) }
+	data := map[string]any{}
+	for path, of := range map[string]map[string]any{
+		"/v1/databases":        {"id": id(idDatabase), "name": "shop"},
+		"/v1/buckets":          {"id": id(idBucket), "name": "files"},
+		"/v1/imports":          {"id": id(idImport), "name": "live", "database_id": id(idDatabase)},
+		"/v1/users":            {"id": id(idUser), "email": "ada@example.com"},
+		"/v1/projects":         {"id": id(idProject), "name": "default"},
+		"/v1/account/api-keys": {"id": id(idKey), "name": "ci"},
+		"/v1/webhooks":         {"id": id(idWebhook), "name": "chat"},
+		"/v1/trash/databases":  {"id": id(idDatabase), "name": "old"},
+		"/v1/trash/buckets":    {"id": id(idBucket), "name": "old files"},
+	} {
+		data["GET "+path] = []any{of}
+		data["GET "+path+"/"+of["id"].(string)] = of
+		for _, method := range []string{"DELETE ", "PATCH "} {
+			data[method+path+"/"+of["id"].(string)] = of
+		}
+	}
+	for _, args := range [][]string{
+		{"db", "get", ""},
+		{"db", "delete", "", "--yes"},
+		{"db", "url", ""},
+		{"db", "restart", "", "--yes"},
+		{"recovery", "undo", "", "--yes"},
+		{"bucket", "delete", "", "--force", "--yes"},
+		{"bucket", "update", "", "--public"},
+		{"import", "cancel", ""},
+		{"import", "cutover", ""},
+		{"user", "delete", "", "--yes"},
+		{"user", "role", "", "owner"},
+		{"user", "link", ""},
+		{"session", "end-all", ""},
+		{"project", "delete", "", "--yes"},
+		{"key", "revoke", "", "--yes"},
+		{"webhook", "delete", "", "--yes"},
+		{"trash", "purge", "", "--yes"},
+		{"object", "delete", "files/a", "--version", "", "--yes"},
+	} {
+		out, bodies, err := runWith(t, data, args...)
+		if err == nil || !strings.Contains(err.Error(), "is empty: say") {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+		for request := range bodies {
+			if !strings.HasPrefix(request, "GET ") {
+				t.Errorf("%q: it sent %s", args, request)
+			}
+		}
+	}
+}
+
+// TestFoundHasTheName: what a list has that is of another name is not what was asked for.
+func TestFoundHasTheName(t *testing.T) {
+	data := map[string]any{
+		"GET /v1/databases": []any{map[string]any{"id": idDatabase + "1", "name": "shop"}},
+		"GET /v1/users":     []any{map[string]any{"id": idUser + "1", "email": "ada@example.com"}},
+	}
+	for want, args := range map[string][]string{
+		`there is no database "blog"`:          {"db", "delete", "blog", "--yes"},
+		`there is no person "eve@example.com"`: {"user", "delete", "eve@example.com", "--yes"},
+	} {
+		if out, _, err := runWith(t, data, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %s", args, err, out)
+		}
+	}
+}

@@ -13,11 +13,14 @@ func newObjectDelete(s *session) *cobra.Command {
 	var recursive bool
 	var version string
 	cmd := s.command("delete BUCKET/KEY…", "Delete objects", cobra.MinimumNArgs(1), func(t *task, args []string) error {
-		if version == "" {
+		if !t.cmd.Flags().Changed("version") {
 			return t.deleteObjects(args, recursive)
 		}
 		if recursive || len(args) != 1 {
 			return usagef("--version is for one object")
+		}
+		if version == "" {
+			return usagef("--version is empty: say one that `holdfast object versions` shows")
 		}
 		return t.deleteVersion(args[0], version)
 	})

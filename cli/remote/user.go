@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -88,8 +89,13 @@ func (t *task) userID(name string) (string, error) {
 	if isID(name, idUser) {
 		return name, nil
 	}
+	if name == "" {
+		return "", usagef("the argument that names the person is empty: say the e-mail address or the id")
+	}
 	for u, err := range t.api.Users(t.ctx, client.UserOptions{Email: name}) {
-		return u.ID, err
+		if err != nil || strings.EqualFold(u.Email, name) {
+			return u.ID, err
+		}
 	}
 	return "", failf(exitNotFound, "there is no person %q; `holdfast user list` shows the people", name)
 }
