@@ -9,6 +9,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
+	"holdfast/internal/durable"
 )
 
 // fencedError means that another machine has taken over from this one.
@@ -68,8 +69,17 @@ func (s *Service) fence(by stream.Claim) {
 }
 
 // TakeOver lets a machine that was fenced go on: its next start takes over from the machine
-// that did. What that one has stored since is not part of the copy any more.
-func TakeOver(dir string) error {
+// that did. What that one has stored since is not part of the copy any more. The appliance must be stopped: a running one
+// would write its own state over this.
+func TakeOver(dir string) (err error) {
+	lock, err := durable.LockDir(dir)
+	if errors.Is(err, durable.ErrLocked) {
+		return model.Errorf(model.CodeConflict, "the appliance in %s is running: stop it first, then say this again and start it", dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	state, err := ReadState(dir)
 	if err != nil {
 		return err

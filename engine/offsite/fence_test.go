@@ -3,10 +3,13 @@ package offsite
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
+	"holdfast/internal/durable"
 	"holdfast/internal/objectstore"
 )
 
@@ -68,5 +71,27 @@ func TestForeignUntilCheckpoint(t *testing.T) {
 		if err := errors.Join(err, w.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTakeOverOfStopped: only a machine that is stopped can be told to go on.
+func TestTakeOverOfStopped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := (State{Format: stateFormat, Fenced: &Fenced{Machine: "other"}}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := durable.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := TakeOver(dir); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "stop it first") {
+		t.Errorf("while it runs: %v", err)
+	}
+	if state, err := ReadState(dir); err != nil || state.Fenced == nil || state.TakeOver {
+		t.Errorf("its state became %+v, %v", state, err)
+	}
+	if err := errors.Join(lock.Release(), TakeOver(dir)); err != nil {
+		t.Errorf("when it is stopped: %v", err)
 	}
 }
