@@ -29,7 +29,7 @@ func (a *appliance) abandon(t testing.TB) {
 	a.Databases.WarmPool.Close()
 	a.Databases.Instances.Detach()
 	a.Core.Audits.Close()
-	if err := errors.Join(a.Databases.CloseProxies(), a.Recovery.CloseArchives(), a.Core.Blobs.Close(), a.Core.Meta.Close()); err != nil {
+	if err := errors.Join(a.Databases.CloseProxies(), a.Recovery.CloseArchives(), a.Core.Blobs.Close(), a.Core.Meta.Close(), a.unlock()); err != nil {
 		t.Fatalf("abandon: %v", err)
 	}
 }

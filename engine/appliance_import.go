@@ -16,26 +16,41 @@ import (
 )
 
 // importDir is the directory below the new data directory into which an appliance
-// is unpacked. While it exists, the rest of the data directory is incomplete.
+// is unpacked. While it exists without the metadata beside it, the rest of the data directory is incomplete.
 const importDir = "arriving"
 
-// refuseInterruptedImport refuses a data directory with an interrupted import.
-func refuseInterruptedImport(dir string) error {
+// finishImport completes an import that was interrupted after its last file was in place, and refuses a data directory
+// with one that was interrupted before.
+func finishImport(dir string) error {
 	if core.Absent(dir, importDir) {
 		return nil
 	}
-	return fmt.Errorf("the data directory %s holds an incomplete import of an appliance: run `holdfast admin import-all` again", dir)
+	if core.Absent(dir, core.MetadataFile) {
+		return fmt.Errorf("the data directory %s holds an incomplete import of an appliance: run `holdfast admin import-all` again", dir)
+	}
+	if err := os.Remove(filepath.Join(dir, importDir)); err != nil {
+		return fmt.Errorf("the data directory %s holds an appliance, and in %s the files of another import: move those away: %w", dir, importDir, err)
+	}
+	return durable.SyncDir(durable.OS{}, dir)
 }
 
 // ApplianceImport turns the empty directory dir into the data directory of the appliance in the archive r. The import
 // takes effect once the archive is completely read, verified and durable; the metadata come last. An interrupted import
 // can be started again over its remains.
-func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
+func ApplianceImport(dir string, r io.Reader) (m move.Manifest, err error) {
+	unlock, err := lockDirectory(dir)
+	if errors.Is(err, meta.ErrLocked) {
+		return m, &model.Error{Code: model.CodeConflict, Message: fmt.Sprintf("%s is in use by another holdfast: an appliance can only be moved into an empty directory", dir), Err: err}
+	}
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	if err := prepareImport(dir); err != nil {
-		return move.Manifest{}, err
+		return m, err
 	}
 	unpacked := filepath.Join(dir, importDir)
-	m, err := move.Read(r, unpacked)
+	m, err = move.Read(r, unpacked)
 	if err == nil {
 		err = reconcileImport(unpacked)
 	}
@@ -48,8 +63,13 @@ func ApplianceImport(dir string, r io.Reader) (move.Manifest, error) {
 	return m, publishImport(dir, unpacked)
 }
 
-// prepareImport checks that dir is empty and clears what an interrupted import left.
+// prepareImport checks that dir is empty and clears what an interrupted import left. With metadata, the directory is that
+// of an appliance, and nothing of it is cleared.
 func prepareImport(dir string) error {
+	if !core.Absent(dir, core.MetadataFile) {
+		return errors.Join(finishImport(dir), model.Errorf(model.CodeConflict,
+			"the data directory %s is not empty: it holds an appliance, which `holdfast serve` starts, and another one can only be moved into an empty one", dir))
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)

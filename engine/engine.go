@@ -37,11 +37,12 @@ type Engine struct {
 	Offsite   *offsite.Service
 	Webhooks  *webhooks.Service
 
-	sweeping sync.Mutex // held while a sweep runs
+	unlock   func() error // releases the data directory
+	sweeping sync.Mutex   // held while a sweep runs
 }
 
-// Open opens the data directory's metadata and objects, which must not be in
-// use by another process. The caller closes the Engine.
+// Open locks the data directory, which no other appliance, recovery or import may be using, and opens its metadata and
+// objects. The caller closes the Engine.
 func Open(cfg core.Config) (*Engine, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -49,7 +50,20 @@ func Open(cfg core.Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := errors.Join(refuseInterruptedImport(cfg.DataDir), offsite.RefuseUnfinished(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
+	unlock, err := lockDirectory(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	e, err := openLocked(cfg)
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	e.unlock = unlock
+	return e, nil
+}
+
+func openLocked(cfg core.Config) (*Engine, error) {
+	if err := errors.Join(finishImport(cfg.DataDir), offsite.RefuseUnfinished(cfg.DataDir), core.RefuseWithoutMetadata(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	db, err := meta.Open(filepath.Join(cfg.DataDir, core.MetadataFile))
@@ -204,6 +218,6 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.tryNoteCommits()
 	}
 	e.Offsite.Close(ctx)
-	errs = append(errs, e.Recovery.CloseArchives(), e.Core.Blobs.Close(), e.Core.Meta.Close())
+	errs = append(errs, e.Recovery.CloseArchives(), e.Core.Blobs.Close(), e.Core.Meta.Close(), e.unlock())
 	return errors.Join(errs...)
 }

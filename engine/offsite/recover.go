@@ -72,6 +72,7 @@ type Progress struct {
 // with small objects, and the WAL that the log has. Databases and large objects follow while
 // the appliance serves. It can be repeated after every error and after a crash. Once it has
 // returned without one, it returns the report at once when it is called again for the same copy.
+// Until it returns it holds the lock of the data directory, without which no appliance starts.
 func Recover(ctx context.Context, o RecoverOptions) (RecoveryReport, error) {
 	report, err := recoverInto(ctx, o)
 	if err != nil && core.IsDiskFull(err) && !isAboutStore(err) {
@@ -83,7 +84,7 @@ func Recover(ctx context.Context, o RecoverOptions) (RecoveryReport, error) {
 func recoverInto(ctx context.Context, o RecoverOptions) (report RecoveryReport, err error) {
 	lock, err := durable.LockDir(o.DataDir)
 	if errors.Is(err, durable.ErrLocked) {
-		return report, model.Errorf(model.CodeConflict, "another recovery into %s is running", o.DataDir)
+		return report, model.Errorf(model.CodeConflict, "%s is in use: another recovery into it, or an appliance, is running", o.DataDir)
 	}
 	if err != nil {
 		return report, err
@@ -227,6 +228,9 @@ func (r *firstPhase) begin(ctx context.Context) error {
 		if err := c.awaitSilence(ctx, h, r.o.Progress); err != nil {
 			return err
 		}
+	}
+	if err := refuseUsed(r.o.DataDir, nil); err != nil { // the question and the silence may have taken hours
+		return err
 	}
 	p := recoveryPlan{
 		Format: recoveryFormat, Repository: c.marker.Repository, Step: stepClaim, First: r.o.First, Only: r.o.Only,
