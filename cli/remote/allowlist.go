@@ -1,13 +1,16 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"holdfast/cli/client"
 	"holdfast/server/api/wire"
 )
 
@@ -28,29 +31,44 @@ func newAllowlist(s *session) *cobra.Command {
 	set.Example = "  holdfast db allowlist set shop 127.0.0.1 10.0.0.0/8 2001:db8::/32"
 	add := s.aboutDatabase("add DATABASE ADDRESS…", "Let more addresses and networks connect", cobra.MinimumNArgs(2),
 		func(t *task, db wire.Database, entries []string) error {
-			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			return t.replaceAllowlist(db, append(list.Entries, entries...))
+			return t.changeAllowlist(db, func(list []string, _ bool) ([]string, error) { return append(list, entries...), nil })
 		})
 	remove := s.aboutDatabase("remove DATABASE ADDRESS…", "Let addresses and networks connect no longer", cobra.MinimumNArgs(2),
 		func(t *task, db wire.Database, entries []string) error {
-			list, err := t.api.GetDatabaseAllowlist(t.ctx, db.ID)
-			if err != nil {
-				return err
-			}
-			kept, err := withoutEntries(list.Entries, entries)
-			if err != nil {
-				return err
-			}
-			return t.replaceAllowlist(db, kept)
+			return t.changeAllowlist(db, func(list []string, again bool) ([]string, error) { return withoutEntries(list, entries, again) })
 		})
 	return Group("allowlist", "Who may connect to a database", show, set, add, remove)
 }
 
+// changeAttempts is how often a change of a list is tried that others change at the same time.
+const changeAttempts = 10
+
+// changeAllowlist replaces the list by what change makes of it. If somebody else has changed it meanwhile, it begins again:
+// their change stays.
+func (t *task) changeAllowlist(db wire.Database, change func(list []string, again bool) ([]string, error)) error {
+	for attempt := 1; ; attempt++ {
+		var tag string
+		list, err := t.api.GetDatabaseAllowlist(client.WithETag(t.ctx, &tag), db.ID)
+		if err != nil {
+			return err
+		}
+		entries, err := change(list.Entries, attempt > 1)
+		if err != nil {
+			return err
+		}
+		made, err := t.api.ReplaceDatabaseAllowlist(client.WithIfMatch(t.ctx, tag), db.ID, wire.ReplaceAllowlist{Entries: entries})
+		if refused, is := errors.AsType[*client.Error](err); is && refused.Status == http.StatusPreconditionFailed && attempt < changeAttempts {
+			continue
+		}
+		return t.showAllowlist(made, err)
+	}
+}
+
 func (t *task) replaceAllowlist(db wire.Database, entries []string) error {
-	list, err := t.api.ReplaceDatabaseAllowlist(t.ctx, db.ID, wire.ReplaceAllowlist{Entries: entries})
+	return t.showAllowlist(t.api.ReplaceDatabaseAllowlist(t.ctx, db.ID, wire.ReplaceAllowlist{Entries: entries}))
+}
+
+func (t *task) showAllowlist(list wire.Allowlist, err error) error {
 	if err != nil {
 		return err
 	}
@@ -70,13 +88,13 @@ func (t *task) allowlistDetails(w io.Writer, list wire.Allowlist) {
 }
 
 // withoutEntries removes entries from a list, in any notation. An entry that is
-// not on the list is an error: a typo would leave access open.
-func withoutEntries(list, entries []string) ([]string, error) {
+// not on the list is an error, because a typo would leave access open; but not again, after a first attempt found it.
+func withoutEntries(list, entries []string, again bool) ([]string, error) {
 	kept := slices.Clone(list)
 	for _, entry := range entries {
 		before := len(kept)
 		kept = slices.DeleteFunc(kept, func(e string) bool { return sameNetwork(e, entry) })
-		if len(kept) == before {
+		if len(kept) == before && !again {
 			return nil, failf(exitNotFound, "%s is not on the list; `holdfast db allowlist show` shows it", entry)
 		}
 	}
