@@ -151,12 +151,25 @@ func (c *config) registerServe(flags *pflag.FlagSet) {
 // load sets what no flag has set from the environment and the config file, and
 // validates the result.
 func (c *config) load(flags *pflag.FlagSet) error {
+	if err := c.read(flags); err != nil {
+		return err
+	}
+	return c.check()
+}
+
+// read sets the flags that were not given, from the environment and the config file.
+func (c *config) read(flags *pflag.FlagSet) error {
 	if err := fromEnvironment(flags); err != nil {
 		return usageError{err}
 	}
 	if err := c.fromFile(flags); err != nil {
 		return usageError{err}
 	}
+	return nil
+}
+
+// check is validate with errors of use.
+func (c *config) check() error {
 	if err := c.validate(); err != nil {
 		return usageError{err}
 	}

@@ -63,6 +63,9 @@ wait. Should it come back, it notices, copies nothing any more and is read-only.
 }
 
 func (r *recoverer) run(ctx context.Context, cmd *cobra.Command, location string) error {
+	if err := r.read(cmd.Flags()); err != nil {
+		return err
+	}
 	at, err := r.moment()
 	if err != nil {
 		return err
@@ -85,7 +88,7 @@ func (r *recoverer) run(ctx context.Context, cmd *cobra.Command, location string
 			return usageError{err}
 		}
 	}
-	if err := r.load(cmd.Flags()); err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
 	r.Offsite.Opened = keys.Opened()

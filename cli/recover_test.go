@@ -725,6 +725,19 @@ func TestRecoverRefuses(t *testing.T) {
 			t.Errorf("recover %s: exit code %d, %s%s", step.args, code, out, stderr)
 		}
 	}
+	for _, test := range []struct{ environment, says string }{ // as for every command, flags may be variables
+		{"HOLDFAST_AT=yesterday", "is not a time such as"},
+		{"HOLDFAST_LIST=perhaps", "HOLDFAST_LIST"},
+		{"HOLDFAST_AT=2001-01-01T00:00:00Z", "no appliance has copied anything"},
+	} {
+		var stderr strings.Builder
+		cmd := empty.command("recover", c.url, "--listen", "127.0.0.1:0", "--yes")
+		cmd.Env = append(cmd.Environ(), test.environment, "HOLDFAST_PASSPHRASE_FILE="+c.passphrase)
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), test.says) {
+			t.Errorf("recover with %s: %v, %s", test.environment, err, stderr.String())
+		}
+	}
 	if entries, err := os.ReadDir(empty.dataDir); err == nil && len(entries) > 0 {
 		t.Errorf("the data directory has %v", entries)
 	}
