@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -84,8 +85,11 @@ func (l *Lease) Run(path string, args, environment []string) error {
 	}
 }
 
+// forwarded returns the signals that the command gets too, without those that this process was started to ignore, as
+// nohup(1) does with SIGHUP: the command ignores them as well.
 func forwarded() []os.Signal {
-	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+	return slices.DeleteFunc(all, signal.Ignored)
 }
 
 // forward forwards a signal, unless a terminal has sent it to the command as
