@@ -9,6 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 )
 
 // archiveMagic starts a file in pg_dump's custom format, which psql cannot
@@ -37,7 +40,8 @@ func CheckScript(path string) error {
 // standard error.
 func (l *Lease) Load(ctx context.Context, path string, environment []string) error {
 	psql, err := exec.LookPath("psql")
-	if err != nil {
+	foreign := err != nil
+	if foreign {
 		psql, environment = l.Psql, append(environment, l.PsqlEnv...)
 	}
 	if psql == "" {
@@ -50,6 +54,13 @@ func (l *Lease) Load(ctx context.Context, path string, environment []string) err
 	defer stop()
 	cmd := exec.CommandContext(held, psql, "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--output", os.DevNull, "--file", path)
 	cmd.Env, cmd.Stderr = environment, os.Stderr
+	if foreign && os.Geteuid() == 0 {
+		script, err := l.asOwner(cmd, path)
+		if err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+		defer script.Close()
+	}
 	err = cmd.Run()
 	if why := l.Why(); why != nil && err != nil {
 		return fmt.Errorf("import: %s was not loaded: %w", path, why)
@@ -58,4 +69,25 @@ func (l *Lease) Load(ctx context.Context, path string, environment []string) err
 		return errors.Join(ctx.Err(), fmt.Errorf("import: %s was not loaded (psql: %w)", path, err))
 	}
 	return nil
+}
+
+// asOwner makes psql run as the owner of the appliance's socket, with that user's rights and only the variables that it
+// needs, and read the file, which the caller closes, from its standard input. The process behind the socket has named the
+// program, and root executes nothing for another user.
+func (l *Lease) asOwner(psql *exec.Cmd, path string) (script *os.File, err error) {
+	info, err := os.Stat(l.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if script, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	psql.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+	psql.Args[len(psql.Args)-1], psql.Stdin, psql.Dir = "-", script, "/"
+	psql.Env = slices.DeleteFunc(slices.Concat(psql.Env, l.PsqlEnv), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return !slices.Contains(l.PsqlEnv, variable) && !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && name != "LANG" && name != "PATH"
+	})
+	return script, nil
 }
