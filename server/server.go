@@ -186,15 +186,17 @@ func (s *Server) drain(servers []*http.Server) error {
 func OperatorSocket(socketDir string) string { return filepath.Join(socketDir, "operator.sock") }
 
 // listenOperator listens on the operator's socket. The caller holds the data directory's lock, so an existing socket
-// belongs to a dead appliance.
+// belongs to a dead appliance. It is not removed with the listener: where the data directory was removed meanwhile, the
+// path may be the socket of the next appliance.
 func listenOperator(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove stale operator socket: %w", err)
 	}
-	socket, err := net.Listen("unix", path)
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on operator socket: %w", err)
 	}
+	socket.SetUnlinkOnClose(false)
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("close operator socket to others: %w", err), socket.Close())
 	}
