@@ -56,7 +56,7 @@ func (s *sockets) withTLS(c config, eng *engine.Engine) error {
 			return err
 		}
 	}
-	certificate, err := server.LoadCertificate(certFile, keyFile)
+	certificate, err := server.LoadCertificate(certFile, keyFile, eng.Core.Log)
 	if err != nil {
 		return err
 	}

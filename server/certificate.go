@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -15,16 +16,18 @@ const certificateCheck = time.Minute
 // match, the old one remains in use.
 type Certificate struct {
 	certFile, keyFile string
+	log               *slog.Logger
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
 	written time.Time // of certFile when pair was read
 	checked time.Time
+	failure string // that was logged last, "" since a pair was read
 }
 
-// LoadCertificate reads the certificate and its key, both in PEM.
-func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
-	c := &Certificate{certFile: certFile, keyFile: keyFile}
+// LoadCertificate reads the certificate and its key, both in PEM. The log is told of a renewed pair that cannot be read.
+func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.read(); err != nil {
 		return nil, fmt.Errorf("load TLS certificate: %w", err)
 	}
@@ -48,6 +51,19 @@ func (c *Certificate) read() error {
 	return nil
 }
 
+// reload reads the pair if it is new. The old one is served until the new one is complete.
+func (c *Certificate) reload() {
+	err := c.read()
+	if err == nil {
+		c.failure = ""
+		return
+	}
+	if text := err.Error(); text != c.failure { // once, and not every minute
+		c.failure = text
+		c.log.Warn("the TLS certificate cannot be loaded again: the one that was loaded last is served until it expires", "certificate", c.certFile, "error", err)
+	}
+}
+
 // Config returns the configuration of a TLS listener: TLS 1.2 or newer.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{
@@ -58,7 +74,7 @@ func (c *Certificate) Config() *tls.Config {
 			defer c.mu.Unlock()
 			if now := time.Now(); now.Sub(c.checked) > certificateCheck {
 				c.checked = now
-				_ = c.read() // the old pair is served until the new one is complete
+				c.reload()
 			}
 			return c.pair, nil
 		},
