@@ -163,12 +163,12 @@ func withoutVariable(environment []string, name string) (rest []string) {
 }
 
 // export writes the archive: from the running appliance, or from its files.
-func (m *mover) export(ctx context.Context, w io.Writer) error {
+func (m *mover) export(ctx context.Context, w io.Writer) (err error) {
 	name := operatorName()
 	if err := giveUpRoot(m.DataDir, m.User); err != nil {
 		return err
 	}
-	err := m.exportRunning(ctx, w, name)
+	err = m.exportRunning(ctx, w, name)
 	if !errors.Is(err, errNotRunning) {
 		return err
 	}
