@@ -45,17 +45,21 @@ func (req *request) databaseRestart() (answer, error) {
 
 // operationCancel cancels what is being done to a database.
 func (req *request) operationCancel() (answer, error) {
-	return done(req.databasePath(""), "operation_cancelled"), req.cancelRunning(req.id())
+	shown := func(op *model.DatabaseOperation) bool { return op.ID == req.form("operation") }
+	return done(req.databasePath(""), "operation_cancelled"), req.cancelRunning(req.id(), shown)
 }
 
-// cancelRunning cancels the operation that a database's record names.
-func (req *request) cancelRunning(database string) error {
+// cancelRunning cancels the operation that a database's record names, if it is the one that the page has shown.
+func (req *request) cancelRunning(database string, shown func(*model.DatabaseOperation) bool) error {
 	db, err := req.engine.Databases.Get(req.call, database)
 	if err != nil {
 		return err
 	}
 	if db.RunningOp == nil {
 		return model.Errorf(model.CodeConflict, "nothing is being done to %s any more", db.Name)
+	}
+	if !shown(db.RunningOp) {
+		return model.Errorf(model.CodeConflict, "what was to be cancelled has ended, and something else is being done to %s now", db.Name)
 	}
 	_, err = req.engine.Databases.OperationCancel(req.r.Context(), req.call, db.RunningOp.ID)
 	return err

@@ -539,3 +539,19 @@ func TestUploadLink(t *testing.T) {
 		t.Error("the object's page shows no current version")
 	}
 }
+
+// TestCancelWhatIsShown: the form that cancels names the operation that the page shows, which may have ended when it is sent.
+func TestCancelWhatIsShown(t *testing.T) {
+	t.Parallel()
+	db := databaseData{View: databases.View{
+		Database: model.Database{ID: "db_1", Name: "shop"}, RunningOp: &model.DatabaseOperation{ID: "op_1", Type: model.OperationRestore},
+	}}
+	var page strings.Builder
+	shown := view{Path: "/databases/db_1/settings", User: model.User{Role: model.RoleOwner}, Data: propertiesData{databaseData: db}}
+	if err := mustPage(t, "database_settings.html").ExecuteTemplate(&page, "content", shown); err != nil {
+		t.Fatal(err)
+	}
+	if fields := formOn(t, page.String(), "/databases/db_1/cancel"); fields.Get("operation") != "op_1" {
+		t.Errorf("it sends %v", fields)
+	}
+}

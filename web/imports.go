@@ -150,5 +150,5 @@ func (req *request) importCancel() (answer, error) {
 	if record.Status.Final() {
 		return answer{}, model.Errorf(model.CodeConflict, "the import has ended already; delete the database itself, if it is not wanted")
 	}
-	return done(importPath(record.ID), "import_cancelled"), req.cancelRunning(record.Database)
+	return done(importPath(record.ID), "import_cancelled"), req.cancelRunning(record.Database, func(op *model.DatabaseOperation) bool { return op.Type == model.OperationImport })
 }

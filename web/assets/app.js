@@ -290,6 +290,9 @@ function position(main) {
       if (!is) return;
       if (is.matches('[type=radio], [type=checkbox]')) is.checked = was.checked;
       else is.value = was.value;
+      // What is sent is compared with what the person saw, not with what the page shows now.
+      const [seen, now] = [was.form?.elements.if_match, is.form?.elements.if_match];
+      if (seen && now) now.value = seen.value;
       is.dispatchEvent(new Event('input', { bubbles: true })); // so that it is checked, and kept the next time, too
     });
     if (focus) (focus === main ? next : parts(next, focusable).find(same) ?? next).focus({ preventScroll: true });
