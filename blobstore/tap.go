@@ -136,10 +136,11 @@ type Segment struct {
 	Number   uint32
 	Mark     string
 	Size     int64
-	Complete bool // nothing is added to it
+	Complete bool  // nothing is added to it
+	Err      error // why it cannot be read: then its Mark is unknown, and its Size may be
 }
 
-// Journal returns the segments of the journal as they are now, oldest first. It leaves out what cannot be read.
+// Journal returns the segments of the journal as they are now, oldest first. It leaves out those that are gone.
 func (s *Store) Journal() (segments []Segment) {
 	var numbers []uint32
 	var current uint32
@@ -153,9 +154,11 @@ func (s *Store) Journal() (segments []Segment) {
 	})
 	for _, number := range numbers {
 		segment := Segment{Number: number, Size: size, Complete: number != current}
-		if err := s.describe(&segment); err == nil && segment.Size >= int64(segmentHeader) {
-			segments = append(segments, segment)
+		segment.Err = s.describe(&segment)
+		if errors.Is(segment.Err, ErrNotFound) || segment.Err == nil && segment.Size < int64(segmentHeader) {
+			continue
 		}
+		segments = append(segments, segment)
 	}
 	return segments
 }

@@ -110,7 +110,7 @@ func offsiteUnreadable(f Facts) (found []model.Recommendation) {
 		r := model.Recommendation{
 			Code: "offsite_unreadable", Severity: model.SeverityCritical, Category: model.CategoryBackup,
 			Title: "Objects cannot be copied off-site",
-			Message: "A file of the journal of objects cannot be read on this machine. The copy off-site keeps what it has of it. The appliance's log names the file; " +
+			Message: "Files of objects cannot be read on this machine, or are missing. The copy off-site keeps what it has of them. The appliance's log names them; " +
 				"have the operator check the disk.",
 		}
 		if id != "" {
@@ -120,7 +120,7 @@ func offsiteUnreadable(f Facts) (found []model.Recommendation) {
 			}
 			r.Resource = f.Databases[i].resource()
 			r.Title = "Backups cannot be copied off-site"
-			r.Message = fmt.Sprintf("Files of the backups or the WAL of %s cannot be read on this machine. The copy off-site keeps what it has of them. The appliance's log names "+
+			r.Message = fmt.Sprintf("Files of the backups or the WAL of %s cannot be read on this machine, or are missing. The copy off-site keeps what it has of them. The appliance's log names "+
 				"the files; have the operator check the disk, and make a backup of the database.", f.Databases[i].Name)
 		}
 		found = append(found, r)

@@ -45,8 +45,12 @@ func (tx *Tx) ForgetBlobs(refs []string) error {
 
 // BlobKnown reports whether ref has a row, live or discarded.
 func (tx *Tx) BlobKnown(ref string) bool {
-	return tx.bolt.Bucket([]byte(liveBlobsBucket)).Get([]byte(ref)) != nil ||
-		tx.bolt.Bucket([]byte(discardedBlobsBucket)).Get([]byte(ref)) != nil
+	return tx.BlobLive(ref) || tx.bolt.Bucket([]byte(discardedBlobsBucket)).Get([]byte(ref)) != nil
+}
+
+// BlobLive reports whether a record refers to ref.
+func (tx *Tx) BlobLive(ref string) bool {
+	return tx.bolt.Bucket([]byte(liveBlobsBucket)).Get([]byte(ref)) != nil
 }
 
 // DiscardedBlobs returns up to limit blobs that are waiting to be unlinked.

@@ -117,10 +117,10 @@ func (k *known) Put(owner, kind, name string, r stream.Reference) {
 	k.put(owner, item{kind, name}, stored{ref: r})
 }
 
-// PutEntry notes that the newest checkpoint has an entry. It keeps the content of one of a WAL archive, which is small.
+// PutEntry notes that the newest checkpoint has an entry. It keeps the content of one whose file may be lost here, which is small.
 func (k *known) PutEntry(e stream.Entry) {
 	s := stored{ref: referenceOf(e)}
-	if e.Kind == KindWAL {
+	if e.Kind == KindWAL || e.Kind == KindSegment || e.Kind == KindSecret {
 		s.data = e.Data
 	}
 	k.put(e.Owner, item{e.Kind, e.Name}, s)

@@ -2,6 +2,7 @@ package offsite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -20,12 +21,16 @@ type objectsPart struct {
 
 	writer     *stream.Writer // of the run, as are all that follow
 	known      *known
+	mine       bool   // the pieces of the journal that are known are of this machine
 	repository string // its id
 	tap        *blobstore.Tap
 	lanes      []*bodyLane
 	bodies     chan struct{} // a body waits
 	cancel     context.CancelFunc
 	tasks      sync.WaitGroup
+
+	passing    sync.Mutex
+	passedOver map[string]error // why bodies could not be read, by name
 }
 
 var _ part = (*objectsPart)(nil)
@@ -36,6 +41,7 @@ func newObjectsPart(c *core.Core, u *unreadable) *objectsPart {
 
 func (p *objectsPart) start(w *stream.Writer, known *known) (err error) {
 	p.writer, p.known, p.repository, p.bodies = w, known, known.repository, make(chan struct{}, 1)
+	p.mine, p.passedOver = !known.foreign, map[string]error{}
 	p.has.Store(known)
 	if p.tap, err = p.core.Blobs.Tap(p.end(), p.wake); err != nil {
 		return err
@@ -56,19 +62,27 @@ func (p *objectsPart) start(w *stream.Writer, known *known) (err error) {
 
 // end returns up to where the log has the journal, 0 if it has none of the segments that are here.
 func (p *objectsPart) end() (end blobstore.Position) {
-	ends := map[string]int64{} // by segment and mark
+	ends := map[piece]int64{}
 	for name, ref := range p.known.Names("", KindSegment) {
 		if segment, from, err := parsePiece(name); err == nil {
-			ends[segment.prefix()] = max(ends[segment.prefix()], from+ref.Size)
+			ends[segment] = max(ends[segment], from+ref.Size)
 		}
 	}
 	for _, s := range p.core.Blobs.Journal() {
-		known := ends[pieceOf(s).prefix()]
-		if logged, mark := p.known.JournalEnd(uint64(s.Number)); mark == "" || mark == s.Mark {
+		known := int64(0)
+		for segment, size := range ends {
+			if p.isOf(segment, s) {
+				known = max(known, size)
+			}
+		}
+		if logged, mark := p.known.JournalEnd(uint64(s.Number)); mark == "" || mark == s.Mark || s.Err != nil && p.mine {
 			known = max(known, int64(logged))
 		}
+		if s.Err == nil {
+			known = min(known, s.Size)
+		}
 		if known > 0 {
-			end = blobstore.PositionOf(s.Number, min(known, s.Size))
+			end = blobstore.PositionOf(s.Number, known)
 		}
 	}
 	return end
@@ -105,17 +119,22 @@ func (p *objectsPart) isCopied(ref blobstore.Ref) bool {
 }
 
 func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {
-	segments, err := p.segments(ctx)
+	segments, failed, err := p.segments(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("copy the journal: %w", err)
 	}
 	var bodies []stream.Entry
+	var lost, unread error
 	here, err := p.bodiesHere(ctx)
 	if err == nil {
-		bodies, err = p.allBodies(ctx, here)
+		bodies, lost, err = p.allBodies(ctx, here)
+	}
+	if err == nil {
+		unread, err = p.unreadBodies()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("copy large objects: %w", err)
 	}
+	p.unreadable.note(p.core.Log, "", errors.Join(failed, lost, unread))
 	return append(segments, bodies...), nil
 }

@@ -2,6 +2,9 @@ package offsite
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,15 +50,16 @@ func (p *objectsPart) bodiesHere(ctx context.Context) (b presentBodies, err erro
 }
 
 // allBodies returns the entries of all bodies that were here, once they have been stored. It has those that were removed
-// since: they come back in a recovery that has no bytes of what replaced them. It uses b up.
-func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, err error) {
+// since: they come back in a recovery that has no bytes of what replaced them. It has those, too, that the store has and that are
+// lost here although objects need them; lost says so. It uses b up.
+func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, lost, err error) {
 	if err := p.tap.Copied(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// What is listed as away comes first: it is in the store, whether or not it comes or leaves meanwhile.
 	entries, err = p.listedBodies()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	listed := map[string]bool{}
 	for _, e := range entries {
@@ -73,10 +77,50 @@ func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries [
 			entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: ref})
 		}
 	}
+	needed, err := p.live(slices.Sorted(maps.Keys(b.had)))
+	for _, name := range needed {
+		entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: b.had[name]})
+		delete(b.had, name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	for name := range b.had { // they were gone already, which the tap may have forgotten
 		p.known.Drop("", KindBlob, name)
 	}
-	return entries, nil
+	return entries, bodiesError(needed, blobstore.ErrNotFound), nil
+}
+
+// live returns those of some bodies that objects need.
+func (p *objectsPart) live(names []string) (live []string, err error) {
+	err = p.core.Meta.View(func(tx *meta.Tx) error {
+		live = slices.DeleteFunc(names, func(name string) bool { return !tx.BlobLive(name) })
+		return nil
+	})
+	return live, err
+}
+
+// bodiesError says why bodies cannot be copied, nil for none.
+func bodiesError(names []string, why error) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d large objects, such as %s: %w", len(names), names[0], why)
+}
+
+// unreadBodies says which bodies could not be read. It forgets those that nothing needs any more.
+func (p *objectsPart) unreadBodies() (unread, err error) {
+	p.passing.Lock()
+	defer p.passing.Unlock()
+	needed, err := p.live(slices.Sorted(maps.Keys(p.passedOver)))
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(p.passedOver, func(name string, _ error) bool { return !slices.Contains(needed, name) })
+	if len(needed) > 0 {
+		unread = bodiesError(needed, p.passedOver[needed[0]])
+	}
+	return unread, nil
 }
 
 // offer lets those bodies be copied that belong to an object, and clears the map.
@@ -183,6 +227,7 @@ func (l *bodyLane) store(ctx context.Context, b *blobstore.Body, r *blobstore.Re
 	// What replaces the object once it is known to be copied comes after it in the log.
 	l.add(stream.Frame{Time: b.Time, Body: stream.File{Kind: KindBlob, Name: name, Ref: ref}})
 	l.part.known.Put("", KindBlob, name, ref)
+	l.part.noteBody(b.Ref, nil)
 	if l.part.tap.Done(b) {
 		l.part.known.Drop("", KindBlob, name)
 		l.add(stream.Frame{Time: time.Now(), Body: stream.FileDrop{Kind: KindBlob, Name: name}})
@@ -191,10 +236,22 @@ func (l *bodyLane) store(ctx context.Context, b *blobstore.Body, r *blobstore.Re
 	return true
 }
 
-// giveUp passes over a body that cannot be read here. The scrub reports it, and a recovery leaves the object out.
+// giveUp passes over a body that cannot be read here. The next checkpoint notes it, and a recovery leaves the object out.
 func (p *objectsPart) giveUp(b *blobstore.Body, err error) {
 	p.core.Log.Error("an object cannot be read and is not in the off-site copy", "blob", b.Ref, "error", err)
+	p.noteBody(b.Ref, err)
 	p.tap.Done(b)
+}
+
+// noteBody notes why a body could not be read, nil if it could.
+func (p *objectsPart) noteBody(ref blobstore.Ref, err error) {
+	p.passing.Lock()
+	defer p.passing.Unlock()
+	if err == nil {
+		delete(p.passedOver, string(ref))
+	} else {
+		p.passedOver[string(ref)] = err
+	}
 }
 
 func (l *bodyLane) add(f stream.Frame) {

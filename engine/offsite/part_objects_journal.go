@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/meta"
 	"holdfast/engine/offsite/stream"
 )
 
@@ -60,42 +61,84 @@ func nextPiece(s blobstore.Segment, from int64) int64 {
 }
 
 // segments returns the entries of the journal, and forgets the pieces that larger ones have replaced. Of a segment that
-// cannot be read it returns what the store has.
-func (p *objectsPart) segments(ctx context.Context) (entries []stream.Entry, err error) {
-	current := map[string]bool{}
-	var failed error
-	defer func() { p.unreadable.note(p.core.Log, "", failed) }()
+// cannot be read, or is missing although objects need it, it returns what the store has. failed says which those are.
+func (p *objectsPart) segments(ctx context.Context) (entries []stream.Entry, failed, err error) {
+	here := map[uint32]bool{}
 	for _, s := range p.core.Blobs.Journal() {
 		some, err := p.segment(ctx, s)
-		if errors.Is(err, blobstore.ErrNotFound) { // compacted meanwhile: the log has what lives
+		if errors.Is(err, blobstore.ErrNotFound) { // if it was compacted, the log has what lives
 			continue
 		}
 		if err != nil && (ctx.Err() != nil || p.writer.Err() != nil) {
-			return nil, err
+			return nil, nil, err
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("segment %d of the journal: %w", s.Number, err))
 			some = p.storedPieces(s)
 		}
-		for _, e := range some {
-			current[e.Name] = true
-		}
+		here[s.Number] = true
 		entries = append(entries, some...)
+	}
+	missing, err := p.missingPieces(here)
+	if len(missing) > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%d pieces of the journal, such as %s, whose segments objects need: %w", len(missing), missing[0].Name, blobstore.ErrNotFound))
+	}
+	entries = append(entries, missing...)
+	p.forgetPieces(entries)
+	p.mine = true
+	return entries, failed, err
+}
+
+// forgetPieces forgets the pieces that the next checkpoint does not have.
+func (p *objectsPart) forgetPieces(entries []stream.Entry) {
+	current := map[string]bool{}
+	for _, e := range entries {
+		current[e.Name] = true
 	}
 	for name := range p.known.Names("", KindSegment) {
 		if !current[name] {
 			p.known.Drop("", KindSegment, name)
 		}
 	}
-	return entries, nil
 }
 
 // storedPieces returns the entries of a segment that the store has.
 func (p *objectsPart) storedPieces(s blobstore.Segment) []stream.Entry {
-	return slices.DeleteFunc(p.known.Entries("", KindSegment), func(e stream.Entry) bool { return !strings.HasPrefix(e.Name, pieceOf(s).prefix()) })
+	return slices.DeleteFunc(p.known.Entries("", KindSegment), func(e stream.Entry) bool {
+		stored, _, err := parsePiece(e.Name)
+		return err != nil || !p.isOf(stored, s)
+	})
+}
+
+// isOf reports whether a piece in the store is of a segment that is here. Of one that cannot be read, the mark is not known.
+func (p *objectsPart) isOf(stored piece, s blobstore.Segment) bool {
+	if s.Err != nil {
+		return p.mine && stored.number == s.Number
+	}
+	return stored == pieceOf(s)
+}
+
+// missingPieces returns the entries that the store has of segments that are not here, although objects need them.
+func (p *objectsPart) missingPieces(here map[uint32]bool) (missing []stream.Entry, err error) {
+	if !p.mine {
+		return nil, nil
+	}
+	err = p.core.Meta.View(func(tx *meta.Tx) error {
+		for _, e := range p.known.Entries("", KindSegment) {
+			stored, _, err := parsePiece(e.Name)
+			if err == nil && !here[stored.number] && tx.SegmentUse(stored.number).Objects > 0 {
+				missing = append(missing, e)
+			}
+		}
+		return nil
+	})
+	return missing, err
 }
 
 func (p *objectsPart) segment(ctx context.Context, s blobstore.Segment) (entries []stream.Entry, err error) {
+	if s.Err != nil {
+		return nil, s.Err
+	}
 	f, err := p.core.Blobs.OpenSegment(s.Number)
 	if err != nil {
 		return nil, err
@@ -117,7 +160,7 @@ func (p *objectsPart) segment(ctx context.Context, s blobstore.Segment) (entries
 		if err != nil {
 			return nil, err
 		}
-		p.known.Put("", KindSegment, e.Name, referenceOf(e))
+		p.known.PutEntry(e)
 		entries, from = append(entries, e), from+n
 	}
 	return entries, nil
