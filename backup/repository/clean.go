@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -33,6 +34,7 @@ func (r *Repository) clean() ([]string, error) {
 		return removed, err
 	}
 	wanted := r.wantedPacks(all)
+	checked := false
 	for _, dir := range []string{packDir, indexDir, manifestDir} {
 		names, err := r.list(dir)
 		if err != nil {
@@ -40,8 +42,15 @@ func (r *Repository) clean() ([]string, error) {
 		}
 		for _, name := range names {
 			name := filepath.Join(dir, name)
-			if !strings.HasSuffix(name, durable.NewSuffix) && (dir != packDir || wanted[name]) {
+			unfinished := strings.HasSuffix(name, durable.NewSuffix)
+			if !unfinished && (dir != packDir || wanted[name]) {
 				continue
+			}
+			if !unfinished && !checked {
+				if err := r.checkNeeded(context.Background()); err != nil { // the pack may belong to an index that is missing
+					return removed, fmt.Errorf("cannot tell which packs are in use: %w", err)
+				}
+				checked = true
 			}
 			if err := r.remove(r.path(name)); err != nil {
 				return removed, err

@@ -238,6 +238,11 @@ func (r *Repository) pinned() (all []*Manifest) {
 	return all
 }
 
+// checkNeeded returns an ErrDamaged if an index is missing that has records which a backup or an open Snapshot needs.
+func (r *Repository) checkNeeded(ctx context.Context) error {
+	return (&collection{r: r, ctx: ctx}).mark()
+}
+
 // markBases marks the bases of marked overlays.
 func (c *collection) markBases() error {
 	var bases []Ref
@@ -256,6 +261,9 @@ func (c *collection) markBases() error {
 		}
 	}
 	for _, base := range bases {
+		if err := c.r.locate(base.Session); err != nil {
+			return err
+		}
 		c.live[base.Session] = c.live[base.Session].add(base.Ordinal)
 	}
 	return nil

@@ -286,3 +286,59 @@ func TestPassingError(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingRemovedWithoutIndex loses an index that a backup needs, or one that has only the bases of a backup's overlays. Nothing is
+// removed until no backup needs it: the packs are whole, and the index may be brought back.
+func TestNothingRemovedWithoutIndex(t *testing.T) {
+	t.Parallel()
+	whole := content{"a": noise(1, 4*ChunkSize)}
+	over := changed(whole, 2)
+	for lost, needing := range map[uint32]string{2: "b1", 1: "b1"} {
+		for what, remove := range map[string]func(r *Repository) error{
+			"Clean":   func(r *Repository) error { _, err := r.Clean(); return err },
+			"Collect": func(r *Repository) error { _, err := r.Collect(t.Context()); return err },
+		} {
+			dir := filepath.Join(t.TempDir(), "r")
+			r := mustOpen(t, dir)
+			mustStore(t, r, "b0", "", whole)
+			mustStore(t, r, "b1", "b0", over)
+			if lost == 1 { // else its manifest needs it
+				if err := r.Delete("b0"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.Close()
+			index := filepath.Join(dir, indexName(lost))
+			if err := os.Rename(index, index+".hidden"); err != nil {
+				t.Fatal(err)
+			}
+			before := len(files(t, dir))
+			r = mustOpen(t, dir)
+			if err := remove(r); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), indexName(lost)) || len(files(t, dir)) != before {
+				t.Errorf("%s without index %d: %v, %d files of %d", what, lost, err, len(files(t, dir)), before)
+			}
+			r.Close()
+			if err := os.Rename(index+".hidden", index); err != nil {
+				t.Fatal(err)
+			}
+			r = mustOpen(t, dir)
+			if err := remove(r); err != nil {
+				t.Errorf("%s with it: %v", what, err)
+			}
+			mustBeWhole(t, dir, needing, over)
+			r.Close()
+			if err := os.Remove(index); err != nil {
+				t.Fatal(err)
+			}
+			r = mustOpen(t, dir)
+			for _, id := range []string{"b0", "b1"} {
+				if err := r.Delete(id); err != nil && !errors.Is(err, ErrNotFound) {
+					t.Fatal(err)
+				}
+			}
+			if err := remove(r); err != nil {
+				t.Errorf("%s of what no backup needs: %v", what, err)
+			}
+		}
+	}
+}
