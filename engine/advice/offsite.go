@@ -21,7 +21,7 @@ type Offsite struct {
 	Unusable bool
 	// Unrestorable is the database that could not be restored from it, "" for none.
 	Unrestorable string
-	// Unreadable is what cannot be read on this machine and copied: ids of databases, and "" for objects.
+	// Unreadable is what cannot be read on this machine and copied: ids of databases, "" for objects, and model.OffsiteSecrets.
 	Unreadable []string
 	Foreign    int // objects in the store that somebody else has put there
 	Since      time.Time
@@ -104,7 +104,7 @@ func offsiteForeign(f Facts) []model.Recommendation {
 	}}
 }
 
-// offsiteUnreadable reports that files of a database, or of objects, cannot be read on this machine and so not be copied.
+// offsiteUnreadable reports that files of a database, of objects, or with secrets, cannot be read on this machine and so not be copied.
 func offsiteUnreadable(f Facts) (found []model.Recommendation) {
 	for _, id := range f.Offsite.Unreadable {
 		r := model.Recommendation{
@@ -113,7 +113,11 @@ func offsiteUnreadable(f Facts) (found []model.Recommendation) {
 			Message: "Files of objects cannot be read on this machine, or are missing. The copy off-site keeps what it has of them. The appliance's log names them; " +
 				"have the operator check the disk.",
 		}
-		if id != "" {
+		if id == model.OffsiteSecrets {
+			r.Title = "Secrets of the appliance cannot be copied off-site"
+			r.Message = "secret.key, or another file with secrets, cannot be read on this machine, or is missing. The copy off-site keeps what it has of it. The appliance's log names " +
+				"the file; have the operator bring it back: without secret.key the appliance does not start again."
+		} else if id != "" {
 			i := slices.IndexFunc(f.Databases, func(db Database) bool { return db.ID == id })
 			if i < 0 {
 				continue

@@ -14,6 +14,9 @@ const (
 	OffsiteFenced     OffsiteState = "fenced"  // another machine has taken over; this one is read-only
 )
 
+// OffsiteSecrets stands for the secrets of the appliance where others are named by a database's id.
+const OffsiteSecrets = "secrets"
+
 // NewOffsiteCopy is what the operator does about a damaged copy.
 const NewOffsiteCopy = "for a new copy, prepare another prefix with `holdfast offsite init`, and start with that as --offsite"
 

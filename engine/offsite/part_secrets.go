@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"holdfast/engine/core"
+	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/durable"
 )
@@ -24,11 +26,15 @@ const secretInterval = 5 * time.Second
 const tlsDirectory = "tls"
 
 // secretPart copies the small files of the data directory that nothing else has. They
-// change hardly ever, and a checkpoint follows each change.
+// change hardly ever, and a checkpoint follows each change. One that cannot be read stays as the copy has it, and so does
+// secret.key when it is missing: without it the copy is worthless, and nothing removes it.
 type secretPart struct {
-	dir     string
-	changed func() // asks for a checkpoint
+	dir        string
+	log        *slog.Logger
+	unreadable *unreadable
+	changed    func() // asks for a checkpoint
 
+	known  *known             // of the run
 	cancel context.CancelFunc // set by start
 	task   sync.WaitGroup
 
@@ -36,13 +42,13 @@ type secretPart struct {
 	last string // what the newest entries were made of
 }
 
-func newSecretPart(dir string, changed func()) *secretPart {
-	return &secretPart{dir: dir, changed: changed}
+func newSecretPart(dir string, log *slog.Logger, u *unreadable, changed func()) *secretPart {
+	return &secretPart{dir: dir, log: log, unreadable: u, changed: changed}
 }
 
-func (p *secretPart) start(*stream.Writer, *known) error {
+func (p *secretPart) start(_ *stream.Writer, known *known) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel, p.last = cancel, ""
+	p.known, p.cancel, p.last = known, cancel, ""
 	p.task.Go(func() { p.watch(ctx) })
 	return nil
 }
@@ -105,18 +111,36 @@ func (p *secretPart) entries(context.Context) ([]stream.Entry, error) {
 		return nil, err
 	}
 	var entries []stream.Entry
+	var failed error
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && name != core.KeyFile {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the secrets: %w", err)
+			err = fmt.Errorf("read the secrets: %w", err)
+			failed = errors.Join(failed, err)
+			if data = p.stored(name); data == nil {
+				return nil, err
+			}
 		}
-		entries = append(entries, stream.Entry{Kind: KindSecret, Name: name, Data: data})
+		e := stream.Entry{Kind: KindSecret, Name: name, Data: data}
+		p.known.PutEntry(e)
+		entries = append(entries, e)
 	}
+	p.unreadable.note(p.log, model.OffsiteSecrets, failed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = print
 	return entries, nil
+}
+
+// stored returns what the copy has of a secret, nil if it has none.
+func (p *secretPart) stored(name string) []byte {
+	for _, e := range p.known.Entries("", KindSecret) {
+		if e.Name == name {
+			return e.Data
+		}
+	}
+	return nil
 }

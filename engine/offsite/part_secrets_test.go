@@ -3,10 +3,14 @@ package offsite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/testenv"
 )
@@ -28,9 +32,9 @@ func TestSecrets(t *testing.T) {
 	write("tls/ca.key", "b")
 	write("tls/ca.crt", "c")
 	write("tls/ca.crt.new", "d")
-	asked := make(chan struct{}, 1)
-	p := newSecretPart(from, func() { asked <- struct{}{} })
-	if err := p.start(nil, nil); err != nil {
+	asked := make(chan struct{}, 10)
+	p := newSecretPart(from, slog.New(slog.DiscardHandler), &unreadable{}, func() { asked <- struct{}{} })
+	if err := p.start(nil, newKnown()); err != nil {
 		t.Fatal(err)
 	}
 	defer p.stop()
@@ -42,6 +46,14 @@ func TestSecrets(t *testing.T) {
 	entries, err := p.entries(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	key := filepath.Join(from, "secret.key") // keeps its place in the copy
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, "a checkpoint is asked for", func() bool { return len(asked) == 2 })
+	if entries, err = p.entries(t.Context()); err != nil || !slices.Equal(p.unreadable.all(), []string{model.OffsiteSecrets}) {
+		t.Fatal(p.unreadable.all(), err)
 	}
 	restore := newSecretRestorer(to)
 	for _, e := range entries {
@@ -59,6 +71,17 @@ func TestSecrets(t *testing.T) {
 	}
 	if want := "secret.key=a webhook.secret=e tls/ca.key=b tls/ca.crt=c tls/ca.crt.new= "; got != want {
 		t.Errorf("%s is brought back, want %s", got, want)
+	}
+	write("secret.key", "a")
+	if _, err := p.entries(t.Context()); err != nil || len(p.unreadable.all()) > 0 {
+		t.Error(p.unreadable.all(), err)
+	}
+	p.known = newKnown()
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.entries(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a copy without a key: %v", err)
 	}
 	for _, name := range []string{"../x", "tls/../x", "x", "tls/a/b", "/x"} {
 		if err := restore.entry(t.Context(), stream.Entry{Kind: KindSecret, Name: name}); !errors.Is(err, stream.ErrVersion) {

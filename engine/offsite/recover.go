@@ -211,6 +211,9 @@ func (r *firstPhase) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.refuseWithoutKey(ctx, checkpoint); err != nil {
+		return err
+	}
 	activity, err := h.Activity(ctx)
 	if err != nil {
 		return err

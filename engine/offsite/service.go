@@ -98,7 +98,7 @@ func (s *Service) newParts(o *objects.Service, r *recovery.Service) []part {
 	o.CopyWith(bodies.isCopied)
 	return []part{
 		newMetadataPart(s.core.Meta),
-		newSecretPart(s.core.Config.DataDir, s.CheckpointSoon),
+		newSecretPart(s.core.Config.DataDir, s.core.Log, &s.unreadable, s.CheckpointSoon),
 		newDatabasePart(r, s.core.Config.DataDir, s.core.Log, &s.unreadable),
 		bodies,
 	}

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// unreadable is what the disk does not give back to be copied: of a database, by its id, backups or WAL, and by "" objects.
+// unreadable is what the disk does not give back to be copied: of a database, by its id, backups or WAL, by "" objects, and by
+// model.OffsiteSecrets secrets.
 // The copy keeps what it has of it. It is safe for concurrent use.
 type unreadable struct {
 	mu  sync.Mutex

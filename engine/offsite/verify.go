@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
@@ -120,6 +121,9 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 			v.Point = &newest.Time
 		}
 		v.addDamage(h.Ignored)
+		if err == nil {
+			err = c.verifyKey(ctx, &v, newest)
+		}
 	}
 	if errors.Is(err, stream.ErrNoPoint) && len(v.Damage) > 0 {
 		return v, nil
@@ -143,6 +147,37 @@ func (c *connection) verify(ctx context.Context, now time.Time, o VerifyOptions)
 	slices.SortFunc(v.Damage, func(a, b Damage) int { return cmp.Compare(a.Object, b.Object) })
 	v.Damage = slices.Compact(v.Damage)
 	return v, err
+}
+
+// verifyKey notes a point that is whole and has no secret.key: a recovery of it would be worthless.
+func (c *connection) verifyKey(ctx context.Context, v *Verified, p *stream.Checkpoint) error {
+	has, err := c.hasKey(ctx, p)
+	if err == nil && !has {
+		v.Damage = append(v.Damage, Damage{
+			Object: "the point of " + p.Time.UTC().Format(time.RFC3339Nano), Content: contentOf(stream.Entry{Kind: KindSecret}), Reason: "it has no " + core.KeyFile,
+		})
+	}
+	return err
+}
+
+// hasKey reports whether a checkpoint has the key that opens the secrets in the metadata.
+func (c *connection) hasKey(ctx context.Context, p *stream.Checkpoint) (bool, error) {
+	for e, err := range c.repository.Catalog(ctx, p) {
+		if err != nil || e.Kind == KindSecret && e.Name == core.KeyFile {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// refuseWithoutKey refuses to recover a checkpoint without secret.key, before the recovery has claimed the copy.
+func (c *connection) refuseWithoutKey(ctx context.Context, p *stream.Checkpoint) error {
+	has, err := c.hasKey(ctx, p)
+	if err != nil || has {
+		return err
+	}
+	return model.Errorf(model.CodeConflict, "the point of %s has no %s, without which the appliance does not start: name a moment before it with --at; `holdfast recover %s --list` shows what there is",
+		p.Time.UTC().Format(time.RFC3339), core.KeyFile, c.store)
 }
 
 func (v *Verified) addDamage(problems []stream.Problem) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
@@ -51,12 +52,18 @@ func (c *connection) copyOnce(t testing.TB, content string) {
 // copyWith is copyOnce with options of the writer.
 func (c *connection) copyWith(t testing.TB, content string, o stream.Options) {
 	t.Helper()
+	c.copyEntries(t, content, o, stream.Entry{Kind: KindSecret, Name: core.KeyFile, Data: []byte("key")})
+}
+
+// copyEntries is copyWith with other entries.
+func (c *connection) copyEntries(t testing.TB, content string, o stream.Options, others ...stream.Entry) {
+	t.Helper()
 	w, err := stream.NewWriter(t.Context(), claimEpoch(t, c.repository), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Checkpoint(t.Context(), func(ctx context.Context) ([]stream.Entry, error) {
-		var entries []stream.Entry
+		entries := slices.Clone(others)
 		for _, name := range []string{"a", "b"} {
 			ref, err := w.Store(ctx, bytes.NewReader([]byte(content+name)))
 			if err != nil {
@@ -186,6 +193,24 @@ func TestVerifyLacking(t *testing.T) {
 	points := slices.DeleteFunc(v.Damage, func(d Damage) bool { return !strings.Contains(d.Object, "/point/") })
 	if len(points) != 1 || !strings.Contains(points[0].Object, "00000002") {
 		t.Errorf("points that are named: %+v", points)
+	}
+}
+
+// TestWithoutKey: a point without secret.key is named, and a recovery refuses it before it claims the copy.
+func TestWithoutKey(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	at.open(t).copyEntries(t, "content ", stream.Options{Interval: time.Millisecond})
+	v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1})
+	if err != nil || v.Err() == nil || len(v.Damage) != 1 || !slices.Equal(v.Affected(), []string{"the secrets of the appliance"}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	_, err = Recover(t.Context(), RecoverOptions{Location: at, DataDir: t.TempDir(), TakeOver: true, Progress: func(Progress) {}})
+	if err == nil || !strings.Contains(err.Error(), "no secret.key") {
+		t.Errorf("recovered without a key: %v", err)
+	}
+	if claimed, err := filepath.Glob(filepath.Join(dir, "e/*")); len(claimed) != 1 {
+		t.Errorf("the copy has the epochs %q, %v", claimed, err)
 	}
 }
 
