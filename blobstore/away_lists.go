@@ -22,6 +22,7 @@ type awayLists struct {
 	dir string
 
 	changing sync.Mutex // held by those who change a list
+	last     uint32     // the highest number that a list on the disk may have; guarded by changing
 
 	mu    sync.RWMutex
 	lists []*awayList // oldest first; the files of replaced ones stay open for those who read them
@@ -49,7 +50,7 @@ func openAwayLists(fsys durable.FS, dir string) (*awayLists, error) {
 		} else {
 			var list *awayList
 			list, err = openAway(path, span)
-			merged = span.last
+			merged, l.last = span.last, span.last
 			l.lists = append(l.lists, list)
 		}
 		if err != nil {
@@ -114,11 +115,8 @@ func (l *awayLists) add(files []Away) error {
 	lists := l.now()
 	location := sortAway(files)
 	keep, records, size := len(lists), eachOf(files), int64(len(files))
-	span := awaySpan{1, 1}
-	if keep > 0 {
-		span.first = lists[keep-1].span.last + 1
-		span.last = span.first
-	}
+	l.last++ // also after an error: then the list may be there, and one with its numbers would be taken for merged
+	span := awaySpan{l.last, l.last}
 	for ; keep > 0 && lists[keep-1].count <= 2*size; keep-- {
 		list := lists[keep-1]
 		records, size = merge(list.all(), records), size+list.count
