@@ -53,16 +53,34 @@ func (s *Store) listAway(files []Away) error {
 	return s.away.add(fresh)
 }
 
-// Unlist forgets that a file can be fetched. The file must be on this disk.
+// Unlist forgets that a file can be fetched, unless it is not on this disk.
 func (s *Store) Unlist(ref Ref) error {
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
+	if !s.onDisk(ref) {
+		return nil
+	}
 	_, err := s.away.remove(ref)
 	return err
 }
 
 // EvictCopy takes a file from this disk if it is listed as away and can be fetched, and reports whether it did.
 func (s *Store) EvictCopy(ref Ref) bool {
+	if s.fetches.from == nil || s.enter(context.Background()) != nil {
+		return false
+	}
+	defer s.life.RUnlock()
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
 	a, err := s.away.find(ref)
-	return err == nil && s.fetches.from != nil && s.onDisk(ref) && s.Evict([]Away{a}) == nil
+	if err != nil {
+		return false
+	}
+	there, err := s.unlink(ref)
+	if there {
+		s.absent.add(1, a.Size)
+	}
+	return there && err == nil
 }
 
 // unlink removes the file of a blob, and reports whether it was there.

@@ -501,3 +501,27 @@ func TestListsMerge(t *testing.T) {
 		t.Errorf("%d are listed, want %d", n, len(want))
 	}
 }
+
+// TestUnlistEvicted: a file that has left the disk since it was looked at stays listed, so that it can be read.
+func TestUnlistEvicted(t *testing.T) {
+	t.Parallel()
+	remote := newMemory()
+	s := openStore(t, t.TempDir(), Options{Fetch: remote.fetch})
+	ref, err := put(t, s, "content")
+	if err == nil {
+		err = remote.evict(s, ref)
+	}
+	if err == nil {
+		err = s.Unlist(ref)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.IsAway(ref) {
+		t.Error("it is neither here nor away")
+	}
+	mustRead(t, s, ref, "content", "it was not forgotten")
+	if err := s.Unlist(ref); err != nil || s.EvictCopy(ref) {
+		t.Errorf("what is here and not listed leaves: %v", err)
+	}
+}

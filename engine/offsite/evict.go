@@ -197,7 +197,7 @@ func (s *Service) confirm(ctx context.Context, r *run, f blobstore.LocalFile) (*
 	s.core.Log.Error("the copy of a large object off-site is damaged or missing, and is made again", "blob", f.Ref, "error", err)
 	r.known.Drop("", KindBlob, string(f.Ref))
 	s.wakePoints()
-	return nil, s.core.Blobs.Unlist(f.Ref) // it stays here
+	return nil, s.core.Blobs.Unlist(f.Ref) // it stays here, unless it was read and left as damaged meanwhile
 }
 
 func (s *Service) confirmCopy(ctx context.Context, r *run, f blobstore.LocalFile, copied stream.Reference, readBack bool) error {
