@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/internal/ctxio"
@@ -51,13 +52,16 @@ func (s *Service) MultipartPut(ctx context.Context, call *model.Call, in PartUpl
 	}
 	defer place.release()
 	p, err := s.writePart(ctx, in, place)
-	replaced := ""
-	if err == nil {
-		p.Organization = call.Organization
-		replaced, err = s.recordPart(call, p, place)
-	}
 	if err != nil {
 		return p, errors.Join(err, s.discardPart(in, place))
+	}
+	p.Organization = call.Organization
+	replaced, uncertain, err := s.recordPart(call, p, place)
+	if err != nil && !uncertain {
+		err = errors.Join(err, s.discardPart(in, place))
+	}
+	if err != nil {
+		return p, err
 	}
 	if replaced != "" {
 		return p, s.removeParts([]string{replaced})
@@ -102,10 +106,13 @@ func (s *Service) writePart(ctx context.Context, in PartUpload, place place) (p 
 
 // recordPart commits a part, unless the caller's authority has ended. It returns the reference to the bytes of the one that it
 // replaces if these go with it, "" otherwise. Those in the joint stay, because a completion or a copy of the data directory may
-// need them, and count.
-func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, err error) {
+// need them, and count. uncertain, with an error, means that the next start may find the record, so that it needs the bytes: only
+// the commit failed. A full disk refuses a commit before its last write.
+func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place place) (replaced string, uncertain bool, err error) {
 	id := meta.MultipartPartID(p.Multipart, p.Number)
+	written := false
 	record := func(tx *meta.Tx) (err error) {
+		defer func() { written = err == nil }()
 		old, err := tx.MultipartParts().Get(id)
 		if err == nil {
 			err = tx.MultipartParts().Delete(id)
@@ -133,7 +140,7 @@ func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place plac
 		return tx.MultipartParts().Insert(p)
 	}
 	err = s.core.WithAuthority(call, func() error { return s.core.Change(call, record) })
-	return replaced, err
+	return replaced, written && err != nil && !core.IsDiskFull(err), err
 }
 
 // checkUploadLimit refuses another unfinished upload of an organization that has too many.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -81,7 +82,7 @@ func (s *Service) beginJoint(ctx context.Context, m model.Multipart, size int64)
 	if errors.Is(err, meta.ErrNotFound) {
 		err = noMultipart(m.ID)
 	}
-	if err != nil || m.Joint != id {
+	if m.Joint != id || err != nil && core.IsDiskFull(err) { // after another error of the commit, the next start may find the joint
 		err = errors.Join(err, s.core.Blobs.RemovePart(id))
 	}
 	return m, err
