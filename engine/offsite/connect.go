@@ -111,19 +111,33 @@ func connectProbed(ctx context.Context, at Location, o objectstore.Options) (*co
 	if err != nil {
 		return nil, objectstore.Capabilities{}, err
 	}
-	can, err := c.store.Probe(ctx)
+	store, can, err := probed(ctx, c.store, at.URL, o)
 	if err != nil {
-		return nil, can, errors.Join(fmt.Errorf("try the store: %w", err), c.close())
+		return nil, can, err
+	}
+	c.store = store
+	if c.repository, err = stream.NewRepository(store, c.keys); err != nil {
+		return nil, can, errors.Join(err, store.Close())
+	}
+	return c, can, nil
+}
+
+// probed finds out what an open store can do, and returns it, or another one that is opened in the way that it needs. It
+// closes the one that it does not return.
+func probed(ctx context.Context, store objectstore.Store, url string, o objectstore.Options) (objectstore.Store, objectstore.Capabilities, error) {
+	can, err := store.Probe(ctx)
+	if err != nil {
+		return nil, can, errors.Join(fmt.Errorf("try the store: %w", err), store.Close())
 	}
 	if can.Conditional {
-		return c, can, nil
+		return store, can, nil
 	}
-	if err := c.close(); err != nil {
+	if err := store.Close(); err != nil {
 		return nil, can, err
 	}
 	o.Unconditional = true
-	c, err = connect(ctx, at, o)
-	return c, can, err
+	store, err = objectstore.Open(ctx, url, o)
+	return store, can, err
 }
 
 func (c *connection) open(ctx context.Context, at Location) (err error) {
@@ -134,13 +148,7 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 	if err != nil {
 		return explainMarker(err, at.URL)
 	}
-	identities, err := at.Keys.all()
-	if err != nil {
-		return err
-	}
-	c.keys, err = stream.LoadKeys(ctx, c.store, func(wrapped []byte, number uint32) (sealed.Key, error) {
-		return at.Keys.unwrapped.Unwrap(wrapped, number, identities...)
-	})
+	c.keys, err = loadKeys(ctx, c.store, at.Keys)
 	if missing, ok := errors.AsType[*stream.EarlierKeyError](err); ok {
 		return model.Errorf(model.CodeForbidden, "what opens master key %d of %s is missing: it opens what was copied before the last rotation; "+
 			"write the earlier passphrase into the line after the present one, or give the earlier identity too", missing.Number, at.URL)
@@ -153,6 +161,17 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 	}
 	c.repository, err = stream.NewRepository(c.store, c.keys)
 	return err
+}
+
+// loadKeys returns the master keys that keys open.
+func loadKeys(ctx context.Context, store objectstore.Store, keys Keys) (*sealed.Ring, error) {
+	identities, err := keys.all()
+	if err != nil {
+		return nil, err
+	}
+	return stream.LoadKeys(ctx, store, func(wrapped []byte, number uint32) (sealed.Key, error) {
+		return keys.unwrapped.Unwrap(wrapped, number, identities...)
+	})
 }
 
 // explainMarker says what to do where a copy has lost its marker, and returns other errors unchanged.

@@ -65,6 +65,9 @@ func Initialize(ctx context.Context, at Location, recipients []age.Recipient, no
 	if err != nil {
 		return made, err
 	}
+	if store, _, err = probed(ctx, store, at.URL, objectstore.Options{}); err != nil {
+		return made, err
+	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if recipients, err = at.Keys.recipients(recipients); err != nil {
 		return made, err

@@ -125,10 +125,21 @@ func hasData(ctx context.Context, store objectstore.Store) (bool, error) {
 // them, so only those who have one can make it, and those who lack the new key know that there is one.
 func announcement(number uint32) string { return fmt.Sprintf("keys/%d.announced", number) }
 
+// LaterKeyError means that a repository has a master key of a later number than those that were opened.
+type LaterKeyError struct{ Number uint32 }
+
+func (e *LaterKeyError) Error() string {
+	return fmt.Sprintf("the store has master key %d, which nothing that was given opens", e.Number)
+}
+
 // Rotate adds a master key after those that the repository has, and returns it. The recipients open it. It may be repeated
-// after an error.
+// after an error. It returns a LaterKeyError, and changes nothing, where the store has a key after those that were opened: an
+// earlier try may have stored it, and what is sealed with it would be lost with it.
 func (r *Repository) Rotate(ctx context.Context, recipients ...age.Recipient) (sealed.Key, error) {
 	key, _, err := r.keys.Rotate()
+	if err == nil {
+		err = r.refuseLaterKey(ctx)
+	}
 	if err != nil {
 		return key, err
 	}
@@ -137,6 +148,26 @@ func (r *Repository) Rotate(ctx context.Context, recipients ...age.Recipient) (s
 		return key, fmt.Errorf("announce a master key: %w", err)
 	}
 	return key, AddKey(ctx, r.store, key, recipients...)
+}
+
+// refuseLaterKey also looks for the next key by its name: a list may be older than what was just stored.
+func (r *Repository) refuseLaterKey(ctx context.Context) error {
+	newest := r.keys.Newest().Number()
+	numbers, err := keyNumbers(ctx, r.store)
+	if err != nil {
+		return fmt.Errorf("list the master keys: %w", err)
+	}
+	if len(numbers) > 0 && numbers[len(numbers)-1] > newest {
+		return &LaterKeyError{numbers[len(numbers)-1]}
+	}
+	_, err = r.store.Stat(ctx, sealed.KeyName(newest+1))
+	switch {
+	case err == nil:
+		return &LaterKeyError{newest + 1}
+	case errors.Is(err, objectstore.ErrNotFound):
+		return nil
+	}
+	return fmt.Errorf("look for a later master key: %w", err)
 }
 
 // laterKeyAnnounced reports whether there is a master key that this process lacks.
