@@ -1,6 +1,8 @@
 package offsite
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -51,3 +53,41 @@ func TestPruneOfLockedPoints(t *testing.T) {
 
 // between reports whether a moment is between two others.
 func between(at, from, to time.Time) bool { return at.After(from) && at.Before(to) }
+
+// TestPruneDuringARecovery: what a recovery of an earlier moment still has to fetch remains.
+func TestPruneDuringARecovery(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	for _, content := range []string{"first ", "second "} {
+		at.open(t).copyOnce(t, content)
+	}
+	points, err := List(t.Context(), at)
+	if err != nil || len(points.Points) != 2 {
+		t.Fatalf("%+v, %v", points, err)
+	}
+	then := time.Now().Add(-100 * 24 * time.Hour)
+	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			err = os.Chtimes(path, then, then)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o := RecoverOptions{Location: at, DataDir: t.TempDir(), At: points.Points[1], TakeOver: true, Progress: func(Progress) {}}
+	if _, err := newPlan(o.DataDir, recoveryPlan{Format: recoveryFormat, Repository: points.Repository, Step: stepClaim, At: &o.At}); err != nil {
+		t.Fatal(err)
+	}
+	// It ends before the first point: the copy has no metadata.
+	if _, err := Recover(t.Context(), o); err == nil {
+		t.Fatal("a recovery without metadata is complete")
+	}
+	p, err := PlanPrune(t.Context(), at, time.Now(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if planned := p.Plan(); planned.Points != 0 {
+		t.Errorf("removed would be %+v", planned)
+	}
+}

@@ -207,18 +207,17 @@ func (r *firstPhase) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	checkpoint, err := r.find(ctx, h)
-	if err != nil {
+	if r.checkpoint, err = r.find(ctx, h); err != nil {
 		return err
 	}
-	if err := c.refuseWithoutKey(ctx, checkpoint); err != nil {
+	if err := c.refuseWithoutKey(ctx, r.checkpoint); err != nil {
 		return err
 	}
 	activity, err := h.Activity(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := r.preview(ctx, h, checkpoint)
+	all, err := r.preview(ctx, h, r.checkpoint)
 	if err != nil {
 		return err
 	}
@@ -285,9 +284,13 @@ func (r *firstPhase) claim(ctx context.Context) error {
 			return err
 		}
 	}
+	from, err := r.recovers(ctx)
+	if err != nil {
+		return err
+	}
 	// A claim that was made is a claim of this machine; only another one's is taken over, once.
 	r.history, err = r.connection.repository.Claim(ctx, time.Now(), stream.ClaimOptions{
-		Machine: machineName(), Token: state.token(), Known: state.Tokens, TakeOver: !mine, Nonce: r.store.get().Nonce,
+		Machine: machineName(), Token: state.token(), Known: state.Tokens, TakeOver: !mine, Nonce: r.store.get().Nonce, Recovers: from,
 	})
 	if errors.Is(err, stream.ErrTaken) {
 		return model.Errorf(model.CodeConflict, "another machine has taken over the copy in %s since this recovery began: clear %s, and recover again with --take-over if that is meant", r.o.URL, r.o.DataDir)
@@ -308,6 +311,22 @@ func (r *firstPhase) claim(ctx context.Context) error {
 		r.report.Warnings = append(r.report.Warnings, r.passedOver(p))
 	}
 	return r.store.change(func(p *recoveryPlan) { p.Step = stepFiles })
+}
+
+// recovers returns the time of the checkpoint to begin with, before the claim. One that was cut off has not found it yet.
+func (r *firstPhase) recovers(ctx context.Context) (time.Time, error) {
+	if r.checkpoint != nil {
+		return r.checkpoint.Time, nil
+	}
+	h, err := r.connection.history(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	c, err := r.find(ctx, h)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return c.Time, nil
 }
 
 // passedOver says what is wrong with an object of the copy. The checkpoint that is used can be among them, see FindLacking.

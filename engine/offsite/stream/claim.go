@@ -33,24 +33,28 @@ type Claim struct {
 	Machine string
 	Token   string
 	Time    time.Time
+	// Recovers is the time of the checkpoint that a recovery brings back, zero for other claims. Until a point follows the
+	// claim, what recoveries from that checkpoint on need is needed.
+	Recovers time.Time
 }
 
 // claimJSON is the content of a claim.
 type claimJSON struct {
-	Format  int       `json:"format"`
-	Epoch   string    `json:"epoch"`
-	Parent  string    `json:"parent,omitempty"`
-	Log     uint64    `json:"log"`
-	Hash    []byte    `json:"hash"`
-	Point   string    `json:"point,omitempty"`
-	Last    time.Time `json:"last"`
-	Machine string    `json:"machine"`
-	Token   string    `json:"token"`
-	Time    time.Time `json:"time"`
+	Format   int       `json:"format"`
+	Epoch    string    `json:"epoch"`
+	Parent   string    `json:"parent,omitempty"`
+	Log      uint64    `json:"log"`
+	Hash     []byte    `json:"hash"`
+	Point    string    `json:"point,omitempty"`
+	Last     time.Time `json:"last"`
+	Machine  string    `json:"machine"`
+	Token    string    `json:"token"`
+	Time     time.Time `json:"time"`
+	Recovers time.Time `json:"recovers,omitzero"`
 }
 
 func (c Claim) encode() ([]byte, error) {
-	j := claimJSON{formatVersion, c.Epoch.String(), "", c.Cut.Log, c.Cut.Hash[:], "", c.Cut.Last.UTC(), c.Machine, c.Token, c.Time.UTC()}
+	j := claimJSON{formatVersion, c.Epoch.String(), "", c.Cut.Log, c.Cut.Hash[:], "", c.Cut.Last.UTC(), c.Machine, c.Token, c.Time.UTC(), c.Recovers.UTC()}
 	if c.Parent != (Epoch{}) {
 		j.Parent = c.Parent.String()
 	}
@@ -72,7 +76,7 @@ func decodeClaim(b []byte) (c Claim, err error) {
 	if j.Format != formatVersion {
 		return c, fmt.Errorf("%w: a claim of format %d", ErrVersion, j.Format)
 	}
-	c = Claim{Machine: j.Machine, Token: j.Token, Time: j.Time.UTC(), Cut: Cut{Log: j.Log, Last: j.Last.UTC()}}
+	c = Claim{Machine: j.Machine, Token: j.Token, Time: j.Time.UTC(), Recovers: j.Recovers.UTC(), Cut: Cut{Log: j.Log, Last: j.Last.UTC()}}
 	epoch, ok := parseEpoch(j.Epoch)
 	if c.Epoch = epoch; !ok || copy(c.Cut.Hash[:], j.Hash) != len(Hash{}) {
 		return c, corrupt("a claim is malformed")
@@ -138,6 +142,8 @@ type ClaimOptions struct {
 	// 16 letters and digits in lower case, and the same when Claim is repeated. Where it
 	// is empty, the store must refuse.
 	Nonce string
+	// Recovers is as in Claim.
+	Recovers time.Time
 	// Retention locks the claim.
 	Retention objectstore.Retention
 }
@@ -148,7 +154,7 @@ type ClaimOptions struct {
 func (r *Repository) Claim(ctx context.Context, now time.Time, o ClaimOptions) (*History, error) {
 	h, err := r.History(ctx)
 	if errors.Is(err, ErrNoPoint) {
-		return r.claimAfter(ctx, o, Claim{Machine: o.Machine, Token: o.Token, Time: now})
+		return r.claimAfter(ctx, o, Claim{Machine: o.Machine, Token: o.Token, Time: now, Recovers: o.Recovers})
 	}
 	if err != nil {
 		return nil, err
@@ -161,7 +167,7 @@ func (r *Repository) Claim(ctx context.Context, now time.Time, o ClaimOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("find the end of epoch %s: %w", tip.Epoch, err)
 	}
-	next, err := r.claimAfter(ctx, o, Claim{Parent: tip.Epoch, Cut: cut, Machine: o.Machine, Token: o.Token, Time: now})
+	next, err := r.claimAfter(ctx, o, Claim{Parent: tip.Epoch, Cut: cut, Machine: o.Machine, Token: o.Token, Time: now, Recovers: o.Recovers})
 	if err == nil {
 		next.Ignored = h.Ignored
 	}

@@ -145,7 +145,7 @@ func canonical(block []byte) bool {
 
 // FuzzClaim decodes anything as a claim and as a marker.
 func FuzzClaim(f *testing.F) {
-	b, err := Claim{Epoch{2, "x"}, Epoch{Number: 1}, Cut{4, Hash{1}, Point{Epoch{Number: 1}, 4, time.Unix(9, 0).UTC()}, time.Unix(8, 0).UTC()}, "m", "t", time.Unix(10, 0).UTC()}.encode()
+	b, err := Claim{Epoch{2, "x"}, Epoch{Number: 1}, Cut{4, Hash{1}, Point{Epoch{Number: 1}, 4, time.Unix(9, 0).UTC()}, time.Unix(8, 0).UTC()}, "m", "t", time.Unix(10, 0).UTC(), time.Unix(7, 0).UTC()}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"holdfast/internal/objectstore"
 )
 
-// live is what the recovery to any moment from a time on needs.
+// live is what the recovery to any moment from a time on needs. A recovery that is under way, whose machine has stored no
+// point yet, may make that time an earlier one.
 type live struct {
 	repo   *Repository
 	since  time.Time
@@ -47,11 +48,8 @@ func (r *Repository) findPoints(ctx context.Context, since time.Time) (l *live, 
 		return nil, nil, nil, 0, err
 	}
 	l = &live{repo: r, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
-	for s, err := range h.all(ctx) {
-		if err != nil {
-			return nil, nil, nil, 0, err
-		}
-		l.spans[s.claim.Epoch] = s
+	if err := l.addSpans(ctx, h); err != nil {
+		return nil, nil, nil, 0, err
 	}
 	oldest, end, err = l.addPoints(ctx, h)
 	if err != nil {
@@ -62,6 +60,29 @@ func (r *Repository) findPoints(ctx context.Context, since time.Time) (l *live, 
 	}
 	l.replay = oldest.Replay
 	return l, h, oldest, end, nil
+}
+
+// addSpans adds the epochs. Those after the newest point may be of recoveries that still fetch what they bring back.
+func (l *live) addSpans(ctx context.Context, h *History) error {
+	pointed := false
+	for s, err := range h.all(ctx) {
+		if err != nil {
+			return err
+		}
+		l.spans[s.claim.Epoch] = s
+		if pointed {
+			continue
+		}
+		points, err := h.list(ctx, s)
+		if err != nil {
+			return err
+		}
+		pointed = len(points) > 0
+		if from := s.claim.Recovers; !pointed && !from.IsZero() && from.Before(l.since) {
+			l.since = from
+		}
+	}
+	return nil
 }
 
 // addPoints adds the points. It returns the oldest that is needed, nil for none, and the last log object that is.

@@ -394,3 +394,33 @@ func TestCauseBeforeEffect(t *testing.T) {
 		}
 	}
 }
+
+// TestPruneSparesARecovery: what a recovery to an earlier moment brings back remains until its machine has stored a point.
+func TestPruneSparesARecovery(t *testing.T) {
+	s := newStored(t)
+	points, refs := twoPoints(t, s)
+	recovery, err := s.Claim(t.Context(), time.Now(), ClaimOptions{Machine: "new", Token: "new", TakeOver: true, Recovers: points[0].Time})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim(t, s.Repository, "new", false) // the run that makes the first point
+	makeOld(t, s.dir)
+	since := points[1].Time.Add(1)
+	plan, err := s.PlanPrune(t.Context(), time.Now(), since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(slices.Concat(plan.Points, plan.Objects), " "); strings.Contains(all, points[0].key()) || strings.Contains(all, refs[0].partKey(0)) {
+		t.Errorf("of what the recovery needs goes %s", all)
+	}
+	w := open(t, claim(t, s.Repository, "new", false), Options{})
+	checkpoint(t, w, nil)
+	kill(w)
+	makeOld(t, s.dir)
+	if plan, err = s.PlanPrune(t.Context(), time.Now(), since); err != nil || !slices.Contains(plan.Points, points[0].key()) {
+		t.Errorf("after a point: %+v, %v", plan, err)
+	}
+	if got, err := s.readClaim(t.Context(), recovery.Tip().Epoch); err != nil || !got.Recovers.Equal(points[0].Time) {
+		t.Errorf("the claim: %+v, %v", got, err)
+	}
+}

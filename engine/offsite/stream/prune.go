@@ -24,7 +24,8 @@ type PrunePlan struct {
 }
 
 // PlanPrune finds the objects that no recovery to a moment from since on needs, and
-// that are older than that and than Grace. Times of objects are the store's.
+// that are older than that and than Grace. Times of objects are the store's. What a recovery that is under way brings back is
+// needed.
 //
 // A point whose lock has not ended remains, and with it everything that recoveries from its moment on need: ExtendLocks
 // locks points for longer than a retention.
@@ -68,7 +69,7 @@ func (r *Repository) planPrune(ctx context.Context, now, since time.Time) (*Prun
 	if err != nil {
 		return nil, fmt.Errorf("find what is needed: %w", err)
 	}
-	before := earlier(since, now.Add(-Grace))
+	before := earlier(l.since, now.Add(-Grace))
 	plan := &PrunePlan{}
 	for info, err := range r.objects(ctx) {
 		if err != nil {
