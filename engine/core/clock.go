@@ -124,14 +124,24 @@ func (c *Core) ClockAhead() (by, grace time.Duration) {
 // RetentionClock returns the time from which a retention period is counted: that of the machine's clock, or the believed
 // one while the clock is behind that. What is deleted while the clock is wrong is not removed once the clock is right.
 func (c *Core) RetentionClock() time.Time {
-	g := &c.Guard
-	g.Mu.Lock()
-	defer g.Mu.Unlock()
-	now, believed := c.WallClock(), g.Believed.Time.Add(time.Since(g.UpdatedAt))
+	now, believed := c.WallClock(), c.believed()
 	if now.Sub(believed) < -clockSlack {
 		return believed
 	}
 	return now
+}
+
+// IsPlausible reports whether a moment is not implausibly ahead of the time that the appliance believes.
+func (c *Core) IsPlausible(at time.Time) bool {
+	return BelievedClock{Time: c.believed()}.Ahead(at) == 0
+}
+
+// believed returns the time that the appliance believes.
+func (c *Core) believed() time.Time {
+	g := &c.Guard
+	g.Mu.Lock()
+	defer g.Mu.Unlock()
+	return g.Believed.Time.Add(time.Since(g.UpdatedAt))
 }
 
 // KeepsAll reports whether nothing may be removed for its age: the clock is

@@ -129,7 +129,7 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	}
 	state := s.currentState()
 	known.repository, known.foreign = c.marker.Repository, state.TakeOver || state.Foreign
-	o.Interval, o.Log = s.config.Interval, s.core.Log
+	o.Interval, o.Log, o.IsPlausible = s.config.Interval, s.core.Log, s.core.IsPlausible
 	w, err := stream.NewWriter(ctx, h, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("begin to write: %w", err)

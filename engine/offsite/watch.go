@@ -48,11 +48,11 @@ func lateMessage(st Status) string {
 // verifyDaily reads back a sample of what the store has.
 func (s *Service) verifyDaily(ctx context.Context, c *connection) {
 	for wait(ctx, time.Minute) {
-		now := s.core.Clock()
+		now := s.core.WallClock()
 		s.mu.Lock()
 		last := s.state.Verified
 		s.mu.Unlock()
-		if last != nil && now.Sub(last.At) < verifyInterval {
+		if last != nil && !isPast(now, last.At, verifyInterval) {
 			continue
 		}
 		o := VerifyOptions{Share: verifyShare, Since: now.Add(-verifyInterval)}
@@ -67,6 +67,11 @@ func (s *Service) verifyDaily(ctx context.Context, c *connection) {
 			s.core.Log.Warn("verify the off-site copy", "error", err)
 		}
 	}
+}
+
+// isPast reports whether an interval has passed since a moment. One that is ahead was noted by a wrong clock.
+func isPast(now, since time.Time, interval time.Duration) bool {
+	return now.Before(since) || now.Sub(since) >= interval
 }
 
 // verified records a verification and tells the operator of damage.

@@ -50,8 +50,11 @@ func (w *Writer) checkpoint(ctx context.Context, collect func(context.Context) (
 	return c.Point, w.storePoint(ctx, c, covered, next)
 }
 
-// nextPoint returns a name after that of the point before.
+// nextPoint returns a name after that of the point before, with a time after that of the log while the clock is behind it.
 func (w *Writer) nextPoint(through uint64, now time.Time) Point {
+	if least := w.least(); now.Round(0).Before(least) {
+		now = least
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !now.After(w.point.Time) {
@@ -96,6 +99,7 @@ func (w *Writer) storePoint(ctx context.Context, c *Checkpoint, covered int64, b
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.point, w.covered = c.Point, covered
+	w.follow(c.Time)
 	w.counts.Points++
 	return nil
 }

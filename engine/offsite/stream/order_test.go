@@ -424,3 +424,58 @@ func TestPruneSparesARecovery(t *testing.T) {
 		t.Errorf("the claim: %+v, %v", got, err)
 	}
 }
+
+// TestClockBehind: a run whose clock is behind, as before the first synchronization, hides nothing of what was stored before
+// it, and the log goes on.
+func TestClockBehind(t *testing.T) {
+	s := newStored(t)
+	points, refs := twoPoints(t, s)
+	var behind Point
+	src := &script{owner: "b"}
+	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+		w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+		src.add(w, 100)
+		checkpoint(t, w, nil)
+		src.add(w, 100)
+		behind = checkpoint(t, w, nil)
+		kill(w)
+	})
+	if !behind.Time.After(points[1].Time) {
+		t.Errorf("the point of the run is of %s, the one before it of %s", behind.Time, points[1].Time)
+	}
+	for want, at := range map[Point]time.Time{points[0]: points[1].Time.Add(-1), points[1]: points[1].Time, behind: time.Now()} {
+		_, c := find(t, s.Repository, at)
+		if c.Point != want {
+			t.Errorf("at %s the point is %v, want %v", at, c.Point, want)
+		}
+		if seen := texts(t, s.Repository, c, at); want != behind && seen["b"] != 0 {
+			t.Errorf("at %s a reader sees %v", at, seen)
+		}
+	}
+	makeOld(t, s.dir)
+	plan, err := s.PlanPrune(t.Context(), time.Now(), points[0].Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range refs[:2] {
+		if slices.Contains(plan.Objects, ref.partKey(0)) {
+			t.Errorf("%s goes", ref.partKey(0))
+		}
+	}
+	next := open(t, claim(t, s.Repository, "one", false), Options{})
+	if p := checkpoint(t, next, nil); time.Since(p.Time).Abs() > time.Minute {
+		t.Errorf("with the clock set right a point is of %s", p.Time)
+	}
+	kill(next)
+}
+
+// TestClockFarAhead: a clock that was far ahead once is not followed.
+func TestClockFarAhead(t *testing.T) {
+	r := repository(t, directory(t), ring(t))
+	src := &script{owner: "a", frames: []Frame{{Time: time.Now().AddDate(73, 0, 0), Body: WAL{Owner: "a", Generation: 1, Timeline: 1, Bytes: []byte("a 0 ")}}}}
+	w := open(t, claim(t, r, "one", false), Options{IsPlausible: func(at time.Time) bool { return at.Before(time.Now().Add(time.Hour)) }}, src)
+	if p := checkpoint(t, w, nil); time.Since(p.Time).Abs() > time.Minute {
+		t.Errorf("a point is of %s", p.Time)
+	}
+	kill(w)
+}

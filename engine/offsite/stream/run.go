@@ -117,7 +117,7 @@ func (w *Writer) gather() {
 		w.builder.plain = slices.Grow(w.builder.plain, maxLog+share)
 	}
 	w.stuck, w.held = false, false
-	failed := map[*input]bool{}
+	failed, least := map[*input]bool{}, w.least()
 	defer func() {
 		w.setUnread(w.stuck)
 		w.stuck = w.stuck || w.builder.header.frames == 0
@@ -129,7 +129,7 @@ func (w *Writer) gather() {
 		}
 		// Before the read: otherwise a frame that has left its source, but is not marked, would count as stored.
 		w.mark(next, oldest)
-		read, err := next.read(w.ctx, &w.builder, until)
+		read, err := next.read(w.ctx, &w.builder, until, least)
 		if err != nil {
 			w.note("read what is to be copied", err)
 		}
@@ -207,6 +207,7 @@ func (w *Writer) send() {
 	w.mu.Lock()
 	w.cut = Position{p.seq, hash}
 	w.logged += int64(len(w.builder.plain))
+	w.follow(w.builder.header.last)
 	p.reads, w.reads = w.reads, nil
 	w.flight = append(w.flight, p)
 	w.mu.Unlock()

@@ -75,10 +75,10 @@ type input struct {
 	broken  error     // Next returned what no log object can have
 }
 
-// read appends the next frames to a log object, with times that do not go back, and
+// read appends the next frames to a log object, with times that do not go back and are not before least, and
 // returns how many: one, and those that follow it and are not after a time. Frames that no object can have end the input: leaving them out
 // would be a hole in the log.
-func (i *input) read(ctx context.Context, to *logBuilder, until time.Time) (int, error) {
+func (i *input) read(ctx context.Context, to *logBuilder, until, least time.Time) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.broken != nil || i.removed {
@@ -88,8 +88,11 @@ func (i *input) read(ctx context.Context, to *logBuilder, until time.Time) (int,
 	if err != nil {
 		return 0, err
 	}
+	if i.last.Before(least) {
+		i.last = least
+	}
 	for n, f := range frames {
-		if f.Time.Before(i.last) {
+		if f.Time = f.Time.Round(0); f.Time.Before(i.last) { // by what is stored, not by the monotonic clock
 			f.Time = i.last
 		}
 		if i.broken = to.add(f); i.broken != nil {

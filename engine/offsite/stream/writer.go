@@ -25,6 +25,9 @@ type Options struct {
 	// and Retention how long it is.
 	Lock      objectstore.Mode
 	Retention time.Duration
+	// IsPlausible reports whether a time of the log is not that of a clock that was far ahead; nil believes all. What follows
+	// gets no time before one that is plausible.
+	IsPlausible func(time.Time) bool
 	// Log gets what a person should know.
 	Log *slog.Logger
 }
@@ -45,6 +48,9 @@ func (o Options) withDefaults() Options {
 		o.Memory = 16 << 20
 	}
 	o.Memory = max(o.Memory, maxLogPlain)
+	if o.IsPlausible == nil {
+		o.IsPlausible = func(time.Time) bool { return true }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -95,8 +101,9 @@ type Writer struct {
 	lastFile  uint64
 	lastFlush uint64
 	point     Point
-	logged    int64 // bytes of frames in log objects that were made
-	covered   int64 // of them, those that are not replayed after the point
+	newest    time.Time // time of all frames that were cut and of all points, those that the epoch follows included
+	logged    int64     // bytes of frames in log objects that were made
+	covered   int64     // of them, those that are not replayed after the point
 	counts    Counts
 	problem   Failure
 	unread    bool     // the last read of the sources failed
@@ -142,6 +149,8 @@ func NewWriter(ctx context.Context, h *History, o Options) (*Writer, error) {
 		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), changed: make(chan struct{}), retryEnded: make(chan struct{}), junk: map[string]bool{},
 		cut: Position{claim.Cut.Log, claim.Cut.Hash}, stored: claim.Cut.Log, blocks: map[Hash]Reference{},
 	}
+	w.follow(claim.Cut.Last)
+	w.follow(claim.Cut.Point.Time)
 	w.budget, w.slots = newBudget(w.options.Memory), make(chan struct{}, w.options.InFlight)
 	w.parts = make(chan struct{}, w.options.InFlight)
 	if o.Previous != nil {
@@ -157,6 +166,25 @@ func NewWriter(ctx context.Context, h *History, o Options) (*Writer, error) {
 	w.tasks.Go(w.run)
 	w.tasks.Go(w.watch)
 	return w, nil
+}
+
+// follow notes that the log or a checkpoint has something of a time. w.mu is held.
+func (w *Writer) follow(at time.Time) {
+	if at.After(w.newest) {
+		w.newest = at
+	}
+}
+
+// least returns the least time of what follows, zero for any. A recovery finds a moment by the times of points and frames, so
+// while this machine's clock is behind those that are stored, as before its first synchronization, their times go on from there.
+func (w *Writer) least() time.Time {
+	w.mu.Lock()
+	newest := w.newest
+	w.mu.Unlock()
+	if !newest.After(time.Now().Round(0)) || !w.options.IsPlausible(newest) {
+		return time.Time{}
+	}
+	return newest.Add(1)
 }
 
 // Add begins to read a source.
