@@ -193,7 +193,8 @@ func (r *Repository) claimAfter(ctx context.Context, o ClaimOptions, c Claim) (*
 		if _, err = r.readClaim(ctx, c.Epoch); err == nil {
 			err = ErrTaken
 		}
-		if !isJunk(err) {
+		deadBid := o.Nonce != "" && errors.Is(err, objectstore.ErrNotFound) // of an earlier try that ended before the claim
+		if !deadBid && !isJunk(err) {
 			return nil, fmt.Errorf("claim epoch %s: %w", c.Epoch, err)
 		}
 	}

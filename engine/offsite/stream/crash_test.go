@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -404,6 +405,45 @@ func TestJunkClaims(t *testing.T) {
 		if got := h.Tip().Epoch; got != (Epoch{Number: 5}) || len(h.Ignored) == 0 {
 			t.Errorf("the next epoch is %s, passed over was %v", got, h.Ignored)
 		}
+	})
+}
+
+// notFound is a store that answers some reads of a key as if it did not have it.
+type notFound struct {
+	objectstore.Store
+	key  string
+	left atomic.Int32
+}
+
+func (n *notFound) Get(ctx context.Context, key string, r objectstore.Range) (*objectstore.Object, error) {
+	if key == n.key && n.left.Add(-1) >= 0 {
+		return nil, &objectstore.Error{Act: "read", Key: key, Store: "test", Kind: objectstore.ErrNotFound}
+	}
+	return n.Store.Get(ctx, key, r)
+}
+
+// TestClaimNotFoundOnce: a claim that is listed and cannot be found is not a stranger's: it is looked for again.
+func TestClaimNotFoundOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &notFound{Store: directory(t), key: Epoch{Number: 2}.key()}
+		keys := ring(t)
+		r := repository(t, store, keys)
+		old := open(t, claim(t, r, "old", false), Options{}, &script{owner: "a"})
+		claim(t, repository(t, store.Store, keys), "new", true)
+		store.left.Store(1)
+		if h, err := r.History(t.Context()); err == nil {
+			t.Errorf("the newest claim is %s", h.Tip().Epoch)
+		}
+		store.left.Store(1)
+		time.Sleep(40 * time.Second)
+		if err := old.Err(); err != nil {
+			t.Errorf("after one look: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := old.Err(); !errors.Is(err, ErrFenced) {
+			t.Errorf("after the next look: %v", err)
+		}
+		kill(old)
 	})
 }
 

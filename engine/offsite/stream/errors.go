@@ -49,9 +49,9 @@ func Damaged(err error) bool {
 
 // isJunk reports whether an error of getClaim or decodeClaim means that an object below "epoch/" or "bid/" is no claim. One
 // that this process cannot open may be one: of a machine that has a later master key, or
-// a later version of holdfast.
+// a later version of holdfast. So may one that is listed and not found: claims are never removed, so the store's answer is wrong.
 func isJunk(err error) bool {
-	for _, kind := range []error{ErrVersion, sealed.ErrNoKey} {
+	for _, kind := range []error{ErrVersion, sealed.ErrNoKey, objectstore.ErrNotFound} {
 		if errors.Is(err, kind) {
 			return false
 		}

@@ -2,9 +2,12 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"holdfast/internal/objectstore"
 )
 
 // watch looks for later epochs until the Writer ends.
@@ -47,7 +50,7 @@ func (w *Writer) check(ctx context.Context) error {
 			w.noteJunk(info.Key, err)
 			continue
 		}
-		if Damaged(err) { // the next Writer may have the key
+		if Damaged(err) && !errors.Is(err, objectstore.ErrNotFound) { // the next Writer may have the key
 			w.cancel(err)
 		}
 		return err
