@@ -149,7 +149,12 @@ func (c *connection) open(ctx context.Context, at Location) (err error) {
 		return explainMarker(err, at.URL)
 	}
 	c.keys, err = loadKeys(ctx, c.store, at.Keys)
-	if missing, ok := errors.AsType[*stream.EarlierKeyError](err); ok {
+	missing, isEarlier := errors.AsType[*stream.EarlierKeyError](err)
+	if isEarlier && !errors.Is(err, sealed.ErrLocked) {
+		return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf("master key %d of %s cannot be read, and what was copied before the last rotation "+
+			"needs it: bring the object %s back, from an earlier version in the bucket or from a backup of the store: %v", missing.Number, at.URL, sealed.KeyName(missing.Number), missing.Err)}
+	}
+	if isEarlier {
 		return model.Errorf(model.CodeForbidden, "what opens master key %d of %s is missing: it opens what was copied before the last rotation; "+
 			"write the earlier passphrase into the line after the present one, or give the earlier identity too", missing.Number, at.URL)
 	}

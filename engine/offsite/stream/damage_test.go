@@ -491,6 +491,14 @@ func TestInit(t *testing.T) {
 	if missing, ok := errors.AsType[*EarlierKeyError](err); !ok || missing.Number != 1 {
 		t.Errorf("with the later key only: %+v", missing)
 	}
+	name := sealed.KeyName(1)
+	if err := errors.Join(store.Delete(t.Context(), name), store.Create(t.Context(), name, objectstore.Bytes("damaged"), objectstore.CreateOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	_, err = LoadKeys(t.Context(), store, unwrapWith(identity))
+	if missing, ok := errors.AsType[*EarlierKeyError](err); !ok || missing.Number != 1 || errors.Is(err, sealed.ErrLocked) {
+		t.Errorf("with a damaged first key: %+v, %v", missing, err)
+	}
 	for _, text := range []string{"", "x", markerTitle, markerTitle + "00\n{}"} {
 		if _, err := decodeMarker(text); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("the marker %q: %v", text, err)

@@ -197,39 +197,37 @@ func AddKey(ctx context.Context, store objectstore.Store, key sealed.Key, recipi
 	return store.Create(ctx, sealed.KeyName(key.Number()), objectstore.Bytes(b), objectstore.CreateOptions{})
 }
 
-// EarlierKeyError means that a later master key than Number was opened and that one was not. It is
-// sealed.ErrLocked.
-type EarlierKeyError struct{ Number uint32 }
-
-func (e *EarlierKeyError) Error() string {
-	return fmt.Sprintf("master key %d: %v", e.Number, sealed.ErrLocked)
+// EarlierKeyError means that a later master key than Number was opened and that one was not: Err wraps sealed.ErrLocked, or
+// it is damaged or not found.
+type EarlierKeyError struct {
+	Number uint32
+	Err    error
 }
 
-// Unwrap returns sealed.ErrLocked.
-func (e *EarlierKeyError) Unwrap() error { return sealed.ErrLocked }
+func (e *EarlierKeyError) Error() string { return fmt.Sprintf("master key %d: %v", e.Number, e.Err) }
+
+// Unwrap returns Err.
+func (e *EarlierKeyError) Unwrap() error { return e.Err }
 
 // LoadKeys returns all master keys that unwrap opens, as sealed.Unwrap does. It returns
 // sealed.ErrLocked when it opens none, and an EarlierKeyError when it opens only a later one: without an
 // earlier key, the claims sealed with it look like a stranger's, and a new copy would begin without what was there.
-// Later keys may be a stranger's, and are left out. So are damaged ones when another
-// one opens; what they sealed then cannot be read.
+// Later keys may be a stranger's, and are left out.
 func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped []byte, number uint32) (sealed.Key, error)) (*sealed.Ring, error) {
 	numbers, err := keyNumbers(ctx, store)
 	if err != nil {
 		return nil, fmt.Errorf("list the master keys: %w", err)
 	}
 	var keys []sealed.Key
-	var locked []uint32
+	var closed []*EarlierKeyError // those that were not opened
 	failed := fmt.Errorf("%w: the store holds no key", sealed.ErrNoKey)
 	for _, n := range numbers {
 		key, err := loadKey(ctx, store, n, unwrap)
 		switch {
 		case err == nil:
 			keys = append(keys, key)
-		case errors.Is(err, sealed.ErrLocked):
-			locked, failed = append(locked, n), err
-		case Damaged(err):
-			failed = err
+		case errors.Is(err, sealed.ErrLocked), Damaged(err):
+			closed, failed = append(closed, &EarlierKeyError{n, err}), err
 		default:
 			return nil, err
 		}
@@ -238,8 +236,8 @@ func LoadKeys(ctx context.Context, store objectstore.Store, unwrap func(wrapped 
 		return nil, failed
 	}
 	ring, err := sealed.NewRing(keys...)
-	if err == nil && len(locked) > 0 && locked[0] < ring.Newest().Number() {
-		return nil, &EarlierKeyError{locked[0]}
+	if err == nil && len(closed) > 0 && closed[0].Number < ring.Newest().Number() {
+		return nil, closed[0]
 	}
 	return ring, err
 }
