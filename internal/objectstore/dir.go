@@ -121,9 +121,20 @@ func (d *directory) Create(ctx context.Context, key string, body Body, opts Crea
 	return d.fail("create", key, err)
 }
 
-// create looks for the key first only to save writing: WriteNew decides.
+// create looks for the key first only to save writing: WriteNew decides. The name of a file that exists may be one whose
+// directory could not be synced, and the caller counts on what exists.
 func (d *directory) create(ctx context.Context, key string, body Body) error {
 	path := d.path(key)
+	err := d.createNew(ctx, path, body)
+	if errors.Is(err, fs.ErrExist) {
+		if syncErr := durable.SyncDir(d.fs, filepath.Dir(path)); syncErr != nil {
+			return syncErr
+		}
+	}
+	return err
+}
+
+func (d *directory) createNew(ctx context.Context, path string, body Body) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}

@@ -114,6 +114,26 @@ func TestDirectoryFaults(t *testing.T) {
 	}
 }
 
+// TestDirectorySyncFails: an object whose name may not be durable does not count as one that exists.
+func TestDirectorySyncFails(t *testing.T) {
+	failing := false
+	fsys := faultfs.FailVerb("syncdir", &failing, syscall.EIO)
+	_, s := openDir(t, Options{FS: fsys})
+	if err := s.Create(t.Context(), "e/first", Bytes("content"), CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	failing = true
+	for range 2 {
+		if err := s.Create(t.Context(), "e/a", Bytes("content"), CreateOptions{}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("while the directory cannot be synced: %v", err)
+		}
+	}
+	failing = false
+	if err := s.Create(t.Context(), "e/a", Bytes("content"), CreateOptions{}); !errors.Is(err, ErrExists) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // TestDirectoryReadFaults: a disk that cannot be read is not a missing object.
 func TestDirectoryReadFaults(t *testing.T) {
 	fsys := &faultfs.FS{Unreadable: func(string) (int64, error) { return 3, syscall.EIO }}
