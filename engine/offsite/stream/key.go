@@ -107,3 +107,25 @@ func pointOf(key string) (Point, bool) {
 	}
 	return parsePoint(e, key)
 }
+
+// parsePartKey returns the file and the number in the key of a part.
+func parsePartKey(e Epoch, key string) (id uint64, part int64, ok bool) {
+	name, ok := strings.CutPrefix(key, e.filesPrefix())
+	if !ok {
+		return 0, 0, false
+	}
+	_, err := fmt.Sscanf(name, "%016x/%06x", &id, &part)
+	return id, part, err == nil && e.partKey(id, part) == key
+}
+
+// fileOf returns the file that a key is a part of, false if it is another's.
+func fileOf(key string) (fileID, bool) {
+	rest, _ := strings.CutPrefix(key, dataPrefix)
+	name, _, _ := strings.Cut(rest, "/")
+	e, ok := parseEpoch(name)
+	if !ok {
+		return fileID{}, false
+	}
+	id, _, ok := parsePartKey(e, key)
+	return fileID{e, id}, ok
+}

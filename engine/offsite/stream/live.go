@@ -180,7 +180,8 @@ func (l *live) needs(key string) bool {
 	}
 	s := l.spans[e]
 	if strings.HasPrefix(key, e.filesPrefix()) {
-		return l.needsPart(e, key)
+		id, part, ok := parsePartKey(e, key)
+		return !ok || part < l.parts[fileID{e, id}]
 	}
 	if _, isPoint := parsePoint(e, key); isPoint {
 		return l.points[key]
@@ -189,15 +190,6 @@ func (l *live) needs(key string) bool {
 		return s != nil && seq > l.replay && seq <= s.to
 	}
 	return true
-}
-
-func (l *live) needsPart(e Epoch, key string) bool {
-	var id uint64
-	var part int64
-	if _, err := fmt.Sscanf(key[len(e.filesPrefix()):], "%016x/%06x", &id, &part); err != nil || e.partKey(id, part) != key {
-		return true
-	}
-	return part < l.parts[fileID{e, id}]
 }
 
 // Needed is what recoveries to the moments from a time on need.

@@ -479,3 +479,26 @@ func TestClockFarAhead(t *testing.T) {
 	}
 	kill(w)
 }
+
+// TestPruneSparesAFileUnderWay: of a file that takes longer than the retention to store, the first parts remain.
+func TestPruneSparesAFileUnderWay(t *testing.T) {
+	s := newStored(t)
+	points, _ := twoPoints(t, s)
+	e := points[0].Epoch
+	for _, key := range []string{e.partKey(98, 0), e.partKey(98, 1), e.partKey(99, 0), e.partKey(99, 1)} {
+		junk(t, s.store, key, "part")
+	}
+	makeOld(t, s.dir)
+	if err := os.Chtimes(s.path(e.partKey(99, 1)), time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := s.PlanPrune(t.Context(), time.Now(), points[0].Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{e.partKey(98, 0): true, e.partKey(98, 1): true, e.partKey(99, 0): false, e.partKey(99, 1): false} {
+		if got := slices.Contains(plan.Objects, key); got != want {
+			t.Errorf("%s goes: %v", key, got)
+		}
+	}
+}

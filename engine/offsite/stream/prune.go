@@ -71,16 +71,51 @@ func (r *Repository) planPrune(ctx context.Context, now, since time.Time) (*Prun
 	}
 	before := earlier(l.since, now.Add(-Grace))
 	plan := &PrunePlan{}
+	var parts unneeded
 	for info, err := range r.objects(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("list the objects: %w", err)
 		}
-		if l.needs(info.Key) || !info.Modified.Before(before) {
+		if l.needs(info.Key) {
 			continue
 		}
+		if id, isPart := fileOf(info.Key); isPart {
+			parts.add(plan, l, before, id, info)
+		} else if info.Modified.Before(before) {
+			plan.add(info, l)
+		}
+	}
+	parts.end(plan, l, before)
+	return plan, nil
+}
+
+// unneeded is the parts of a file that nothing refers to. All are as old as the newest one: the file may be one that is being
+// stored for longer than the retention.
+type unneeded struct {
+	id     fileID
+	newest time.Time
+	parts  []objectstore.Info
+}
+
+// add adds a part. Those of a file follow each other in a list.
+func (u *unneeded) add(plan *PrunePlan, l *live, before time.Time, id fileID, info objectstore.Info) {
+	if id != u.id {
+		u.end(plan, l, before)
+		*u = unneeded{id: id}
+	}
+	if u.parts = append(u.parts, info); info.Modified.After(u.newest) {
+		u.newest = info.Modified
+	}
+}
+
+// end adds the file to the plan, if it is old.
+func (u *unneeded) end(plan *PrunePlan, l *live, before time.Time) {
+	if !u.newest.Before(before) {
+		return
+	}
+	for _, info := range u.parts {
 		plan.add(info, l)
 	}
-	return plan, nil
 }
 
 func (p *PrunePlan) add(info objectstore.Info, l *live) {
