@@ -47,22 +47,36 @@ func (s *Service) restoreWeekly(ctx context.Context) {
 }
 
 // VerifyRestore restores the next database on trial from the store alone, and records the
-// result. An error says that it could not be tried.
+// result. One that cannot be tried, such as a new one that has no backup in the copy yet, is passed over. An error says that none
+// could be tried.
 func (s *Service) VerifyRestore(ctx context.Context) (Restored, error) {
 	c, err := connect(ctx, s.location, objectstore.Options{})
 	if err != nil {
 		return Restored{}, err
 	}
 	defer func() { _ = c.close() }()
-	db, err := s.nextToRestore()
+	all, err := s.toRestore()
 	if err != nil {
 		return Restored{}, err
 	}
-	detail, err := s.restoreOnTrial(ctx, c, db)
-	_, away := errors.AsType[*objectstore.Error](err)
-	if ctx.Err() != nil || away && !stream.Damaged(err) || err != nil && (model.CodeOf(err) == model.CodeConflict || core.IsDiskFull(err)) {
-		return Restored{}, err
+	var conflict error
+	for _, db := range all {
+		detail, err := s.restoreOnTrial(ctx, c, db)
+		_, away := errors.AsType[*objectstore.Error](err)
+		switch {
+		case ctx.Err() != nil, away && !stream.Damaged(err), err != nil && core.IsDiskFull(err):
+			return Restored{}, err
+		case err != nil && model.CodeOf(err) == model.CodeConflict:
+			conflict = cmp.Or(conflict, err)
+		default:
+			return s.restored(db, detail, err)
+		}
 	}
+	return Restored{}, conflict
+}
+
+// restored records the result of a trial.
+func (s *Service) restored(db model.Database, detail string, err error) (Restored, error) {
 	result := Restored{At: s.core.Clock(), Database: db.ID, Name: db.Name, Detail: detail}
 	if err != nil {
 		result.Detail, result.Error = "", err.Error()
@@ -76,25 +90,23 @@ func (s *Service) VerifyRestore(ctx context.Context) (Restored, error) {
 	return result, s.setState(func(state *State) { state.Restored = &result })
 }
 
-// nextToRestore returns the database after the one that was restored last.
-func (s *Service) nextToRestore() (model.Database, error) {
+// toRestore returns the databases in the order of their trials: first the one after the one that was restored last.
+func (s *Service) toRestore() ([]model.Database, error) {
 	all, err := s.databases.KeptDatabases()
 	if err != nil {
-		return model.Database{}, err
+		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(db model.Database) bool { return db.Sandbox || db.Status != model.DatabaseAvailable })
 	if len(all) == 0 {
-		return model.Database{}, model.Errorf(model.CodeConflict, "there is no database to restore")
+		return nil, model.Errorf(model.CodeConflict, "there is no database to restore")
 	}
 	slices.SortFunc(all, func(a, b model.Database) int { return cmp.Compare(a.ID, b.ID) })
 	if last := s.currentState().Restored; last != nil {
-		for _, db := range all {
-			if db.ID > last.Database {
-				return db, nil
-			}
+		if i := slices.IndexFunc(all, func(db model.Database) bool { return db.ID > last.Database }); i > 0 {
+			all = slices.Concat(all[i:], all[:i])
 		}
 	}
-	return all[0], nil
+	return all, nil
 }
 
 // restoreOnTrial brings the backups of a database back into a directory of their own and
