@@ -86,20 +86,32 @@ func (s *Suite) do(ctx context.Context, act func(context.Context, *pgx.Conn) err
 	return act(ctx, conn)
 }
 
+// session returns a session that is idle, or a new one. A test may have ended the idle ones with pg_terminate_backend.
 func (s *Suite) session(ctx context.Context) (*pgx.Conn, error) {
-	s.mu.Lock()
-	if last := len(s.idle) - 1; last >= 0 {
-		conn := s.idle[last]
-		s.idle = s.idle[:last]
-		s.mu.Unlock()
-		return conn, nil
+	for conn := s.takeIdle(); conn != nil; conn = s.takeIdle() {
+		if conn.Ping(ctx) == nil {
+			return conn, nil
+		}
+		_ = conn.Close(ctx)
 	}
-	s.mu.Unlock()
 	conn, err := s.databases.Instances.Connect(ctx, s.db.ID, Maintenance)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the sandbox: %w", err)
 	}
 	return conn, nil
+}
+
+// takeIdle returns an idle session, nil if there is none.
+func (s *Suite) takeIdle() *pgx.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	conn := s.idle[last]
+	s.idle = s.idle[:last]
+	return conn
 }
 
 // keep keeps a session for the next act, unless it is broken.

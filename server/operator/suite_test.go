@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	client "holdfast/cli/client/sandbox"
+	"holdfast/engine/databases"
 	"holdfast/internal/testenv"
 	"holdfast/server"
 	"holdfast/server/operator"
@@ -237,4 +238,32 @@ func TestSharedDatabasesOfTests(t *testing.T) {
 		t.Error(err)
 	}
 	testenv.Eventually(t, "the removal of the shared sandbox", func() bool { return len(a.databases(t)) == 0 })
+}
+
+// TestSessionsThatTestsEnd: a test suite that ends all sessions but its own takes no database from the tests that follow.
+func TestSessionsThatTestsEnd(t *testing.T) {
+	t.Parallel()
+	a := startAppliance(t)
+	first, one := a.post(t, "", operator.TestDatabasePath, `{}`)
+	if first.Name == "" {
+		t.Fatalf("%+v", first)
+	}
+	second, _ := a.post(t, "", operator.TestDatabasePath, `{}`)
+	one.Close()
+	testenv.Eventually(t, "the end of the first database", func() bool {
+		return len(databasesIn(t, second.Environment.DatabaseURL, first.Name)) == 0
+	})
+	for _, hash := range []string{"one", "two", "three"} {
+		super, err := a.Databases.Instances.Connect(t.Context(), a.databases(t)[0].ID, databases.Maintenance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = super.Exec(t.Context(), "select pg_terminate_backend(pid, 5000) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()")
+		if err := errors.Join(err, super.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if next, _ := a.post(t, "", operator.TestTemplatePath, `{"hash":"`+hash+`"}`); next.status != http.StatusOK || next.Code != "" {
+			t.Errorf("the next test gets %+v", next)
+		}
+	}
 }
