@@ -156,8 +156,13 @@ func TestAuditOfAClockSetBack(t *testing.T) {
 		}
 	}
 	for _, filter := range []AuditFilter{
-		{Until: minute(made + 60)}, {Until: minute(700)}, {Since: minute(700)}, {Since: minute(290), Until: minute(310)},
-		{Since: minute(48 * 60)}, {Since: minute(48*60 + 520), Until: minute(48*60 + 560)}, {Until: minute(50)},
+		{Until: minute(made + 60)},
+		{Until: minute(700)},
+		{Since: minute(700)},
+		{Since: minute(290), Until: minute(310)},
+		{Since: minute(48 * 60)},
+		{Since: minute(48*60 + 520), Until: minute(48*60 + 560)},
+		{Until: minute(50)},
 	} {
 		var want []string
 		for _, e := range slices.Backward(kept) {
