@@ -14,6 +14,7 @@ import (
 	"holdfast/engine/access"
 	"holdfast/engine/core"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 	"holdfast/server/api/wire"
 )
 
@@ -221,6 +222,10 @@ func TestAuditExportIsCutOff(t *testing.T) {
 	for range 600 {
 		w.do(t, request{method: "GET", path: "/buckets", key: w.org.read})
 	}
+	testenv.Eventually(t, "the entries, which are written a moment later", func() bool {
+		entries, _ := w.export(t, "/account/audit-logs/export", w.org.full)
+		return len(entries) > 600
+	})
 	w.engine.Core.Watchers.End()
 	res := w.get(t, "/account/audit-logs/export", w.org.full)
 	defer res.Body.Close()
