@@ -11,6 +11,7 @@ import (
 const (
 	formatVersion = 1
 	markerKey     = "holdfast"
+	keysPrefix    = "keys/"
 	epochsPrefix  = "epoch/"
 	bidsPrefix    = "bid/"
 	dataPrefix    = "e/"

@@ -173,7 +173,7 @@ func (r *Repository) refuseLaterKey(ctx context.Context) error {
 // laterKeyAnnounced reports whether there is a master key that this process lacks.
 func (r *Repository) laterKeyAnnounced(ctx context.Context) (bool, error) {
 	newest := r.keys.Newest().Number()
-	for info, err := range r.store.List(ctx, "keys/", "") {
+	for info, err := range r.store.List(ctx, keysPrefix, "") {
 		if err != nil {
 			return false, fmt.Errorf("list the master keys: %w", err)
 		}
@@ -254,7 +254,7 @@ func loadKey(ctx context.Context, store objectstore.Store, number uint32, unwrap
 
 // keyNumbers returns the numbers of the stored keys in ascending order.
 func keyNumbers(ctx context.Context, store objectstore.Store) (numbers []uint32, err error) {
-	for info, err := range store.List(ctx, "keys/", "") {
+	for info, err := range store.List(ctx, keysPrefix, "") {
 		if err != nil {
 			return nil, err
 		}

@@ -149,29 +149,41 @@ func (r *Repository) Prune(ctx context.Context, p *PrunePlan) (locked int, err e
 
 // ExtendLocks makes the locks of all that a recovery to a moment from since on needs
 // last for a retention from now, where less than half of it is left. It returns how
-// many it extended. The machine may do that itself: locks are never shortened.
+// many it extended. The machine may do that itself: locks are never shortened. The marker and the master keys come first, and
+// also where there is no point yet.
 func (r *Repository) ExtendLocks(ctx context.Context, now, since time.Time, mode objectstore.Mode, retention time.Duration) (extended int, err error) {
-	l, err := r.findLive(ctx, since)
-	if err != nil {
-		return 0, fmt.Errorf("find what is needed: %w", err)
+	extend := func(prefix string, isDue func(objectstore.Info) bool) error {
+		for info, err := range r.store.List(ctx, prefix, "") {
+			if err != nil {
+				return fmt.Errorf("list the objects: %w", err)
+			}
+			if !isDue(info) {
+				continue
+			}
+			done, err := r.extendLock(ctx, info.Key, now, mode, retention)
+			if err != nil {
+				return err
+			}
+			if done {
+				extended++
+			}
+		}
+		return nil
 	}
-	for info, err := range r.store.List(ctx, "", "") {
-		if err != nil {
-			return extended, fmt.Errorf("list the objects: %w", err)
-		}
-		// An object was locked for the retention when it was created.
-		if info.Modified.After(now.Add(-retention/2)) || !l.needs(info.Key) {
-			continue
-		}
-		done, err := r.extendLock(ctx, info.Key, now, mode, retention)
-		if err != nil {
+	// These were created before anybody knew the retention.
+	for _, prefix := range []string{markerKey, keysPrefix} {
+		if err := extend(prefix, func(objectstore.Info) bool { return true }); err != nil {
 			return extended, err
 		}
-		if done {
-			extended++
-		}
 	}
-	return extended, nil
+	l, err := r.findLive(ctx, since)
+	if err != nil {
+		return extended, fmt.Errorf("find what is needed: %w", err)
+	}
+	// All others were locked for the retention when they were created.
+	return extended, extend("", func(info objectstore.Info) bool {
+		return !info.Modified.After(now.Add(-retention/2)) && l.needs(info.Key)
+	})
 }
 
 func (r *Repository) extendLock(ctx context.Context, key string, now time.Time, mode objectstore.Mode, retention time.Duration) (bool, error) {

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/internal/objectstore"
 	"holdfast/internal/objectstore/objectstoretest"
+	"holdfast/internal/sealed"
 )
 
 // TestServers writes, crashes, takes over and recovers on real servers, with
@@ -119,6 +120,45 @@ func TestLocks(t *testing.T) {
 			plan.Points = nil
 			if locked, err := r.Prune(t.Context(), plan); err != nil || locked != len(plan.Objects) {
 				t.Errorf("%d of %d are locked, %v", locked, len(plan.Objects), err)
+			}
+		})
+	}
+}
+
+// TestLocksOfKeys: nothing opens the copy without the marker and the master keys, so they are locked at once, before there
+// is a point, however young they are.
+func TestLocksOfKeys(t *testing.T) {
+	for _, server := range objectstoretest.Servers(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			store, err := objectstore.Open(t.Context(), "s3://"+server.Bucket(t, true), objectstore.Options{Getenv: server.Environment("").Getenv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = store.Close() })
+			recipient, identity := identities(t)
+			if _, _, err := Init(t.Context(), store, time.Now(), recipient); err != nil {
+				t.Fatal(err)
+			}
+			keys, err := LoadKeys(t.Context(), store, unwrapWith(identity))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := repository(t, store, keys)
+			if _, err := r.Rotate(t.Context(), recipient); err != nil {
+				t.Fatal(err)
+			}
+			now := time.Now()
+			for _, want := range []int{4, 0} {
+				n, err := r.ExtendLocks(t.Context(), now, now, objectstore.Governance, 24*time.Hour)
+				if n != want || !errors.Is(err, ErrNoPoint) {
+					t.Errorf("%d locks are extended, %v", n, err)
+				}
+			}
+			for _, key := range []string{markerKey, sealed.KeyName(1), sealed.KeyName(2), announcement(2)} {
+				info, err := store.Stat(t.Context(), key)
+				if got := time.Until(info.RetainUntil); err != nil || (got-24*time.Hour).Abs() > time.Hour {
+					t.Errorf("%s is locked for %s, %v", key, got, err)
+				}
 			}
 		})
 	}
