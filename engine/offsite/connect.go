@@ -179,8 +179,12 @@ func loadKeys(ctx context.Context, store objectstore.Store, keys Keys) (*sealed.
 	})
 }
 
-// explainMarker says what to do where a copy has lost its marker, and returns other errors unchanged.
+// explainMarker says what to do where a copy has lost its marker or was deleted, and returns other errors unchanged.
 func explainMarker(err error, url string) error {
+	if errors.Is(err, stream.ErrDeleted) {
+		return &model.Error{Code: model.CodeConflict, Err: err, Message: fmt.Sprintf("what was in %s was deleted, but its versions are still there, behind "+
+			"delete markers: bring it back, as \"The copy was deleted\" in docs/recovery.md shows; for a new copy choose another prefix", url)}
+	}
 	if !errors.Is(err, stream.ErrNoMarker) {
 		return err
 	}

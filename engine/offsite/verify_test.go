@@ -15,6 +15,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
+	"holdfast/internal/objectstore/objectstoretest"
 )
 
 // preparedDirectory returns the location of a prepared directory, and the directory.
@@ -268,5 +269,43 @@ func TestListAndSilence(t *testing.T) {
 	c.copyOnce(t, "second ")
 	if err := <-silent; err == nil || !strings.Contains(err.Error(), "--take-over") {
 		t.Errorf("of a machine that lives: %v", err)
+	}
+}
+
+// TestDeletedCopy: a copy that was deleted in a bucket that keeps versions is not taken for none, and is whole again without
+// the delete markers.
+func TestDeletedCopy(t *testing.T) {
+	for _, server := range objectstoretest.Servers(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			for name, value := range server.Environment("") {
+				t.Setenv(name, value)
+			}
+			keys, err := ParsePassphrases("correct horse\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			bucket := server.Bucket(t, true)
+			at := Location{URL: "s3://" + bucket + "/home", Keys: keys}
+			if _, err := Initialize(t.Context(), at, nil, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			at.open(t).copyWith(t, "first", stream.Options{Interval: time.Millisecond, Lock: objectstore.Governance, Retention: 24 * time.Hour})
+			server.Hide(t, bucket)
+			_, isThere := IsInitialized(t.Context(), at.URL)
+			_, init := Initialize(t.Context(), at, nil, time.Now())
+			_, verify := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1})
+			for what, err := range map[string]error{"IsInitialized": isThere, "Initialize": init, "Verify": verify} {
+				if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "docs/recovery.md") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			server.Unhide(t, bucket)
+			if v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1}); err != nil || v.Err() != nil || v.Points != 1 {
+				t.Errorf("without delete markers: %+v, %v", v, err)
+			}
+			if _, err := Initialize(t.Context(), Location{URL: at.URL + "2", Keys: keys}, nil, time.Now()); err != nil {
+				t.Errorf("beside it: %v", err)
+			}
+		})
 	}
 }

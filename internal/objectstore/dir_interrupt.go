@@ -156,6 +156,9 @@ func (i *interruptible) Stat(ctx context.Context, key string) (Info, error) {
 	return info, i.directory.fail("stat", key, err)
 }
 
+// Hidden implements Store. A directory has no versions.
+func (i *interruptible) Hidden(context.Context, string) (bool, error) { return false, nil }
+
 // Delete implements Store.
 func (i *interruptible) Delete(ctx context.Context, key string) error {
 	return i.directory.fail("delete", key, act(ctx, func() error { return i.directory.Delete(ctx, key) }))

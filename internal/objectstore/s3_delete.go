@@ -47,6 +47,34 @@ func (b *bucket) versions(ctx context.Context, key string) ([]string, error) {
 	return ids, ctx.Err()
 }
 
+// Hidden implements Store.
+func (b *bucket) Hidden(ctx context.Context, prefix string) (found bool, err error) {
+	if err := listable(prefix); err != nil {
+		return false, b.unsupported("list the versions", prefix, err)
+	}
+	err = b.do(ctx, "list the versions", prefix, func(ctx context.Context) error {
+		found, err = b.hidden(ctx, prefix)
+		return err
+	})
+	return found, unlessRefused(err)
+}
+
+// hidden relies on the order of the list: by key, the newest version first.
+func (b *bucket) hidden(ctx context.Context, prefix string) (bool, error) {
+	deleted := "" // the object of the newest version, if that is a delete marker
+	for o := range b.core.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{WithVersions: true, Prefix: b.object(prefix), Recursive: true}) {
+		switch {
+		case o.Err != nil:
+			return false, o.Err
+		case o.IsLatest && o.IsDeleteMarker:
+			deleted = o.Key
+		case !o.IsDeleteMarker && o.Key == deleted:
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
+}
+
 // remove deletes one version. Stores deny the deletion of a locked one in the same
 // words as any other that is denied, so the reason is looked up.
 func (b *bucket) remove(ctx context.Context, key, version string) error {

@@ -25,6 +25,9 @@ type Store interface {
 	// after, in ascending order of the bytes of their keys. It fetches pages as they
 	// are needed. An error ends the iteration. RetainUntil and Mode are not set.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+	// Hidden reports whether a deletion hides an object whose key begins with prefix: the store has earlier versions of
+	// it. It returns false where the store has no versions or does not show them to these credentials.
+	Hidden(ctx context.Context, prefix string) (bool, error)
 	// Delete removes an object in every version. It returns nil when there is none,
 	// and ErrLocked when a retention forbids it.
 	Delete(ctx context.Context, key string) error

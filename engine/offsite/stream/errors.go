@@ -22,6 +22,8 @@ var (
 	ErrVersion = errors.New("format is not supported by this version of holdfast")
 	// ErrNoMarker means that a prefix has the data of a repository and lacks the object that says so.
 	ErrNoMarker = errors.New("the repository's marker is missing")
+	// ErrDeleted means that a prefix has nothing but earlier versions of objects that were deleted.
+	ErrDeleted = errors.New("the repository was deleted, and the store has its versions")
 	// ErrNoPoint means that no usable checkpoint is at or before the time.
 	ErrNoPoint = errors.New("there is no usable recovery point")
 	// ErrClosed means that the Writer was closed.

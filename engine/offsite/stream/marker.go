@@ -55,8 +55,8 @@ func decodeMarker(text string) (m Marker, err error) {
 }
 
 // Init makes an empty prefix a repository: its marker, and a first master key that is
-// wrapped for the recipients. It returns objectstore.ErrExists where one is already, and
-// ErrNoMarker where one has lost its marker. It may be repeated after another error.
+// wrapped for the recipients. It returns objectstore.ErrExists where one is already,
+// ErrNoMarker where one has lost its marker, and ErrDeleted where one was deleted and can be brought back. It may be repeated after another error.
 func Init(ctx context.Context, store objectstore.Store, now time.Time, recipients ...age.Recipient) (Marker, sealed.Key, error) {
 	m, key := Marker{Repository: rand.Text(), Created: now.UTC()}, sealed.NewKey(1)
 	if _, err := ReadMarker(ctx, store); !errors.Is(err, objectstore.ErrNotFound) {
@@ -89,8 +89,8 @@ func nextKeyNumber(ctx context.Context, store objectstore.Store) (uint32, error)
 	return numbers[len(numbers)-1] + 1, nil
 }
 
-// ReadMarker returns objectstore.ErrNotFound where there is no repository, and ErrNoMarker
-// where there is the data of one.
+// ReadMarker returns objectstore.ErrNotFound where there is no repository, ErrNoMarker
+// where there is the data of one, and ErrDeleted where there are only earlier versions.
 func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
 	m, err := reread(func() (Marker, error) {
 		b, err := getPlain(ctx, store, markerKey)
@@ -102,6 +102,8 @@ func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
 	if errors.Is(err, objectstore.ErrNotFound) {
 		if has, listErr := hasData(ctx, store); has || listErr != nil {
 			err = cmp.Or(listErr, ErrNoMarker)
+		} else if deleted, listErr := wasDeleted(ctx, store); deleted || listErr != nil {
+			err = cmp.Or(listErr, ErrDeleted)
 		}
 	}
 	if err != nil {
@@ -116,6 +118,17 @@ func hasData(ctx context.Context, store objectstore.Store) (bool, error) {
 	for _, prefix := range []string{epochsPrefix, dataPrefix} {
 		for _, err := range store.List(ctx, prefix, "") {
 			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// wasDeleted reports whether delete markers hide what was in a prefix. Where versions cannot be deleted, they hide what probes
+// leave too, which does not count.
+func wasDeleted(ctx context.Context, store objectstore.Store) (bool, error) {
+	for _, prefix := range []string{markerKey, keysPrefix, epochsPrefix, dataPrefix} {
+		if deleted, err := store.Hidden(ctx, prefix); deleted || err != nil {
+			return deleted, err
 		}
 	}
 	return false, nil

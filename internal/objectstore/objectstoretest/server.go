@@ -1,6 +1,7 @@
 package objectstoretest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +172,31 @@ func (s *Server) Bucket(t testing.TB, locked bool) string {
 		t.Fatalf("make a bucket in %s: %v", s.Name, err)
 	}
 	return name
+}
+
+// Hide deletes all objects of a bucket as other programs do: where the bucket has versions, by delete markers.
+func (s *Server) Hide(t testing.TB, bucket string) {
+	t.Helper()
+	c := s.admin()
+	for o := range c.ListObjects(t.Context(), bucket, minio.ListObjectsOptions{Recursive: true}) {
+		if err := cmp.Or(o.Err, c.RemoveObject(t.Context(), bucket, o.Key, minio.RemoveObjectOptions{})); err != nil {
+			t.Fatalf("delete an object of %s: %v", s.Name, err)
+		}
+	}
+}
+
+// Unhide removes all delete markers of a bucket.
+func (s *Server) Unhide(t testing.TB, bucket string) {
+	t.Helper()
+	c := s.admin()
+	for o := range c.ListObjects(t.Context(), bucket, minio.ListObjectsOptions{Recursive: true, WithVersions: true}) {
+		if o.Err == nil && !o.IsDeleteMarker {
+			continue
+		}
+		if err := cmp.Or(o.Err, c.RemoveObject(t.Context(), bucket, o.Key, minio.RemoveObjectOptions{VersionID: o.VersionID})); err != nil {
+			t.Fatalf("remove a delete marker of %s: %v", s.Name, err)
+		}
+	}
 }
 
 // RemoveBucket removes an empty bucket.

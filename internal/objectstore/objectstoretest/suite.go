@@ -34,7 +34,7 @@ func Run(t *testing.T, s Subject) {
 	for name, test := range map[string]func(*testing.T, Subject){
 		"round trip": roundTrip, "ranges": ranges, "never overwrites": neverOverwrites, "create race": createRace,
 		"missing": missing, "list": list, "list of many": listMany, "keys": keys, "bodies": bodies,
-		"cancel": cancel, "limit": limit, "retention": retention, "delete": remove, "probe": probe,
+		"cancel": cancel, "limit": limit, "retention": retention, "delete": remove, "hidden": hidden, "probe": probe,
 		"nothing is half there": nothingHalf,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
@@ -444,6 +444,19 @@ func remove(t *testing.T, s Subject) {
 	create(t, store, "d/a", []byte("z"))
 	if got, err := Read(t.Context(), store, "d/a", objectstore.Range{}); err != nil || string(got) != "z" {
 		t.Errorf("created again: %q, %v", got, err)
+	}
+}
+
+// hidden: what is there, and what was deleted in every version, is not hidden.
+func hidden(t *testing.T, s Subject) {
+	store := s.open(t, objectstore.Options{})
+	create(t, store, "d/a", []byte("x"))
+	create(t, store, "d/b", []byte("y"))
+	if err := store.Delete(t.Context(), "d/a"); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := store.Hidden(t.Context(), ""); err != nil || is {
+		t.Errorf("an object is hidden: %t, %v", is, err)
 	}
 }
 
