@@ -41,9 +41,10 @@ func (s *Service) Away() (objects int64, err error) {
 	return objects, err
 }
 
-// room returns an error if a blob that is away should not be kept on this disk once it was fetched.
+// room returns an error if a blob that is away should not be kept on this disk once it was fetched. As for uploads, the bound
+// is for those that may leave again.
 func (s *Service) room(size int64) error {
-	if s.Evicts() && s.core.Blobs.Local()+size > s.LocalLimit() {
+	if s.MayLeave(size) && s.core.Blobs.Local()+size > s.LocalLimit() {
 		return model.Errorf(model.CodeForbidden, "large objects take as much of this disk as they may (--objects-local-size)")
 	}
 	return s.space.refuse(size)

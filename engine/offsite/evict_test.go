@@ -330,3 +330,50 @@ func TestOtherCopy(t *testing.T) {
 	s.mustHave(t, want, "in the other copy")
 	s.end(t)
 }
+
+// TestFetchBodiesThatStay: what may not leave this disk is fetched whatever large objects may take, and one for which there is
+// no space keeps no other one away.
+func TestFetchBodiesThatStay(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	local := core.LocalObjects{Bytes: 1, Above: 100_000}
+	s := openEvicting(t, at, dataDir(t), local)
+	want := s.fill(t, 2)
+	for i := range 4 {
+		want[fmt.Sprint("stays ", i)] = strings.Repeat(fmt.Sprint(i), 90_000+i)
+		s.put(t, fmt.Sprint("stays ", i), want[fmt.Sprint("stays ", i)])
+	}
+	s.checkpoint(t)
+	to := dataDir(t)
+	s.copyMetadata(t, to)
+	s.end(t)
+
+	c := at.open(t)
+	restored := &evictingStore{bucketStore: restoreObjects(t, c.repository, to)}
+	restored.core.Config.Offsite.URL, restored.core.Config.LocalObjects = at.URL, local
+	refused := int64(90_001)
+	restored.FetchWith(func(ctx context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
+		if a.Size == refused {
+			return nil, core.NoSpace(nil, "no space")
+		}
+		ref, err := locate("", a)
+		if err != nil {
+			return nil, err
+		}
+		return c.repository.Open(ctx, ref, from, n)
+	})
+	if n, err := fetchBodies(t.Context(), restored.core, restored.MayLeave); n != 0 || !isNoSpace(err) {
+		t.Errorf("with one that finds no space: %d are damaged, %v", n, err)
+	}
+	if n := restored.away(t); n != 3 {
+		t.Errorf("%d are away, not two large ones and the one", n)
+	}
+	refused = -1
+	if n, err := fetchBodies(t.Context(), restored.core, restored.MayLeave); n != 0 || err != nil {
+		t.Errorf("with space: %d are damaged, %v", n, err)
+	}
+	if n := restored.away(t); n != 2 {
+		t.Errorf("%d are away, not two large ones", n)
+	}
+	restored.mustHave(t, want, "in the end")
+	restored.close(t)
+}

@@ -12,6 +12,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
+	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
@@ -91,7 +92,8 @@ func (s *Service) closeReader() {
 }
 
 // fetchBodies brings the bodies of objects to this machine that are away and must not be, and returns how many are damaged in
-// the store: those stay away. It can be repeated after an error.
+// the store: those stay away. Those for which this disk has no space do not keep the others away. It can be repeated after an
+// error.
 func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bool) (damaged int, err error) {
 	bodies, err := awayBodies(c)
 	if err != nil {
@@ -101,6 +103,7 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 	bodies = slices.DeleteFunc(bodies, func(a blobstore.Away) bool { return mayLeave(a.Size) })
 	stay := len(bodies) < all
 	var lost atomic.Int64
+	var noSpace atomic.Pointer[error]
 	err = parallel.Do(ctx, backgroundFetches, slices.Values(bodies), func(ctx context.Context, bodies <-chan blobstore.Away) error {
 		for a := range bodies {
 			err := c.Blobs.Fetch(ctx, a.Ref)
@@ -108,6 +111,8 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 			case errors.Is(err, blobstore.ErrDamaged):
 				c.Log.Error("the bytes of an object are damaged or missing in the off-site copy", "blob", a.Ref, "error", err)
 				lost.Add(1)
+			case isNoSpace(err) && isLive(c, a.Ref):
+				noSpace.Store(&err)
 			case err != nil && isLive(c, a.Ref): // otherwise its object was deleted meanwhile
 				return err
 			}
@@ -115,11 +120,19 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 		return nil
 	})
 	damaged = int(lost.Load())
+	if e := noSpace.Load(); err == nil && e != nil {
+		err = *e
+	}
 	if err != nil || damaged > 0 || stay {
 		return damaged, err
 	}
 	_, err = c.Blobs.NoneAway() // others may have left the disk meanwhile
 	return 0, err
+}
+
+func isNoSpace(err error) bool {
+	e, ok := errors.AsType[*model.Error](err)
+	return ok && e.Reason == model.ReasonNoSpace
 }
 
 // awayBodies returns the bodies that are away and belong to an object.
