@@ -158,6 +158,22 @@ func TestWarmServersAreAdopted(t *testing.T) {
 	a.reopen(t).checkTidy(t)
 }
 
+// TestWarmServersOfOtherPorts: a warm server whose port the operator no longer allows does not become a database.
+func TestWarmServersOfOtherPorts(t *testing.T) {
+	t.Parallel()
+	a := startWarm(t, 1)
+	id, port := a.awaitWarm(t)
+	if err := a.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	a.cfg.FirstPort, a.cfg.LastPort = testenv.Ports(t, 20)
+	b := a.reopen(t)
+	if next, now := b.awaitWarm(t); next == id || now < a.cfg.FirstPort || now > a.cfg.LastPort {
+		t.Errorf("%s on port %d became %s on %d, and not one from %d to %d", id, port, next, now, a.cfg.FirstPort, a.cfg.LastPort)
+	}
+	b.checkTidy(t)
+}
+
 // killedAt is a state in which kill -9 can leave a warm server.
 type killedAt struct {
 	name string

@@ -188,7 +188,7 @@ func (s *Service) removeNote(w warmServer) error {
 
 // recoverWarm reads the notes of an earlier appliance. It runs after interrupted
 // creations were undone. What has become a database loses its note. Others are kept
-// for adoption, or removed: those of another version, or more than are wanted. Older
+// for adoption, or removed: those of another version, on ports that are not for databases any more, or more than are wanted. Older
 // metadata may lack the record of a database, so nothing is kept then: a directory
 // without a record is quarantined.
 func (s *Service) recoverWarm() error {
@@ -215,7 +215,8 @@ func (s *Service) recoverNote(w warmServer) error {
 		return err
 	}
 	_, kept := s.warm.count()
-	if _, err := os.Lstat(s.DataDirectory(w.id, 1)); err != nil || w.version != s.Binaries.Version || kept >= s.core.Config.Warm || s.core.ReadOnly() != nil {
+	allowed := w.port >= s.core.Config.FirstPort && w.port <= s.core.Config.LastPort
+	if _, err := os.Lstat(s.DataDirectory(w.id, 1)); err != nil || w.version != s.Binaries.Version || !allowed || kept >= s.core.Config.Warm || s.core.ReadOnly() != nil {
 		return s.removeWarm(w)
 	}
 	s.warm.mu.Lock()
