@@ -257,7 +257,7 @@ func (s *Store) Has(ref Ref) bool {
 // EachListed calls fn for each file that can be fetched, until fn fails, and returns that error unchanged. here says
 // whether it is on this disk too. It also counts for Absent.
 func (s *Store) EachListed(fn func(a Away, here bool) error) error {
-	files, bytes := s.Absent()
+	before := s.absent.begin()
 	var sumFiles, sumBytes int64
 	for a, err := range s.away.all() {
 		here := err == nil && s.onDisk(a.Ref)
@@ -271,12 +271,39 @@ func (s *Store) EachListed(fn func(a Away, here bool) error) error {
 			sumFiles, sumBytes = sumFiles+1, sumBytes+a.Size
 		}
 	}
-	s.absent.add(sumFiles-files, sumBytes-bytes)
+	s.absent.end(before, sumFiles, sumBytes)
 	return nil
 }
 
 // absent counts the files that are away.
-type absent struct{ files, bytes atomic.Int64 }
+type absent struct {
+	files, bytes atomic.Int64
+
+	counting sync.Mutex
+	counts   int // that have ended
+}
+
+// count is what was known when a count began.
+type count struct {
+	counts       int
+	files, bytes int64
+}
+
+func (a *absent) begin() count {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	return count{a.counts, a.files.Load(), a.bytes.Load()}
+}
+
+// end adds what a count found beyond what was known, unless another one has done so meanwhile.
+func (a *absent) end(before count, files, bytes int64) {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	if a.counts == before.counts {
+		a.counts++
+		a.add(files-before.files, bytes-before.bytes)
+	}
+}
 
 func (a *absent) add(files, bytes int64) {
 	a.files.Add(files)

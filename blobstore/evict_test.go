@@ -525,3 +525,26 @@ func TestUnlistEvicted(t *testing.T) {
 		t.Errorf("what is here and not listed leaves: %v", err)
 	}
 }
+
+// TestAbsentByTwoCounts: two counts at once do not count everything twice.
+func TestAbsentByTwoCounts(t *testing.T) {
+	s := openStore(t, restored(t, 50), Options{})
+	nothing := func(Away, bool) error { return nil }
+	begun := false
+	if err := s.EachListed(func(Away, bool) error {
+		if begun {
+			return nil
+		}
+		begun = true
+		return s.EachListed(nothing)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	both, bothBytes := s.Absent()
+	if err := s.EachListed(nothing); err != nil {
+		t.Fatal(err)
+	}
+	if one, oneBytes := s.Absent(); both != 50 || both != one || bothBytes != oneBytes {
+		t.Errorf("two counts found %d files of %d bytes, and one %d of %d", both, bothBytes, one, oneBytes)
+	}
+}
