@@ -43,8 +43,7 @@ func TestSecrets(t *testing.T) {
 	}
 	write("webhook.secret", "e")
 	testenv.Eventually(t, "a checkpoint is asked for", func() bool { return len(asked) == 1 })
-	entries, err := p.entries(t.Context())
-	if err != nil {
+	if _, err := p.entries(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	key := filepath.Join(from, "secret.key") // keeps its place in the copy
@@ -52,7 +51,8 @@ func TestSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, "a checkpoint is asked for", func() bool { return len(asked) == 2 })
-	if entries, err = p.entries(t.Context()); err != nil || !slices.Equal(p.unreadable.all(), []string{model.OffsiteSecrets}) {
+	entries, err := p.entries(t.Context())
+	if err != nil || !slices.Equal(p.unreadable.all(), []string{model.OffsiteSecrets}) {
 		t.Fatal(p.unreadable.all(), err)
 	}
 	restore := newSecretRestorer(to)
