@@ -103,6 +103,11 @@ const relationsToCheck = `select c.oid, format('%I.%I', n.nspname, c.relname), c
 		or c.relam = 403 and c.relkind = 'i' and i.indisvalid and i.indisready and i.indislive)
 	order by c.oid`
 
+func listRelations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
+	rows, _ := conn.Query(ctx, relationsToCheck)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[relation])
+}
+
 func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error {
 	if err := all(ctx, conn, []string{
 		boundedLocks,
@@ -111,8 +116,12 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 	}); err != nil {
 		return err
 	}
-	rows, _ := conn.Query(ctx, relationsToCheck)
-	relations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[relation])
+	relations, err := listRelations(ctx, conn)
+	if IsNotUTF8(err) { // a name that cannot be sent says nothing about its relation
+		if _, err = conn.Exec(ctx, "SET client_encoding = SQL_ASCII"); err == nil { // no conversion
+			relations, err = listRelations(ctx, conn)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -130,7 +139,7 @@ func checkDatabase(ctx context.Context, conn *pgx.Conn, checked *Checked) error 
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.Name, asCorrupt(err))
+			return fmt.Errorf("%s: %w", strings.ToValidUTF8(r.Name, "\uFFFD"), asCorrupt(err))
 		}
 	}
 	return nil

@@ -72,6 +72,18 @@ func TestCheckRelationsAmongTraps(t *testing.T) {
 	}
 }
 
+// Names that are not UTF-8, as a database in the encoding SQL_ASCII may have, keep no relation from being checked.
+func TestCheckRelationsOfAnyName(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	allowed(t, d.Superuser(t, "postgres"), "create database bytes encoding 'SQL_ASCII' locale 'C' template template0")
+	allowed(t, d.Superuser(t, "bytes"), "set client_encoding = SQL_ASCII", `do $$ begin execute 'create table public."' || convert_from('\x74ff', 'SQL_ASCII') || '" as select 1 as n'; end $$`)
+	checked, err := d.Supervisor.CheckRelations(within(t, time.Minute), d.Spec.ID)
+	if err != nil || checked.Databases != 5 {
+		t.Errorf("%+v, %v", checked, err)
+	}
+}
+
 // What a tenant has locked by a prepared transaction, which a backup contains, holds up no check.
 func TestCheckRelationsBesidePrepared(t *testing.T) {
 	t.Parallel()
