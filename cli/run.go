@@ -110,7 +110,7 @@ func (r *sandboxRun) run(ctx context.Context, args []string, stderr io.Writer) e
 	if err != nil {
 		return notRun(err)
 	}
-	environment := lease.Environ(remote.Environ(os.Environ(), wire.Environment(lease.Environment)))
+	environment := lease.Environ(remote.Environ(withoutVariable(os.Environ(), "HOLDFAST_IMPORT"), wire.Environment(lease.Environment)))
 	if script != "" {
 		err = notRun(lease.Load(ctx, script, environment))
 	}

@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"holdfast/cli/sandbox"
 	"holdfast/engine"
@@ -61,6 +64,9 @@ func privateDir() (string, error) {
 	return filepath.Join(cache, "holdfast", "sandbox"), nil
 }
 
+// errPrivateHeld means that another process has the data directory of the private appliance.
+var errPrivateHeld = errors.New("the data directory is in use")
+
 // takePrivate requests a sandbox from the private appliance, and starts one if
 // none runs.
 func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, importing func(operator.Importing)) (*sandbox.Lease, error) {
@@ -71,12 +77,20 @@ func (r *sandboxRun) takePrivate(ctx context.Context, in operator.NewSandbox, im
 	in.Organization, r.tookPrivate = model.DefaultName, true
 	starting, cancel := context.WithTimeout(ctx, privateTimeout) // an import may take any time
 	defer cancel()
+	held := false // by another process, when it was tried last
 	for {
 		lease, err := takeFrom(ctx, dir, in, importing)
 		if !errors.Is(err, errNotRunning) {
 			return lease, err
 		}
-		if err := r.startPrivate(starting, dir); err != nil {
+		err = r.startPrivate(starting, dir)
+		if held = held && err != nil || errors.Is(err, errPrivateHeld); held && starting.Err() == nil {
+			continue
+		}
+		if held && ctx.Err() == nil {
+			return nil, fmt.Errorf("another process has %s and does not answer: end it, or set XDG_CACHE_HOME to another directory", dir)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +105,7 @@ func (r *sandboxRun) clearPrivate(ctx context.Context) {
 }
 
 // startPrivate starts the private appliance and returns once it accepts
-// requests, or has ended because another runs.
+// requests. The error is errPrivateHeld if it has ended because another runs.
 func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -112,15 +126,16 @@ func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	defer ready.Close()
 	cmd := exec.Command(program, privateCommand, "--data-dir", dir)
 	for name, value := range map[string]string{
-		"user": r.User, "postgres-bin": r.Search.Explicit, "postgres-mirror": r.Search.Mirror, "private-idle": r.idle.String(),
+		"user": r.User, "postgres-bin": r.Search.Explicit, "private-idle": r.idle.String(),
 	} {
 		if value != "" {
 			cmd.Args = append(cmd.Args, "--"+name, value)
 		}
 	}
 	cmd.Dir, cmd.Stderr, cmd.ExtraFiles = "/", said, []*os.File{tell}
+	cmd.Env = privateEnviron(os.Environ(), r.Search.Mirror)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
+	err = withoutInherited(cmd.Start)
 	tell.Close()
 	if err != nil {
 		return fmt.Errorf("start a private appliance: %w", err)
@@ -128,6 +143,51 @@ func (r *sandboxRun) startPrivate(ctx context.Context, dir string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	return awaitPrivate(ctx, ready, ended, said)
+}
+
+// privateVariables are the variables that the private appliance gets. It stays after the command, as another user if root
+// started it, and others' secrets are not for it.
+var privateVariables = []string{
+	"PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "GODEBUG", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "KUBERNETES_SERVICE_HOST",
+}
+
+// privateMirror tells the private appliance where PostgreSQL is downloaded from: the URL may have a password, and
+// everybody can read arguments.
+const privateMirror = "HOLDFAST_POSTGRES_MIRROR"
+
+// privateEnviron returns the environment of the private appliance.
+func privateEnviron(environment []string, mirror string) (kept []string) {
+	for _, variable := range environment {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "LC_") || slices.Contains(privateVariables, strings.ToUpper(name)) {
+			kept = append(kept, variable)
+		}
+	}
+	if mirror != "" {
+		kept = append(kept, privateMirror+"="+mirror)
+	}
+	return kept
+}
+
+// withoutInherited calls start, which starts a process, so that the process gets none of the files that this one was
+// started with beside its standard streams. A lock on one would be held for as long as the process stays. The command
+// of `run` gets them.
+func withoutInherited(start func() error) error {
+	open, _ := os.ReadDir("/dev/fd") // it is on every system that there is a build for
+	for _, entry := range open {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd < 3 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		unix.CloseOnExec(fd)
+		defer func() { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, flags) }()
+	}
+	return start()
 }
 
 // awaitPrivate waits until the private appliance serves or has ended: either
@@ -142,13 +202,11 @@ func awaitPrivate(ctx context.Context, ready *os.File, ended <-chan error, said 
 		return fmt.Errorf("start a private appliance: %w", ctx.Err())
 	}
 	if err := <-ended; err == nil {
-		// Another process has the data directory: it serves, or is about to
-		// end.
-		select {
+		select { // the other process serves, or is about to end
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 		}
-		return ctx.Err()
+		return errPrivateHeld
 	}
 	_, _ = said.Seek(0, io.SeekStart)
 	text, _ := io.ReadAll(said)
@@ -162,6 +220,8 @@ func newPrivateAppliance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: privateCommand, Short: "The appliance that `run` starts for itself", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			syscall.CloseOnExec(3) // PostgreSQL does not need it
+			c.Search.Mirror = os.Getenv(privateMirror)
 			return servePrivately(cmd.Context(), c, idle, cmd.ErrOrStderr())
 		},
 	}
@@ -192,7 +252,7 @@ func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io
 		ready := os.NewFile(3, "ready")
 		_, _ = ready.Write([]byte{1}) // the parent may have stopped waiting
 		ready.Close()
-		go endWhenIdle(ctx, cancel, idle, eng, leases)
+		go endWhenIdle(ctx, cancel, idle, eng, leases, isReplaced(c.DataDir))
 	})
 	if _, another := errors.AsType[inUse](err); another {
 		return nil
@@ -203,8 +263,18 @@ func servePrivately(ctx context.Context, c config, idle time.Duration, stderr io
 	return err
 }
 
-// endWhenIdle calls end when no sandbox was held for that long.
-func endWhenIdle(ctx context.Context, end context.CancelFunc, stay time.Duration, eng *engine.Engine, leases *operator.Leases) {
+// isReplaced returns a function that reports whether the directory is gone, or another one has its path.
+func isReplaced(dir string) func() bool {
+	own, err := os.Stat(dir)
+	return func() bool {
+		now, gone := os.Stat(dir)
+		return err == nil && (errors.Is(gone, fs.ErrNotExist) || gone == nil && !os.SameFile(own, now))
+	}
+}
+
+// endWhenIdle calls end when no sandbox was held for that long, or none is held and the data directory was replaced: then
+// no `run` finds this appliance any more.
+func endWhenIdle(ctx context.Context, end context.CancelFunc, stay time.Duration, eng *engine.Engine, leases *operator.Leases, replaced func() bool) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	idle, linger := time.Now(), max(privateGrace, stay)
@@ -217,6 +287,10 @@ func endWhenIdle(ctx context.Context, end context.CancelFunc, stay time.Duration
 		if leases.Held() > 0 {
 			idle, linger = time.Now(), stay
 			continue
+		}
+		if replaced() && leases.CloseIdle() {
+			end()
+			return
 		}
 		since := time.Since(idle)
 		if since > linger && (since > privateGrace || eng.Databases.WarmPoolReady()) && leases.CloseIdle() {
