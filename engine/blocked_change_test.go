@@ -16,7 +16,7 @@ import (
 
 // impatient makes an engine resort to force soon.
 func impatient(e *Engine) {
-	e.Databases.Timeouts = databases.Timeouts{Start: 5 * time.Minute, Stop: time.Second, Sessions: time.Second, WAL: 10 * time.Minute}
+	e.Databases.Timeouts = databases.Timeouts{Start: 5 * time.Minute, Stop: time.Second, Clean: time.Second, Sessions: time.Second, WAL: 10 * time.Minute}
 }
 
 // stick opens a session that does not end when told to, and first runs the statements in it.

@@ -139,3 +139,18 @@ func TestRecoveredServerMustStopInOrder(t *testing.T) {
 		}
 	}
 }
+
+// A restore does not fail because the recovered server takes long to write what it has replayed: it has no clients that wait.
+func TestSlowShutdownOfRestored(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	b := a.backUp(t, db.ID)
+	a.Databases.Timeouts.Stop = time.Millisecond // as if every shutdown took much longer
+	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), db.ID, b.ID, new("restored"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.awaitOperation(t, op, model.OperationCompleted)
+}

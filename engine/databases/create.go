@@ -282,6 +282,18 @@ func (s *Service) ForgetDatabase(ctx context.Context, call *model.Call, db model
 func (s *Service) StopInstance(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Stop)
 	defer cancel()
+	return s.stopInstance(ctx, id)
+}
+
+// StopCleanly is StopInstance for data that are used or copied next: much may be unwritten, as after a replay of WAL, and the
+// server has the time to write it. It is stopped by force only once ctx ends.
+func (s *Service) StopCleanly(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Clean)
+	defer cancel()
+	return s.stopInstance(ctx, id)
+}
+
+func (s *Service) stopInstance(ctx context.Context, id string) error {
 	err := s.Instances.Stop(ctx, id)
 	switch {
 	case errors.Is(err, postgres.ErrUnknownInstance):

@@ -18,12 +18,13 @@ import (
 type Timeouts struct {
 	Start    time.Duration // of an instance, crash recovery included
 	Stop     time.Duration // of a fast shutdown
+	Clean    time.Duration // of one that must not be by force, because the data are used or copied next
 	Sessions time.Duration // of a change that sessions block, see apply.go
 	WAL      time.Duration // for the WAL that a backup needs to be archived
 }
 
 func defaultTimeouts() Timeouts {
-	return Timeouts{Start: 5 * time.Minute, Stop: time.Minute, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
+	return Timeouts{Start: 5 * time.Minute, Stop: time.Minute, Clean: time.Hour, Sessions: 10 * time.Second, WAL: 10 * time.Minute}
 }
 
 // loginSlots is how many logins one database can process at a time without taking

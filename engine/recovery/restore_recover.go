@@ -150,7 +150,7 @@ func (s *Service) startWithWAL(ctx context.Context, scratch postgres.Spec, recov
 // StopRecovered stops an instance that has recovered a data directory and checks that it shut down cleanly. Its WAL was
 // not synced and some pages are unwritten, so the directory is complete only after that.
 func (s *Service) StopRecovered(ctx context.Context, scratch postgres.Spec) error {
-	if err := s.databases.StopInstance(ctx, scratch.ID); err != nil {
+	if err := s.databases.StopCleanly(ctx, scratch.ID); err != nil {
 		return err
 	}
 	if _, err := backup.ReadShutdown(scratch.Dir); err != nil {
