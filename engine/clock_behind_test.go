@@ -1,25 +1,33 @@
 package engine
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"holdfast/engine/core"
+	"holdfast/engine/databases"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/recovery"
 )
 
+// startBackedUp starts an appliance whose clock is as far ahead as by says, with a database that was backed up after step 1.
+func startBackedUp(t *testing.T) (a *appliance, by *atomic.Int64, db databases.View, c databases.Connection, b model.Backup) {
+	t.Helper()
+	cfg := testConfig(t, newDataDir(t))
+	by = ahead(&cfg)
+	a = startEngineOn(t, cfg)
+	db, c = a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	return a, by, db, c, a.backUp(t, db.ID)
+}
+
 // Where the clock was ahead during a restore in place and is right again, times since then refer to the restored data.
 func TestClockAheadDuringRestore(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(t, newDataDir(t))
-	by := ahead(&cfg)
-	a := startEngineOn(t, cfg)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	b := a.backUp(t, db.ID)
+	a, by, db, c, b := startBackedUp(t)
 	mistake := commitStep(t, c, 666)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 667))
 	by.Store(int64(2 * time.Hour))
@@ -59,13 +67,7 @@ func TestClockAheadDuringRestore(t *testing.T) {
 // Where the clock was behind during a restore in place, times before it refer to the data before it.
 func TestClockBehindDuringRestore(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(t, newDataDir(t))
-	by := ahead(&cfg)
-	a := startEngineOn(t, cfg)
-	db, c := a.createDatabase(t, "shop")
-	run(t, c, "create table steps (n int)")
-	commitStep(t, c, 1)
-	b := a.backUp(t, db.ID)
+	a, by, db, c, b := startBackedUp(t)
 	at := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 	by.Store(int64(-2 * time.Hour))

@@ -11,22 +11,29 @@ import (
 	"holdfast/internal/objectstore/objectstoretest"
 )
 
+// initializeLocked prepares a copy in a bucket with Object Lock.
+func initializeLocked(t *testing.T, server *objectstoretest.Server, bucket string) Location {
+	t.Helper()
+	for name, value := range server.Environment("") {
+		t.Setenv(name, value)
+	}
+	keys, err := ParsePassphrases("correct horse\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := Location{URL: "s3://" + bucket + "/home", Keys: keys}
+	if _, err := Initialize(t.Context(), at, nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 // TestPruneOfLockedPoints: of the points that are older than the retention, those that are locked remain with what they need, and the
 // others go.
 func TestPruneOfLockedPoints(t *testing.T) {
 	for _, server := range objectstoretest.Servers(t) {
 		t.Run(server.Name, func(t *testing.T) {
-			for name, value := range server.Environment("") {
-				t.Setenv(name, value)
-			}
-			keys, err := ParsePassphrases("correct horse\n")
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := Location{URL: "s3://" + server.Bucket(t, true) + "/home", Keys: keys}
-			if _, err := Initialize(t.Context(), at, nil, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			at := initializeLocked(t, server, server.Bucket(t, true))
 			const day = 24 * time.Hour
 			for _, content := range []string{"first", "base of the second"} {
 				at.open(t).copyWith(t, content, stream.Options{Interval: time.Millisecond})

@@ -277,18 +277,8 @@ func TestListAndSilence(t *testing.T) {
 func TestDeletedCopy(t *testing.T) {
 	for _, server := range objectstoretest.Servers(t) {
 		t.Run(server.Name, func(t *testing.T) {
-			for name, value := range server.Environment("") {
-				t.Setenv(name, value)
-			}
-			keys, err := ParsePassphrases("correct horse\n")
-			if err != nil {
-				t.Fatal(err)
-			}
 			bucket := server.Bucket(t, true)
-			at := Location{URL: "s3://" + bucket + "/home", Keys: keys}
-			if _, err := Initialize(t.Context(), at, nil, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			at := initializeLocked(t, server, bucket)
 			at.open(t).copyWith(t, "first", stream.Options{Interval: time.Millisecond, Lock: objectstore.Governance, Retention: 24 * time.Hour})
 			server.Hide(t, bucket)
 			_, isThere := IsInitialized(t.Context(), at.URL)
@@ -303,7 +293,7 @@ func TestDeletedCopy(t *testing.T) {
 			if v, err := Verify(t.Context(), at, time.Now(), VerifyOptions{Share: 1}); err != nil || v.Err() != nil || v.Points != 1 {
 				t.Errorf("without delete markers: %+v, %v", v, err)
 			}
-			if _, err := Initialize(t.Context(), Location{URL: at.URL + "2", Keys: keys}, nil, time.Now()); err != nil {
+			if _, err := Initialize(t.Context(), Location{URL: at.URL + "2", Keys: at.Keys}, nil, time.Now()); err != nil {
 				t.Errorf("beside it: %v", err)
 			}
 		})
