@@ -27,8 +27,10 @@ func TestVerifyCopy(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "repository", "manifests", first.ID+".manifest")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.Recovery.VerifyCopy(t.Context(), db.Database, dir)
-	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "has no backup of the database shop") {
-		t.Errorf("without a backup: %v", err)
+	for _, without := range []string{dir, t.TempDir(), filepath.Join(t.TempDir(), "nothing")} {
+		_, err := a.Recovery.VerifyCopy(t.Context(), db.Database, without)
+		if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "has no backup of the database shop") {
+			t.Errorf("without a backup: %v", err)
+		}
 	}
 }

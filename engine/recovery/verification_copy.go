@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -20,8 +22,12 @@ func (s *Service) VerifyCopy(ctx context.Context, db model.Database, dir string)
 	if err != nil {
 		return "", err
 	}
+	none := model.Errorf(model.CodeConflict, "the copy has no backup of the database %s", db.Name)
 	files, err := openFiles(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", none
+	case err != nil:
 		return "", err
 	}
 	defer func() { err = errors.Join(err, files.repository.Close(), files.archive.Close()) }()
@@ -31,7 +37,7 @@ func (s *Service) VerifyCopy(ctx context.Context, db model.Database, dir string)
 	}
 	backups = slices.DeleteFunc(backups, func(b model.Backup) bool { return !slices.Contains(copied, b.ID) })
 	if len(backups) == 0 {
-		return "", model.Errorf(model.CodeConflict, "the copy has no backup of the database %s", db.Name)
+		return "", none
 	}
 	plan, err := planEnd(ctx, files.archive, backups[0])
 	if err != nil {
@@ -41,9 +47,13 @@ func (s *Service) VerifyCopy(ctx context.Context, db model.Database, dir string)
 	return s.verifyPlan(ctx, db, plan, backups[0].ID+"_copy")
 }
 
-// openFiles opens a copy of the directory of a database's backups.
+// openFiles opens a copy of the directory of a database's backups. It returns [fs.ErrNotExist] if the copy has no repository.
 func openFiles(dir string) (*backupFiles, error) {
-	r, err := repository.Open(filepath.Join(dir, "repository"))
+	path := filepath.Join(dir, "repository")
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("open a copy: %w", err)
+	}
+	r, err := repository.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open a copy: %w", err)
 	}
