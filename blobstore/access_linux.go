@@ -9,6 +9,15 @@ import (
 // openFlags: the time of access is that of Use. Neither the scrub nor a copy changes it.
 const openFlags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NOATIME
 
+// changedAt returns when a file was changed last: its content, its names or its mode.
+func changedAt(info fs.FileInfo) int64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return stat.Ctim.Nano()
+}
+
 // usedAt returns when a file was last used, or written.
 func usedAt(info fs.FileInfo) time.Time {
 	stat, ok := info.Sys().(*syscall.Stat_t)

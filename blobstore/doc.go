@@ -52,7 +52,8 @@
 // line "holdfast journal 1 <segment> <mark> <CRC-32C>" followed by records (record.go). Each record is a header with
 // the segment's mark, the record's position, lengths and checksums, then a note and an optional blob. The mark is
 // random, so that blob content cannot be mistaken for records when those before it are damaged. Reads are verified:
-// bytes that differ from what was written are ErrDamaged.
+// bytes that differ from what was written are ErrDamaged. Reader.Verified gives away a file whose blocks were read and verified
+// within the last minute.
 //
 // A process appends only to segments that it created. At the end of a segment a crash may leave zeros that were written
 // ahead, and any part of the last batch, which was never acknowledged. The bytes after an incomplete record

@@ -25,6 +25,10 @@ type Reader struct {
 	file    *os.File
 	remote  *remote // of a blob that is away
 
+	ref      Ref   // of a file
+	changed  int64 // when the file was changed last, 0 if the system does not say
+	verified *verified
+
 	offset int64           // of the next Read
 	block  *durable.Buffer // what Next read: of a file, a verified block
 	number int64           // number of that block, -1 if there is none
@@ -72,6 +76,7 @@ func (s *Store) openFile(ref Ref) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open blob %s: %w", ref, err), f.Close())
 	}
+	r.ref, r.verified = ref, s.verified
 	return r, nil
 }
 
@@ -86,7 +91,7 @@ func newFileReader(f *os.File) (*Reader, error) {
 	if err := checkFooter(f, info.Size()); err != nil {
 		return nil, err
 	}
-	return &Reader{file: f, size: contentSize(info.Size()), modTime: info.ModTime(), number: -1}, nil
+	return &Reader{file: f, size: contentSize(info.Size()), modTime: info.ModTime(), changed: changedAt(info), number: -1}, nil
 }
 
 // openSmall reads a whole blob of the journal.
@@ -187,7 +192,11 @@ func (r *Reader) readBlock(number int64, buf []byte) error {
 		}
 		return fmt.Errorf("read blob: %w", err)
 	}
-	return verifyBlock(r.file, r.size, number, buf)
+	if err := verifyBlock(r.file, r.size, number, buf); err != nil {
+		return err
+	}
+	r.verified.add(blockID{r.ref, r.changed, number})
+	return nil
 }
 
 // ReadAt implements io.ReaderAt.

@@ -77,6 +77,7 @@ type Store struct {
 	local    atomic.Int64 // see Local
 	absent   absent
 	fetches  *fetches
+	verified *verified
 
 	life   sync.RWMutex // held shared during disk changes, so that Close waits
 	closed bool         // guarded by life
@@ -89,7 +90,10 @@ type Store struct {
 // none, and removes the files of unfinished writers. It refuses, and leaves unchanged, a directory with other
 // content, a store of a newer format and a store that is open elsewhere. The caller must close the Store.
 func Open(dir string, opts Options) (*Store, error) {
-	s := &Store{fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts")}
+	s := &Store{
+		fs: opts.fs, incoming: filepath.Join(dir, "incoming"), blobs: filepath.Join(dir, "blobs"), parts: filepath.Join(dir, "parts"),
+		verified: newVerified(),
+	}
 	if s.fs == nil {
 		s.fs = durable.OS{}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -156,7 +157,41 @@ func (c *guardedConn) Write(p []byte) (n int, err error) {
 	return c.send(p)
 }
 
-func (c *guardedConn) send(p []byte) (n int, err error) {
+func (c *guardedConn) send(p []byte) (int, error) {
+	n, err := c.untilStalled(func(n int64) (int64, error) {
+		m, err := c.Conn.Write(p[n:])
+		return int64(m), err
+	})
+	return int(n), err
+}
+
+// ReadFrom implements io.ReaderFrom: the kernel sends what is in a part of a file. src must be nothing else, or it is copied.
+func (c *guardedConn) ReadFrom(src io.Reader) (int64, error) {
+	part, _ := src.(*io.LimitedReader)
+	if part == nil {
+		return io.Copy(struct{ io.Writer }{c}, src)
+	}
+	file, ok := part.R.(*os.File)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{c}, src)
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	size := part.N
+	return c.untilStalled(func(n int64) (int64, error) {
+		if _, err := file.Seek(start+n, io.SeekStart); err != nil { // what was read last need not have been sent
+			return 0, err
+		}
+		part.N = size - n
+		return c.Conn.(*net.TCPConn).ReadFrom(part)
+	})
+}
+
+// untilStalled calls send, which sends what comes after the first n bytes, until it has sent everything, or nothing in the time
+// that the client has to accept something.
+func (c *guardedConn) untilStalled(send func(n int64) (int64, error)) (n int64, err error) {
 	for {
 		stalled := time.Now().Add(c.listener.patience)
 		own := c.deadline.Load()
@@ -166,7 +201,7 @@ func (c *guardedConn) send(p []byte) (n int, err error) {
 		if err := c.Conn.SetWriteDeadline(stalled); err != nil {
 			return n, err
 		}
-		m, err := c.Conn.Write(p[n:])
+		m, err := send(n)
 		n += m
 		if m == 0 || own != nil || !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the client accepted something before the deadline
 			return n, err

@@ -1,12 +1,16 @@
 package server
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -36,9 +40,35 @@ func dialTo(t *testing.T, l net.Listener) net.Conn {
 // large is the amount that the tests of slow clients send at a time.
 const large = 64 << 20
 
-// sendLarge accepts a client with a patience, and sends it a large amount.
-func sendLarge(t *testing.T, patience time.Duration) (client net.Conn, sent <-chan error) {
+// temporaryFile returns an open file.
+func temporaryFile(t *testing.T, before string, content []byte) *os.File {
 	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, append([]byte(before), content...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// sendLarge accepts a client with a patience, and sends it a large amount, from memory or from a file.
+func sendLarge(t *testing.T, fromFile bool, patience time.Duration) (client net.Conn, content []byte, sent <-chan error) {
+	t.Helper()
+	content = make([]byte, large)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	var src io.Reader = struct{ io.Reader }{bytes.NewReader(content)}
+	if fromFile {
+		const before = "what is not sent"
+		f := temporaryFile(t, before, content)
+		if _, err := f.Seek(int64(len(before)), io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		src = io.LimitReader(f, large)
+	}
 	l := listenGuarded(t, 1, patience)
 	client = dialTo(t, l)
 	conn, err := l.Accept()
@@ -47,37 +77,42 @@ func sendLarge(t *testing.T, patience time.Duration) (client net.Conn, sent <-ch
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(make([]byte, large))
+		_, err := io.Copy(conn, src)
 		done <- errors.Join(err, conn.Close())
 	}()
-	return client, done
+	return client, content, done
 }
 
 // TestClientThatTakesNothing checks that a client that requests a large amount and reads none of it does not keep
 // its connection and the file.
 func TestClientThatTakesNothing(t *testing.T) {
 	t.Parallel()
-	_, sent := sendLarge(t, 50*time.Millisecond)
-	if err := <-sent; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%v", err)
+	for _, fromFile := range []bool{false, true} {
+		_, _, sent := sendLarge(t, fromFile, 50*time.Millisecond)
+		if err := <-sent; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("from a file %t: %v", fromFile, err)
+		}
 	}
 }
 
-// TestClientThatTakesItsTime has a client read steadily, for much longer than it may read nothing.
+// TestClientThatTakesItsTime has a client read steadily, for much longer than it may read nothing, and get every byte once.
 func TestClientThatTakesItsTime(t *testing.T) {
 	t.Parallel()
-	client, sent := sendLarge(t, time.Second)
-	got := int64(0)
-	for {
-		n, err := io.CopyN(io.Discard, client, 1<<20)
-		got += n
-		if err != nil {
-			break
-		}
-		time.Sleep(40 * time.Millisecond) // a slow connection
-	}
-	if err := <-sent; err != nil || got != large {
-		t.Errorf("%d bytes of %d, %v", got, large, err)
+	for _, fromFile := range []bool{false, true} {
+		t.Run(fmt.Sprintf("from a file %t", fromFile), func(t *testing.T) {
+			t.Parallel()
+			client, content, sent := sendLarge(t, fromFile, time.Second)
+			var got bytes.Buffer
+			for {
+				if _, err := io.CopyN(&got, client, 1<<20); err != nil {
+					break
+				}
+				time.Sleep(40 * time.Millisecond) // a slow connection
+			}
+			if err := <-sent; err != nil || !bytes.Equal(got.Bytes(), content) {
+				t.Errorf("%d bytes of %d, %v", got.Len(), large, err)
+			}
+		})
 	}
 }
 

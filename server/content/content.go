@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -57,7 +58,8 @@ var ErrCutOff = errors.New("not all of it could be read: the answer was cut off"
 type Stored interface {
 	io.ReadSeeker
 	Size() int64
-	Next(n int64) ([]byte, error) // as of blobstore.Reader
+	Next(n int64) ([]byte, error)       // as of blobstore.Reader
+	Verified(n int64) (*os.File, int64) // as of blobstore.Reader
 }
 
 // OfSize returns content of which only the size is needed, for the answer to a HEAD.
@@ -68,6 +70,9 @@ type unread struct{ *io.SectionReader }
 // Next implements Stored.
 func (unread) Next(int64) ([]byte, error) { return nil, io.EOF }
 
+// Verified implements Stored.
+func (unread) Verified(int64) (*os.File, int64) { return nil, 0 }
+
 // Send serves content, and sends only undamaged bytes. It returns the error that kept it from sending everything:
 // with ErrCutOff if the response had begun; otherwise nothing was sent yet.
 func Send(w http.ResponseWriter, r *http.Request, modified time.Time, content Stored) error {
@@ -75,7 +80,7 @@ func Send(w http.ResponseWriter, r *http.Request, modified time.Time, content St
 		r.Header.Del("Range") // there are no ranges of nothing, and ServeContent would invent one
 	}
 	v := &verified{Stored: content}
-	s := &sender{ResponseWriter: w, content: v, version: r.ProtoMajor}
+	s := &sender{ResponseWriter: w, content: v, version: r.ProtoMajor, encrypted: r.TLS != nil}
 	http.ServeContent(s, r, "", modified, v)
 	err := v.end()
 	switch {
@@ -155,12 +160,13 @@ func (v *verified) end() error {
 	return v.err
 }
 
-// sender sends content directly from the memory it was read into.
+// sender sends content directly from the memory it was read into, or from the kernel's.
 type sender struct {
 	http.ResponseWriter
-	content *verified
-	version int // of HTTP
-	status  int // of the response until it begins, then 0
+	content   *verified
+	version   int  // of HTTP
+	encrypted bool // by this process, which needs the bytes
+	status    int  // of the response until it begins, then 0
 }
 
 // WriteHeader implements http.ResponseWriter. It delays the status until the first bytes, which may turn out to be
@@ -193,15 +199,39 @@ func (s *sender) ReadFrom(src io.Reader) (sent int64, _ error) {
 		return io.Copy(struct{ io.Writer }{s}, src)
 	}
 	for sent < limited.N {
+		n, err := s.sendFile(limited.N - sent)
+		sent += n
+		if err != nil || sent == limited.N {
+			return sent, err
+		}
 		next, err := s.content.Next(limited.N - sent)
 		if err != nil {
 			return sent, err
 		}
-		n, err := s.Write(next)
-		sent += int64(n)
+		written, err := s.Write(next)
+		sent += int64(written)
 		if err != nil {
 			return sent, err
 		}
 	}
 	return sent, nil
+}
+
+// sendFile has the kernel send what was verified not long ago of the next n bytes. What cannot be read any more is left to
+// Next, which says why.
+func (s *sender) sendFile(n int64) (sent int64, err error) {
+	if s.encrypted {
+		return 0, nil
+	}
+	file, n := s.content.Verified(n)
+	if file == nil {
+		return 0, nil
+	}
+	s.begin()
+	sent, err = io.Copy(s.ResponseWriter, io.LimitReader(file, n))
+	if errors.Is(err, syscall.EIO) {
+		err = nil
+	}
+	_, failed := s.content.Seek(sent, io.SeekCurrent)
+	return sent, errors.Join(err, failed)
 }

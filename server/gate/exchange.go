@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"io"
 	"maps"
 	"net/http"
 	"runtime/debug"
@@ -103,12 +104,22 @@ func (x *Exchange) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter. The first call sends the status and the headers.
 func (x *Exchange) Write(p []byte) (int, error) {
+	x.begin()
+	return x.ResponseWriter.Write(p)
+}
+
+// ReadFrom implements io.ReaderFrom: the kernel can send a file.
+func (x *Exchange) ReadFrom(src io.Reader) (int64, error) {
+	x.begin()
+	return io.Copy(x.ResponseWriter, src)
+}
+
+func (x *Exchange) begin() {
 	if !x.began {
 		x.began = true
 		x.status = cmp.Or(x.status, http.StatusOK)
 		x.ResponseWriter.WriteHeader(x.status)
 	}
-	return x.ResponseWriter.Write(p)
 }
 
 // Err returns the error that is the outcome of the request, nil if there is none yet.

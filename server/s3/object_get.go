@@ -3,6 +3,7 @@ package s3
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -199,6 +200,9 @@ func (s *sender) Write(p []byte) (int, error) {
 	}
 	return s.ResponseWriter.Write(p)
 }
+
+// ReadFrom implements io.ReaderFrom: the kernel can send a file.
+func (s *sender) ReadFrom(src io.Reader) (int64, error) { return io.Copy(s.ResponseWriter, src) }
 
 // Unwrap implements the interface that http.ResponseController uses.
 func (s *sender) Unwrap() http.ResponseWriter { return s.ResponseWriter }

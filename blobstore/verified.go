@@ -1,0 +1,79 @@
+package blobstore
+
+import (
+	"hash/maphash"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// verifiedFor is how long a block that was verified may be sent without being read again. The kernel has its bytes in
+	// memory, as a rule; where it has to read them again from the disk within this time, nobody verifies them.
+	verifiedFor = time.Minute
+	// verifiedBlocks is the number of blocks that are remembered: those of 4 GiB, in 256 KiB of memory.
+	verifiedBlocks = 1 << 14
+	// leastVerified is the least number of bytes for which Verified is worth its calls of the kernel.
+	leastVerified = 64 << 10
+)
+
+// verified remembers which blocks of files were verified within verifiedFor. A block takes the place of an earlier one.
+type verified struct {
+	seed  maphash.Seed
+	began time.Time
+
+	mu     sync.Mutex
+	blocks [verifiedBlocks]struct {
+		id    uint64 // a hash of the blockID
+		until time.Duration
+	}
+}
+
+// blockID is a block of a file as it was at its last change. Whoever writes to the file changes that.
+type blockID struct {
+	ref     Ref
+	changed int64 // Unix time in nanoseconds
+	number  int64
+}
+
+func newVerified() *verified { return &verified{seed: maphash.MakeSeed(), began: time.Now()} }
+
+// has reports whether a block was verified not long ago.
+func (v *verified) has(b blockID) bool {
+	id, now := maphash.Comparable(v.seed, b), time.Since(v.began)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	place := &v.blocks[id%verifiedBlocks]
+	return place.id == id && place.until > now
+}
+
+// add remembers a block that was verified right now.
+func (v *verified) add(b blockID) {
+	id, now := maphash.Comparable(v.seed, b), time.Since(v.began)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.blocks[id%verifiedBlocks].id, v.blocks[id%verifiedBlocks].until = id, now+verifiedFor
+}
+
+// Verified returns the file of the blob, positioned at the offset, and how many of the next n bytes of it were verified within
+// the last minute. The kernel can send these as they are: it takes 0.4 of the processor time that Next and a Write of 8 MiB
+// take. It returns nil if there are not enough of them to be worth it, or if the blob is no file. The offset stays.
+func (r *Reader) Verified(n int64) (*os.File, int64) {
+	if r.file == nil || r.changed == 0 {
+		return nil, 0
+	}
+	first, last := r.offset/blockSize, (min(r.offset+n, r.size)-1)/blockSize
+	number := first
+	for number <= last && r.verified.has(blockID{r.ref, r.changed, number}) {
+		number++
+	}
+	n = min(n, r.size-r.offset, number*blockSize-r.offset)
+	if n < leastVerified {
+		return nil, 0
+	}
+	if _, err := r.file.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, 0
+	}
+	return r.file, n
+}
