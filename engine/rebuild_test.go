@@ -211,7 +211,8 @@ func TestRebuildWithoutTheNewestManifest(t *testing.T) {
 	}
 }
 
-// TestManifestMissing: a backup whose manifest is missing at a start counts as failed.
+// TestManifestMissing: a backup whose manifest is missing at a start counts as failed. What it needs is kept, so that it is whole once
+// the manifest is back.
 func TestManifestMissing(t *testing.T) {
 	t.Parallel()
 	a, db, c, first := startStepped(t)
@@ -219,7 +220,9 @@ func TestManifestMissing(t *testing.T) {
 	last := commitStep(t, c, 2)
 	a.awaitArchived(t, db.ID, last)
 	a.abandon(t)
-	if err := os.Remove(filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository", "manifests", second.ID+".manifest")); err != nil {
+	manifest := filepath.Join(a.Recovery.BackupDirectory(db.ID), "repository", "manifests", second.ID+".manifest")
+	hidden := filepath.Join(t.TempDir(), "manifest")
+	if err := os.Rename(manifest, hidden); err != nil {
 		t.Fatal(err)
 	}
 	a = a.reopen(t)
@@ -230,6 +233,17 @@ func TestManifestMissing(t *testing.T) {
 	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}, nil)
 	if err != nil || plan.Backup.ID != first.ID {
 		t.Errorf("a restore would use %s, %v", plan.Backup.ID, err)
+	}
+	a.Recovery.CollectBackups(t.Context(), db.ID)
+	if err := os.Rename(hidden, manifest); err != nil {
+		t.Fatal(err)
+	}
+	repo, err := a.Recovery.Repository(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := repo.Verify(t.Context(), nil); errors.Join(err, report.Err()) != nil || report.Backups != 2 {
+		t.Errorf("%d backups are whole once the manifest is back: %v", report.Backups, errors.Join(err, report.Err()))
 	}
 }
 

@@ -91,8 +91,11 @@ func (s *Service) reconcileStored(db model.Database) (repo *repository.Repositor
 	return repo, dropped, errors.Join(errs...)
 }
 
-// cleanRepository removes leftovers and the chunks that no backup needs.
+// cleanRepository removes leftovers and the chunks that no backup needs, unless a manifest is missing.
 func (s *Service) cleanRepository(database string, repo *repository.Repository, dropped bool) error {
+	if lost, err := s.lostManifests(database, repo); err != nil || len(lost) > 0 {
+		return err // reconcileStored has logged them
+	}
 	leftovers, err := repo.Clean()
 	for _, name := range leftovers {
 		s.core.Log.Warn("removed what an interrupted backup left", "database", database, "file", name)
@@ -105,6 +108,27 @@ func (s *Service) cleanRepository(database string, repo *repository.Repository, 
 	}
 	_, err = repo.Collect(s.core.Lifetime)
 	return err
+}
+
+// lostManifests returns the completed backups whose manifests are missing. What they need is unknown, so nothing is removed for being
+// unneeded until they are back or the backups are removed.
+func (s *Service) lostManifests(database string, repo *repository.Repository) (lost []string, err error) {
+	before, err := s.restorableBackups(database)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := repo.Backups()
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.restorableBackups(database) // without those that were removed meanwhile
+	for _, b := range after {
+		known := func(old model.Backup) bool { return old.ID == b.ID }
+		if slices.ContainsFunc(before, known) && !slices.Contains(stored, b.ID) {
+			lost = append(lost, b.ID)
+		}
+	}
+	return lost, err
 }
 
 // adoptBackup records a backup as completed from its manifest. A backup that has
@@ -182,6 +206,13 @@ func (s *Service) CollectBackups(ctx context.Context, database string) {
 
 func (s *Service) collectChunks(ctx context.Context, database string) {
 	repo, err := s.Repository(database)
+	var lost []string
+	if err == nil {
+		lost, err = s.lostManifests(database, repo)
+	}
+	if len(lost) > 0 {
+		err = fmt.Errorf("the manifests of the backups %q are missing, so what they need is unknown: bring them back, or remove the backups", lost)
+	}
 	if err == nil {
 		_, err = repo.Collect(ctx)
 		s.archives.changed(database)
