@@ -238,7 +238,21 @@ func (r *Repository) pinned() (all []*Manifest) {
 	return all
 }
 
-// checkNeeded returns an ErrDamaged if an index is missing that has records which a backup or an open Snapshot needs.
+// CheckNeeded returns an error if an index is missing that has records which a backup or an open Snapshot needs, or if that cannot be
+// told. It returns ErrBusy while Collect or Clean runs.
+func (r *Repository) CheckNeeded(ctx context.Context) error {
+	if !r.removal.TryRLock() {
+		return ErrBusy
+	}
+	defer r.removal.RUnlock()
+	_, unreadable := r.opened()
+	if err := errors.Join(unreadable...); err != nil {
+		return err
+	}
+	return r.checkNeeded(ctx)
+}
+
+// checkNeeded is CheckNeeded for a caller that holds r.removal and has opened all indexes.
 func (r *Repository) checkNeeded(ctx context.Context) error {
 	return (&collection{r: r, ctx: ctx}).mark()
 }

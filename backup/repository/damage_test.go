@@ -314,6 +314,9 @@ func TestNothingRemovedWithoutIndex(t *testing.T) {
 			}
 			before := len(files(t, dir))
 			r = mustOpen(t, dir)
+			if err := r.CheckNeeded(t.Context()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), indexName(lost)) {
+				t.Errorf("a check without index %d: %v", lost, err)
+			}
 			if err := remove(r); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), indexName(lost)) || len(files(t, dir)) != before {
 				t.Errorf("%s without index %d: %v, %d files of %d", what, lost, err, len(files(t, dir)), before)
 			}
@@ -324,6 +327,9 @@ func TestNothingRemovedWithoutIndex(t *testing.T) {
 			r = mustOpen(t, dir)
 			if err := remove(r); err != nil {
 				t.Errorf("%s with it: %v", what, err)
+			}
+			if err := r.CheckNeeded(t.Context()); err != nil {
+				t.Errorf("a check with it: %v", err)
 			}
 			mustBeWhole(t, dir, needing, over)
 			r.Close()

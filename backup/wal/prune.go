@@ -35,9 +35,6 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	if len(keep) == 0 {
 		return 0, errors.New("prune WAL archive: nothing is named to be kept, so nothing is removed")
 	}
-	for number := range a.damaged {
-		keep = append(slices.Clip(keep), Keep{number, 0}) // its history may be needed after a repair
-	}
 	needed := a.needed(keep)
 	for number, b := range a.branches {
 		from, some := needed[number]
@@ -53,8 +50,30 @@ func (a *Archive) Prune(keep []Keep) (freed int64, err error) {
 	return freed, nil
 }
 
+// Needs returns a function that reports whether Prune, for the same arguments, would keep a file that the archive may lack. The newest
+// segment of a generation, which stays too, is not known of it.
+func (a *Archive) Needs(keep []Keep) func(StoredFile) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	needed, sizes := a.needed(keep), map[int]uint64{}
+	for number, b := range a.branches {
+		sizes[number] = b.info().SegmentSize
+	}
+	return func(f StoredFile) bool {
+		from, some := needed[f.Generation]
+		if !some || f.isSmall() || sizes[f.Generation] == 0 {
+			return some // without its generation file, the positions of a generation are not known
+		}
+		_, _, to, ok := f.Segment(sizes[f.Generation])
+		return ok && to > from
+	}
+}
+
 // needed returns the position from which WAL is needed, by generation.
 func (a *Archive) needed(keep []Keep) map[int]xlog.LSN {
+	for number := range a.damaged {
+		keep = append(slices.Clip(keep), Keep{number, 0}) // its history may be needed after a repair
+	}
 	needed := map[int]xlog.LSN{}
 	for _, k := range keep {
 		if from, some := needed[k.Generation]; !some || k.Start < from {

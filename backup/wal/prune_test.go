@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -94,6 +95,35 @@ func TestVerifyDuringPrune(t *testing.T) {
 	}
 	if problems, err := reader.Verify(t.Context()); err != nil || len(problems) != 1 || problems[0].File != filepath.Base(left[1]) {
 		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// TestNeeds: of the files of an archive, and of one that it lacks, those are needed that a prune keeps.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	a := store(t, longWAL(6, nil))
+	defer a.Close()
+	before, err := a.Stored()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := []Keep{{1, pruneFrom}}
+	needs := a.Needs(keep)
+	if _, err := a.Prune(keep); err != nil {
+		t.Fatal(err)
+	}
+	after, err := a.Stored()
+	if err != nil || len(after) == len(before) {
+		t.Fatal(len(after), err)
+	}
+	for _, f := range before {
+		if kept := slices.ContainsFunc(after, func(left StoredFile) bool { return left.String() == f.String() }); needs(f) != kept {
+			t.Errorf("%s is kept: %t, and needed: %t", f, kept, needs(f))
+		}
+	}
+	lost := StoredFile{Generation: 2, Name: "000000010000000000000001" + compressedSuffix}
+	if needs(lost) || !a.Needs([]Keep{{2, 0}})(lost) {
+		t.Error("a segment of a generation that the archive lacks is needed without a backup, or not with one")
 	}
 }
 

@@ -21,6 +21,8 @@ type known struct {
 	repository string // its id
 	// foreign means that another machine wrote it, from which this one took over: WAL of the same position may differ.
 	foreign bool
+	// own means that the newest checkpoint is of this machine: what it has and the disk lacks was here.
+	own bool
 
 	mu     sync.RWMutex
 	owners map[string]map[item]stored

@@ -66,6 +66,9 @@ type databaseCopy struct {
 	partial map[string]stream.Entry // of the newest checkpoint, by name
 	same    map[string]bool         // full segments, by name: this run stored them or found the store's to be the same
 	failed  error                   // what the look under way could not read
+
+	// ownFiles and ownWAL mean that what the store has of the repository and of the WAL is of this machine.
+	ownFiles, ownWAL bool
 }
 
 // storedFile is a file of the repository that the store has.
@@ -154,7 +157,10 @@ func (r *databaseRun) of(id string) *databaseCopy {
 	defer r.mu.Unlock()
 	c := r.owners[id]
 	if c == nil {
-		c = &databaseCopy{databaseRun: r, id: id, files: map[string]storedFile{}, partial: map[string]stream.Entry{}, same: map[string]bool{}}
+		c = &databaseCopy{
+			databaseRun: r, id: id, files: map[string]storedFile{}, partial: map[string]stream.Entry{}, same: map[string]bool{},
+			ownFiles: r.known.own, ownWAL: r.known.own,
+		}
 		r.owners[id] = c
 	}
 	return c
@@ -216,8 +222,17 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		return nil, errors.Join(ctx.Err(), c.writer.Err())
 	}
 	if _, gone := os.Stat(c.recovery.BackupDirectory(c.id)); errors.Is(gone, fs.ErrNotExist) {
-		c.drop()
-		return nil, nil
+		lost, checkErr := c.isLost()
+		switch {
+		case checkErr != nil:
+			return nil, checkErr
+		case !lost:
+			c.drop()
+			return nil, nil
+		case !checkpoint:
+			return nil, nil // its removal may be about to be recorded
+		}
+		err = fmt.Errorf("the directory of its backups: %w", errLost)
 	}
 	if err != nil {
 		c.failed = errors.Join(c.failed, err)
@@ -274,6 +289,15 @@ func (p *databasePart) entries(ctx context.Context) ([]stream.Entry, error) {
 	ids, err := p.recovery.ArchivedDatabases()
 	if err != nil {
 		return nil, err
+	}
+	here := map[string]bool{"": true}
+	for _, id := range ids {
+		here[id] = true
+	}
+	for _, id := range r.known.Owners() {
+		if !here[id] { // its directory may be lost
+			ids = append(ids, id)
+		}
 	}
 	var mu sync.Mutex
 	var all []stream.Entry

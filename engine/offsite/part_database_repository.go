@@ -36,6 +36,7 @@ func (c *databaseCopy) copyRepository(ctx context.Context, r *repository.Reposit
 		switch {
 		case err == nil:
 			c.publish(found)
+			c.ownFiles = true
 			return c.repositoryEntries(), nil
 		case errors.Is(err, repository.ErrBusy) && attempt >= maxAttempts:
 			return c.repositoryEntries(), nil // as it was before; the end of the collection calls again
@@ -88,7 +89,7 @@ func (c *databaseCopy) storeRepository(ctx context.Context, r *repository.Reposi
 		}
 	}
 	c.keepUnreadable(files.Unreadable, found)
-	return found, nil
+	return found, c.keepLost(ctx, r, found)
 }
 
 func (c *databaseCopy) repositoryPath(name string) string {

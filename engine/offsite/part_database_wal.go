@@ -150,10 +150,17 @@ func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
 		if errors.Is(err, fs.ErrNotExist) && attempt < maxAttempts {
 			continue // a segment was compressed or pruned meanwhile
 		}
-		if err == nil {
-			c.forgetWAL(entries)
+		if err != nil {
+			return nil, err
 		}
-		return entries, err
+		lost, err := c.lostWAL(files)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, lost...)
+		c.forgetWAL(entries)
+		c.ownWAL = true
+		return entries, nil
 	}
 }
 

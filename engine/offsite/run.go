@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,6 +130,9 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	}
 	state := s.currentState()
 	known.repository, known.foreign = c.marker.Repository, state.TakeOver || state.Foreign
+	if known.own, err = isOwn(ctx, h, o.Previous, state.Tokens); err != nil {
+		return nil, nil, fmt.Errorf("find the machine of the newest checkpoint: %w", err)
+	}
 	o.Interval, o.Log, o.IsPlausible = s.config.Interval, s.core.Log, s.core.IsPlausible
 	w, err := stream.NewWriter(ctx, h, o)
 	if err != nil {
@@ -142,6 +146,22 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 			state.Covered = covered
 		}
 	})
+}
+
+// isOwn reports whether a checkpoint, nil for none, was made after a claim with one of some tokens.
+func isOwn(ctx context.Context, h *stream.History, c *stream.Checkpoint, tokens []string) (bool, error) {
+	if c == nil {
+		return false, nil
+	}
+	for claim, err := range h.Claims(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if claim.Epoch == c.Epoch {
+			return slices.Contains(tokens, claim.Token), nil
+		}
+	}
+	return false, nil
 }
 
 // noteIgnored tells the operator what the run has passed over.

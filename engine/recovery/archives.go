@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -330,26 +331,16 @@ func (s *Service) PruneWAL(database string) error {
 	if err != nil || db.Sandbox || s.isAway(database) || s.archives.get(database).keepsWAL.Load() {
 		return err
 	}
-	records, err := s.backupRecords(database)
+	records, err := s.backupsOf(database)
 	if err != nil {
 		return err
 	}
-	keep := []wal.Keep{{Generation: db.Generation, Start: wal.End}}
-	if db.Replaced != nil {
-		keep = append(keep, wal.Keep{Generation: db.Replaced.Generation, Start: wal.End})
+	if slices.ContainsFunc(records, func(b model.Backup) bool { return b.Status == model.BackupPending || b.Status == model.BackupRunning }) {
+		return nil // it needs the WAL from a start that is not recorded yet
 	}
-	for _, b := range records {
-		if b.Status == model.BackupPending || b.Status == model.BackupRunning {
-			return nil // it needs the WAL from a start that is not recorded yet
-		}
-		if b.Status != model.BackupCompleted || b.DeletionPending {
-			continue
-		}
-		start, err := xlog.ParseLSN(b.StartLSN)
-		if err != nil {
-			return fmt.Errorf("backup %s: %w", b.ID, err)
-		}
-		keep = append(keep, wal.Keep{Generation: b.Generation, Start: start})
+	keep, err := keptWAL(db, records)
+	if err != nil {
+		return err
 	}
 	archive, err := s.WALArchive(database)
 	if err != nil {
@@ -359,4 +350,23 @@ func (s *Service) PruneWAL(database string) error {
 	defer s.core.RemovalLock.RUnlock()
 	_, err = archive.Prune(keep)
 	return err
+}
+
+// keptWAL returns the positions from which the WAL of a database with some backups is needed.
+func keptWAL(db model.Database, backups []model.Backup) ([]wal.Keep, error) {
+	keep := []wal.Keep{{Generation: db.Generation, Start: wal.End}}
+	if db.Replaced != nil {
+		keep = append(keep, wal.Keep{Generation: db.Replaced.Generation, Start: wal.End})
+	}
+	for _, b := range backups {
+		if b.Status != model.BackupCompleted || b.DeletionPending {
+			continue
+		}
+		start, err := xlog.ParseLSN(b.StartLSN)
+		if err != nil {
+			return nil, fmt.Errorf("backup %s: %w", b.ID, err)
+		}
+		keep = append(keep, wal.Keep{Generation: b.Generation, Start: start})
+	}
+	return keep, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/engine/model"
 )
 
 // ObserveArchives has changed called when the WAL archive of a database was opened, its backups have changed, or they
@@ -39,6 +40,41 @@ func (s *Service) ArchivedDatabases() (ids []string, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// KeptBackups returns the backups of a database that must be here whole: the completed ones that are not being removed. There are none
+// of a database that is removed for good.
+func (s *Service) KeptBackups(database string) ([]model.Backup, error) {
+	if gone, err := s.IsPurged(database); gone || err != nil {
+		return nil, err
+	}
+	return s.restorableBackups(database)
+}
+
+// NeedsWAL returns a function that reports whether the backups of a database need a file of its WAL archive, which may lack it.
+func (s *Service) NeedsWAL(database string, archive *wal.Archive) (func(wal.StoredFile) bool, error) {
+	db, err := s.unpurged(database)
+	if model.CodeOf(err) == model.CodeNotFound {
+		return func(wal.StoredFile) bool { return false }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	backups, err := s.backupsOf(database)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := keptWAL(db, backups)
+	return archive.Needs(keep), err
+}
+
+// IsPurged reports whether a database is gone or being removed for good, with its backups.
+func (s *Service) IsPurged(database string) (bool, error) {
+	_, err := s.unpurged(database)
+	if model.CodeOf(err) == model.CodeNotFound {
+		return true, nil
+	}
+	return false, err
 }
 
 // Archives returns the WAL archive and the repository of a database, or fs.ErrNotExist if its directory of backups was

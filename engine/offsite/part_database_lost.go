@@ -1,0 +1,146 @@
+package offsite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/engine/offsite/stream"
+)
+
+// What is not here although the records need it was lost: the copy may have the only good bytes, so it keeps them until the records say
+// otherwise. What only another machine had is not lost.
+
+// errLost means that a file is not here although the records say that it must be.
+var errLost = errors.New("missing, although it is needed")
+
+// isLost reports whether the copy has backups of a database whose directory is gone although the database is not removed.
+func (c *databaseCopy) isLost() (bool, error) {
+	if !c.ownFiles || len(c.known.Names(c.id, KindRepository))+len(c.known.Names(c.id, KindWAL)) == 0 {
+		return false, nil
+	}
+	purged, err := c.recovery.IsPurged(c.id)
+	if err != nil {
+		return false, fmt.Errorf("find out whether a database is removed: %w", err)
+	}
+	return !purged, nil
+}
+
+// keepLost adds what the store has of files that are not here although backups need them, and notes them. These are the manifests of
+// backups that are complete according to their records, and all packs and indexes while such a manifest, or an index that a backup
+// needs, is missing: nothing is collected then.
+func (c *databaseCopy) keepLost(ctx context.Context, r *repository.Repository, found map[string]stream.Reference) error {
+	lacking := c.known.Names(c.id, KindRepository)
+	maps.DeleteFunc(lacking, func(name string, _ stream.Reference) bool {
+		_, here := found[name]
+		return here
+	})
+	if !c.ownFiles || len(lacking) == 0 {
+		return nil
+	}
+	lost, err := c.lostManifests(lacking)
+	if err != nil {
+		return err
+	}
+	cause := errLost
+	if numbered := numberedOf(lacking); len(numbered) > 0 {
+		if len(lost) == 0 {
+			cause = r.CheckNeeded(ctx)
+		}
+		if errors.Is(cause, repository.ErrBusy) || ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), cause)
+		}
+		if cause != nil {
+			lost = append(lost, numbered...)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	for _, name := range lost {
+		found[name] = lacking[name]
+	}
+	c.skip(fmt.Sprintf("%d files of the backups, such as %s", len(lost), lost[0]), cause)
+	return nil
+}
+
+// lostManifests returns the names of the manifests among some files that must be here. The caller has listed what is here before:
+// a record says that its backup is being removed before its manifest is.
+func (c *databaseCopy) lostManifests(lacking map[string]stream.Reference) (names []string, err error) {
+	kept, err := c.recovery.KeptBackups(c.id)
+	for _, b := range kept {
+		if _, lacks := lacking[repository.ManifestName(b.ID)]; lacks {
+			names = append(names, repository.ManifestName(b.ID))
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// numberedOf returns the names of the packs and indexes among some files.
+func numberedOf(files map[string]stream.Reference) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(name string) bool {
+		_, numbered := repository.NumberOf(name)
+		return !numbered
+	})
+}
+
+// lostWAL returns what the store has of files that the archive has lost although the backups need them, and notes them. Of a segment
+// it returns the whole one, else its longest beginning, unless anything of it is here.
+func (c *databaseCopy) lostWAL(here []wal.StoredFile) (lost []stream.Entry, err error) {
+	if !c.ownWAL {
+		return nil, nil
+	}
+	segments := map[string]bool{} // and other files
+	for _, f := range here {
+		segments[stemOf(f)] = true
+	}
+	var lacking []wal.StoredFile
+	entries := map[string]stream.Entry{}
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		if f, err := parseWALName(e.Name); err == nil && !segments[stemOf(f)] {
+			lacking, entries[e.Name] = append(lacking, f), e
+		}
+	}
+	if len(lacking) == 0 {
+		return nil, nil
+	}
+	needs, err := c.recovery.NeedsWAL(c.id, c.archive) // after the files were listed: what is pruned is not needed before
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(lacking, func(a, b wal.StoredFile) int {
+		return cmp.Or(strings.Compare(stemOf(a), stemOf(b)), cmp.Compare(reach(b), reach(a)))
+	})
+	for _, f := range lacking {
+		if !segments[stemOf(f)] && needs(f) {
+			segments[stemOf(f)] = true
+			lost = append(lost, entries[walName(f)])
+		}
+	}
+	if len(lost) > 0 {
+		c.skip(fmt.Sprintf("%d files of the WAL, such as %s", len(lost), lost[0].Name), errLost)
+	}
+	return lost, nil
+}
+
+// stemOf returns what the name of a file of the WAL archive has in common with that of another part of its segment.
+func stemOf(f wal.StoredFile) string {
+	stem, _, _ := strings.Cut(f.String(), ".")
+	return stem
+}
+
+// reach returns how much of its segment a file has.
+func reach(f wal.StoredFile) int64 {
+	if f.IsPartial() {
+		return f.Length
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,250 @@
+package offsite_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdfast/backup/repository"
+	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
+	"holdfast/engine/offsite"
+	"holdfast/engine/recovery"
+	"holdfast/internal/testenv"
+)
+
+// restart ends the copying at once, and starts the appliance again after an act.
+func (m *machine) restart(act func()) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	m.Offsite.Close(now)
+	m.close(context.Background())
+	act()
+	m.start()
+}
+
+// remove removes the files below a directory whose names end in a suffix.
+func remove(t *testing.T, dir, suffix string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	if err != nil || len(names) == 0 {
+		t.Fatal(dir, suffix, err)
+	}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantLost expects that the newest checkpoint has at least what it had of some databases, and that their losses are named.
+func (m *machine) wantLost(kind string, had map[string][]string) {
+	m.t.Helper()
+	m.awaitCheckpoint()
+	var want []string
+	for id, names := range had {
+		want = append(want, id)
+		now := m.names(id, kind)
+		for _, name := range names {
+			if !slices.Contains(now, name) {
+				m.t.Errorf("the copy of %s lacks %s; it has %v", id, name, now)
+			}
+		}
+	}
+	slices.Sort(want)
+	if st := m.Offsite.Status(); !slices.Equal(st.Unreadable, want) || st.State != model.OffsiteCopying {
+		m.t.Errorf("%s, unreadable are %v, not %v", st.State, st.Unreadable, want)
+	}
+}
+
+// wantGone expects that the newest checkpoint has nothing of some kind of a database, but for names that keep holds for, and
+// that nothing is lost.
+func (m *machine) wantGone(kind string, ids []string, keep func(name string) bool) {
+	m.t.Helper()
+	m.awaitCheckpoint()
+	for _, id := range ids {
+		if names := slices.DeleteFunc(m.names(id, kind), keep); len(names) > 0 {
+			m.t.Errorf("the copy of %s still has %v", id, names)
+		}
+	}
+	if st := m.Offsite.Status(); len(st.Unreadable) > 0 {
+		m.t.Errorf("unreadable are still %v", st.Unreadable)
+	}
+}
+
+func (m *machine) deleteBackups(database string, backups ...model.Backup) {
+	m.t.Helper()
+	for _, b := range backups {
+		if err := m.Recovery.BackupDelete(m.call(model.ActionBackupDelete), database, b.ID); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// TestLostBackups: indexes and manifests that are missing at a start stay in the copy, which can restore the backups, until these
+// are removed.
+func TestLostBackups(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	m := startMachine(t)
+	backups, had := map[string][]model.Backup{}, map[string][]string{}
+	var ids []string
+	lost := map[string][]string{} // the directories whose files are missing
+	for name, dirs := range map[string][]string{"index": {"index"}, "manifests": {"manifests"}, "all": {"index", "manifests", "packs"}} {
+		db, _ := m.createDatabase(name)
+		backups[db.ID] = []model.Backup{m.backUp(db.ID), m.backUp(db.ID)}
+		ids, lost[db.ID] = append(ids, db.ID), dirs
+	}
+	m.awaitCheckpoint()
+	for _, id := range ids {
+		had[id] = m.names(id, offsite.KindRepository)
+	}
+	m.restart(func() {
+		for id, dirs := range lost {
+			for _, dir := range dirs {
+				remove(t, filepath.Join(m.Recovery.BackupDirectory(id), "repository", dir), "")
+			}
+		}
+	})
+	m.wantLost(offsite.KindRepository, had)
+	for _, id := range ids { // its chunks are not collected
+		m.Recovery.CollectBackups(t.Context(), id)
+	}
+	m.restart(func() {})
+	m.wantLost(offsite.KindRepository, had)
+	dir := t.TempDir()
+	if err := offsite.RestoreDatabases(t.Context(), m.at, dir, func(all []time.Time) int { return len(all) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		mustBeWhole(t, filepath.Join(dir, "backups", id, "repository"), len(backups[id]))
+	}
+	for _, id := range ids {
+		m.deleteBackups(id, backups[id]...)
+	}
+	m.wantGone(offsite.KindRepository, ids, func(string) bool { return false })
+}
+
+// mustBeWhole expects a repository with so many backups, all whole.
+func mustBeWhole(t *testing.T, dir string, backups int) {
+	t.Helper()
+	r, err := repository.OpenForReading(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := r.Verify(t.Context(), nil)
+	if err = errors.Join(err, report.Err(), r.Close()); err != nil || report.Backups != backups {
+		t.Errorf("%s: %d backups are whole, not %d: %v", dir, report.Backups, backups, err)
+	}
+}
+
+// fillWAL has a database complete a segment of its WAL, and waits until the archive has it compressed.
+func (m *machine) fillWAL(database string, c databases.Connection) {
+	m.t.Helper()
+	compressed := func() int { return len(m.wal(database, ".zst")) }
+	before := compressed()
+	conn, err := pgx.Connect(m.t.Context(), c.URL())
+	if err == nil {
+		_, err = conn.Exec(m.t.Context(), "create table if not exists rows (v text); insert into rows select md5(n::text) from generate_series(1, 200000) n")
+		err = errors.Join(err, conn.Close(context.Background()))
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	testenv.Within(m.t, time.Minute, "a compressed segment", func() bool { return compressed() > before })
+}
+
+// wal returns the paths of the files of the first generation of a database's WAL whose names end in a suffix.
+func (m *machine) wal(database, suffix string) []string {
+	m.t.Helper()
+	names, err := filepath.Glob(filepath.Join(m.Recovery.BackupDirectory(database), recovery.WALDirectory, "1", "*"+suffix))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return names
+}
+
+// TestLostWAL: segments that are missing at a start stay in the copy as long as a backup needs them. So does everything of a
+// database in the trash whose directory is gone, until it is removed for good.
+func TestLostWAL(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	m := startMachine(t)
+	db, c := m.createDatabase("db")
+	trashed, _ := m.createDatabase("trashed")
+	m.backUp(trashed.ID)
+	first := m.backUp(db.ID)
+	m.fillWAL(db.ID, c)
+	m.fillWAL(db.ID, c)
+	second := m.backUp(db.ID)
+	if _, err := m.Databases.Delete(t.Context(), m.call(model.ActionDatabaseDelete), trashed.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitCheckpoint()
+	had := map[string][]string{
+		db.ID:      m.wholeFrom(db.ID, first, m.names(db.ID, offsite.KindWAL)),
+		trashed.ID: m.names(trashed.ID, offsite.KindWAL),
+	}
+	still := m.wholeFrom(db.ID, second, had[db.ID])
+	if len(still) == 0 || len(had[db.ID]) <= len(still) || len(had[trashed.ID]) == 0 {
+		t.Fatal(had, still)
+	}
+	backups := m.names(trashed.ID, offsite.KindRepository)
+	m.restart(func() {
+		for _, path := range m.wal(db.ID, ".zst") {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.RemoveAll(m.Recovery.BackupDirectory(trashed.ID)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	m.wantLost(offsite.KindWAL, had)
+	if now := m.names(trashed.ID, offsite.KindRepository); !slices.Equal(now, backups) {
+		t.Errorf("the copy has %v of the database in the trash, and had %v", now, backups)
+	}
+	if err := m.Databases.TrashPurge(m.call(model.ActionTrashPurge), trashed.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.deleteBackups(db.ID, first)
+	m.wantLost(offsite.KindWAL, map[string][]string{db.ID: still})
+	for _, kind := range []string{offsite.KindWAL, offsite.KindRepository} {
+		if names := m.names(trashed.ID, kind); len(names) > 0 {
+			t.Errorf("the copy still has %v of a database that is removed for good", names)
+		}
+	}
+	m.deleteBackups(db.ID, second)
+	m.wantGone(offsite.KindWAL, []string{db.ID}, func(name string) bool { return !slices.Contains(had[db.ID], name) })
+}
+
+// wholeFrom returns the names among some that are of whole segments that a backup needs.
+func (m *machine) wholeFrom(database string, b model.Backup, names []string) (needed []string) {
+	m.t.Helper()
+	b, err := m.Recovery.BackupGet(m.call(model.ActionBackupGet), database, b.ID)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	start, err := xlog.ParseLSN(b.StartLSN)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, name := range names {
+		f, err := wal.ParseStored(name) // not that of the beginning of a segment
+		if err != nil {
+			continue
+		}
+		if _, _, to, ok := f.Segment(16 << 20); ok && to > start {
+			needed = append(needed, name)
+		}
+	}
+	return needed
+}
