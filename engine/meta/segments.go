@@ -49,11 +49,16 @@ func (tx *Tx) countSegment(object model.Object, by int64) error {
 		use.EverObjects += by
 		use.EverBytes += by * object.SizeBytes
 	}
+	return tx.CorrectSegmentUse(object.Segment, use)
+}
+
+// CorrectSegmentUse replaces the use of a segment.
+func (tx *Tx) CorrectSegmentUse(segment uint32, use SegmentUse) error {
 	if tx.batch != nil {
-		tx.batch.segments[object.Segment] = use
+		tx.batch.segments[segment] = use
 		return nil
 	}
-	return tx.putSegmentUse(object.Segment, use)
+	return tx.putSegmentUse(segment, use)
 }
 
 func (tx *Tx) putSegmentUse(segment uint32, use SegmentUse) (err error) {

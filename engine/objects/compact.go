@@ -81,6 +81,9 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 	if use.Objects > 0 { // blobs that could not be read and were not moved
 		return nil
 	}
+	if wrong, err := s.recountSegment(segment); wrong || err != nil {
+		return err
+	}
 	if needed, err := s.neededByRecovery(segment); needed || err != nil {
 		return err
 	}
@@ -144,17 +147,23 @@ func (s *Service) moved(entry blobstore.Entry) ([]byte, error) {
 	if !ok {
 		return nil, nil
 	}
-	blob := string(entry.Ref)
-	object, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Object, error) {
-		return tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
-	})
-	if errors.Is(err, meta.ErrNotFound) || err == nil && object.Blob != blob {
+	object, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.Object, error) { return objectWith(tx, note, entry.Ref) })
+	if errors.Is(err, meta.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return (&objectNote{Act: actMove, Object: object, From: blob}).encode()
+	return (&objectNote{Act: actMove, Object: object, From: object.Blob}).encode()
+}
+
+// objectWith returns the object of a note, or ErrNotFound if it does not use the blob that came with the note any more.
+func objectWith(tx *meta.Tx, note objectNote, blob blobstore.Ref) (model.Object, error) {
+	object, err := tx.ObjectOfVersion(note.Object.Bucket, note.Object.Key, note.Object.Version)
+	if err == nil && object.Blob != string(blob) {
+		err = meta.ErrNotFound
+	}
+	return object, err
 }
 
 // neededByRecovery reports whether a segment without live blobs has one that a recovery from the off-site copy would bring
