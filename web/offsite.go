@@ -12,7 +12,8 @@ type offsiteData struct {
 	offsite.Status
 	Damaged  int    // objects, when the copy was last read back
 	Affected string // what they are, "" where that is unknown
-	Away     string // what a recovery has yet to bring back, "" once it is complete
+	Away     string // what a recovery has yet to bring back, "" once it has ended
+	Back     int    // databases that a recovery has brought back
 }
 
 func newOffsiteData(s offsite.Status) offsiteData {
@@ -20,7 +21,15 @@ func newOffsiteData(s offsite.Status) offsiteData {
 	if s.Verified != nil {
 		data.Damaged, data.Affected = len(s.Verified.Damage), strings.Join(s.Verified.Kinds(), ", ")
 	}
-	if s.Recovery != nil && s.Recovery.EndedAt == nil {
+	if s.Recovery == nil {
+		return data
+	}
+	for _, d := range s.Recovery.Databases {
+		if d.Done {
+			data.Back++
+		}
+	}
+	if s.Recovery.EndedAt == nil {
 		data.Away = describeAway(*s.Recovery)
 	}
 	return data
@@ -33,9 +42,12 @@ func (d offsiteData) Remedy() string { return model.OffsiteDamage(d.Verified.Poi
 func describeAway(r offsite.RecoveryReport) string {
 	var names []string
 	for _, d := range r.Databases {
-		if !d.Done && !d.Trash && !d.Left {
+		if !d.Done && !d.Trash && !d.Left && d.Error == "" {
 			names = append(names, d.Name)
 		}
+	}
+	if len(names) == 0 && len(r.Missing()) > 0 {
+		return "Large objects follow, and those that are asked for come at once."
 	}
 	if len(names) == 0 {
 		return "All databases are back; large objects follow, and those that are asked for come at once."

@@ -43,6 +43,24 @@ func TestTemplatesParse(t *testing.T) {
 	}
 }
 
+// The page of the copy off-site says which databases a recovery could not bring back.
+func TestRecoveredWithout(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	status := offsite.Status{State: model.OffsiteCopying, Recovery: &offsite.RecoveryReport{
+		Machine: "old", EndedAt: &now, Databases: []offsite.RecoveredDatabase{{Name: "shop", Done: true}, {Name: "wiki", Error: "its files are damaged"}},
+	}}
+	var page strings.Builder
+	if err := mustPage(t, "offsite.html").ExecuteTemplate(&page, "content", map[string]any{"Data": newOffsiteData(status)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"with 1 database.", "could not bring back the database wiki"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, page.String())
+		}
+	}
+}
+
 // The page of the copy off-site says what is damaged, what that means and what to do, and names no database that it may not.
 func TestOffsiteDamage(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func offsiteDetails(w io.Writer, o wire.Offsite) {
 
 // recoveredFields returns what details shows of a recovery.
 func recoveredFields(r wire.RecoveredAppliance) []string {
-	fields := []string{"recovered from", r.Machine, "as of", formatTime(&r.Until), "complete", formatTime(r.EndedAt)}
+	fields := []string{"recovered from", r.Machine, "as of", formatTime(&r.Until), "complete", completeness(r)}
 	for _, d := range r.Databases {
 		state := "to follow"
 		switch {
@@ -55,6 +55,20 @@ func recoveredFields(r wire.RecoveredAppliance) []string {
 		fields = append(fields, "database "+d.Database, state)
 	}
 	return append(fields, "objects dropped", damagedCount(r.ObjectsDropped), "objects damaged", damagedCount(r.ObjectsDamaged))
+}
+
+// completeness says since when everything is back, or how many databases are not.
+func completeness(r wire.RecoveredAppliance) string {
+	missing := 0
+	for _, d := range r.Databases {
+		if d.Problem != nil && !d.InTrash {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Sprintf("no: databases that are not back: %d", missing)
+	}
+	return formatTime(r.EndedAt)
 }
 
 // offsiteFields returns what details shows of a copy.

@@ -2,7 +2,9 @@ package remote
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"holdfast/server/api/wire"
 )
@@ -22,6 +24,26 @@ func TestRecoveredFields(t *testing.T) {
 	} {
 		if i := slices.Index(fields, "database "+name); i < 0 || fields[i+1] != want {
 			t.Errorf("%s: %v", name, fields)
+		}
+	}
+}
+
+// TestRecoveredWithout: a recovery that could not bring back a database is not shown as complete.
+func TestRecoveredWithout(t *testing.T) {
+	t.Parallel()
+	ended, problem := time.Now(), "its files are damaged"
+	for _, c := range []struct {
+		database wire.RecoveredDatabase
+		complete bool
+	}{
+		{wire.RecoveredDatabase{Database: "shop", Problem: &problem}, false},
+		{wire.RecoveredDatabase{Database: "shop", Problem: &problem, InTrash: true}, true},
+		{wire.RecoveredDatabase{Database: "shop", Done: true}, true},
+	} {
+		fields := recoveredFields(wire.RecoveredAppliance{EndedAt: &ended, Databases: []wire.RecoveredDatabase{c.database}})
+		i := slices.Index(fields, "complete")
+		if complete := !strings.HasPrefix(fields[i+1], "no: "); complete != c.complete {
+			t.Errorf("%+v: complete %q", c.database, fields[i+1])
 		}
 	}
 }

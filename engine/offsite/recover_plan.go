@@ -78,6 +78,22 @@ type RecoveryReport struct {
 	ObjectsDamaged int `json:"objects_damaged"`
 }
 
+// of returns the report as members of an organization may see it.
+func (r RecoveryReport) of(organization string) RecoveryReport {
+	r.Databases = slices.DeleteFunc(slices.Clone(r.Databases), func(d RecoveredDatabase) bool { return d.Organization != organization })
+	return r
+}
+
+// Missing returns the names of the databases that could not be brought back.
+func (r RecoveryReport) Missing() (names []string) {
+	for _, d := range r.Databases {
+		if d.Error != "" && !d.Trash {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // back returns how many databases are back.
 func (r RecoveryReport) back() (n int) {
 	for _, d := range r.Databases {
@@ -91,11 +107,15 @@ func (r RecoveryReport) back() (n int) {
 // String returns the report in sentences, for people.
 func (r RecoveryReport) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The recovery from the copy of %s is complete, as of %s: %s, and all objects that the copy has.", r.Machine, r.Until.UTC().Format(time.DateTime+" UTC"), model.Count(int64(r.back()), "database"))
+	state := "complete"
+	if len(r.Missing()) > 0 {
+		state = "not complete"
+	}
+	fmt.Fprintf(&b, "The recovery from the copy of %s is %s, as of %s: %s, and all objects that the copy has.", r.Machine, state, r.Until.UTC().Format(time.DateTime+" UTC"), model.Count(int64(r.back()), "database"))
 	for _, d := range r.Databases {
 		switch {
 		case d.Error != "":
-			fmt.Fprintf(&b, " The database %s could not be brought back: %s.", d.Name, d.Error)
+			fmt.Fprintf(&b, " The database %s could not be brought back: %s. The next start tries again; a restore of another backup or a deletion ends that.", d.Name, d.Error)
 		case d.Done && d.LastCommit != nil:
 			fmt.Fprintf(&b, " The last commit of %s is of %s.", d.Name, d.LastCommit.UTC().Format(time.DateTime+" UTC"))
 		case d.isPending():
@@ -114,7 +134,8 @@ func (r RecoveryReport) String() string {
 	return b.String()
 }
 
-// RecoveredDatabase is a database that a recovery brings back.
+// RecoveredDatabase is a database that a recovery brings back. Once its record is gone or has data, somebody or a rebuild has
+// dealt with it.
 type RecoveredDatabase struct {
 	ID           string `json:"id"`
 	Organization string `json:"organization"`
@@ -134,6 +155,18 @@ type RecoveredDatabase struct {
 // isPending reports whether something of the database is in the copy alone, or has to be rebuilt. One in the trash is
 // rebuilt when it is restored: until then, it needs its files only.
 func (d RecoveredDatabase) isPending() bool { return !d.Done && (!d.Trash || !d.Fetched) }
+
+// follow compares the database with its record, which is nil if it was deleted for good.
+func (d *RecoveredDatabase) follow(record *model.Database) {
+	switch {
+	case record == nil:
+		d.Fetched, d.Done, d.LastCommit, d.Error = true, true, nil, ""
+	case !record.Rebuild:
+		d.Fetched, d.Done, d.Error = true, true, ""
+	default:
+		d.Trash = record.Trash != nil
+	}
+}
 
 // planStore keeps a plan in its file. It is safe for concurrent use.
 type planStore struct {

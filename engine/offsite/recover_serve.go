@@ -52,26 +52,16 @@ func openSecondPhase(c *core.Core, o *objects.Service, r *recovery.Service, stor
 // reconcile compares the plan with the records: a database that was rebuilt before the
 // plan said so, or was deleted since, is done.
 func (s *secondPhase) reconcile() error {
-	rebuild := map[string]bool{}
-	if err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Databases().All(func(d model.Database) error {
-			rebuild[d.ID] = d.Rebuild
-			return nil
-		})
-	}); err != nil {
+	records, err := recordsOf(s.core, s.store.get().Report)
+	if err != nil {
 		return err
 	}
 	var gone []string
-	err := s.store.change(func(p *recoveryPlan) {
+	err = s.store.change(func(p *recoveryPlan) {
 		for i := range p.Report.Databases {
 			d := &p.Report.Databases[i]
-			waits, there := rebuild[d.ID]
-			if !there {
-				d.LastCommit = nil // of what was never brought back
+			if d.follow(records[d.ID]); records[d.ID] == nil {
 				gone = append(gone, d.ID)
-			}
-			if !waits {
-				d.Fetched, d.Done, d.Error = true, true, ""
 			}
 		}
 	})
@@ -80,6 +70,25 @@ func (s *secondPhase) reconcile() error {
 	}
 	s.noteFetched()
 	return err
+}
+
+// recordsOf returns the records of a report's databases; those that were deleted for good have none.
+func recordsOf(c *core.Core, r RecoveryReport) (map[string]*model.Database, error) {
+	records := map[string]*model.Database{}
+	err := c.Meta.View(func(tx *meta.Tx) error {
+		for _, d := range r.Databases {
+			record, err := tx.Databases().Get(d.ID)
+			if errors.Is(err, meta.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			records[d.ID] = &record
+		}
+		return nil
+	})
+	return records, err
 }
 
 // checkpointSlack is how long before its time a checkpoint surely has all bodies.
@@ -316,14 +325,19 @@ func (s *secondPhase) tell() {
 		}
 	}
 	s.core.Emit(model.Event{Type: model.EventOffsiteRecovered, Message: r.String()})
-	s.tellOrganizations(r.Until)
-	s.core.Log.Info("the recovery is complete", "machine", r.Machine, "until", r.Until, "databases", r.back(),
+	s.tellOrganizations(r)
+	log := s.core.Log.With("machine", r.Machine, "until", r.Until, "databases", r.back(),
 		"objects_dropped", r.ObjectsDropped, "objects_damaged", r.ObjectsDamaged, "warnings", strings.Join(r.Warnings, "; "), "took", s.core.Clock().Sub(r.StartedAt).Round(time.Second))
+	if missing := r.Missing(); len(missing) > 0 {
+		log.Error("the recovery is not complete", "missing", missing)
+		return
+	}
+	log.Info("the recovery is complete")
 }
 
-// tellOrganizations tells each organization's webhooks that the machine was recovered: events before may
-// reach them again, with the same ids.
-func (s *secondPhase) tellOrganizations(until time.Time) {
+// tellOrganizations tells each organization's webhooks that the machine was recovered, without which of its databases, and
+// that events before may reach them again, with the same ids.
+func (s *secondPhase) tellOrganizations(r RecoveryReport) {
 	var organizations []model.Organization
 	if err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
 		organizations, err = tx.Organizations().Where(func(model.Organization) bool { return true })
@@ -332,10 +346,14 @@ func (s *secondPhase) tellOrganizations(until time.Time) {
 		s.core.Log.Error("tell organizations of the recovery", "error", err)
 	}
 	for _, o := range organizations {
+		without := ""
+		if missing := r.of(o.ID).Missing(); len(missing) > 0 {
+			without = " These databases could not be brought back: " + strings.Join(missing, ", ") + "."
+		}
 		s.core.Emit(model.Event{
 			Type: model.EventRecoveryCompleted, Organization: o.ID, Resource: core.OrganizationResource(o),
-			Message: fmt.Sprintf("The appliance was recovered from its copy off-site, with everything until %s. "+
-				"Webhooks may receive events of the time before again, with the same ids.", until.UTC().Format(time.RFC3339)),
+			Message: fmt.Sprintf("The appliance was recovered from its copy off-site, with everything until %s.%s "+
+				"Webhooks may receive events of the time before again, with the same ids.", r.Until.UTC().Format(time.RFC3339), without),
 		})
 	}
 }

@@ -151,6 +151,62 @@ func TestReportOfWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestReportOfWhatIsMissing: a recovery without a database does not call itself complete until somebody has dealt with
+// that: by a restore of another backup, or by a deletion.
+func TestReportOfWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	b := openBucketStore(t, dataDir(t), nil)
+	defer b.close(t)
+	plan, err := newPlan(t.TempDir(), recoveryPlan{
+		Format: recoveryFormat, Step: stepServe,
+		Report: RecoveryReport{Machine: "old", Databases: []RecoveredDatabase{{ID: "db_1", Organization: b.org, Name: "shop"}, {ID: "db_2", Organization: b.org, Name: "wiki"}, {ID: "db_3", Organization: "org_2", Name: "other"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.core.Meta.Update(func(tx *meta.Tx) error {
+		return errors.Join(
+			tx.Databases().Insert(model.Database{ID: "db_1", Organization: b.org, Project: "p", Name: "shop"}),
+			tx.Databases().Insert(model.Database{ID: "db_2", Organization: b.org, Project: "p", Name: "wiki", Rebuild: true}),
+			tx.Databases().Insert(model.Database{ID: "db_3", Organization: "org_2", Project: "q", Name: "other", Rebuild: true}),
+		)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	b.core.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s := &secondPhase{core: b.core, store: plan, fetched: make(chan struct{})}
+	s.Rebuilt("db_1", nil, nil)
+	s.Rebuilt("db_2", nil, model.Errorf(model.CodeConflict, "its files are damaged"))
+	s.Rebuilt("db_3", nil, model.Errorf(model.CodeConflict, "its files are damaged"))
+	s.tell()
+	if text := log.String(); strings.Contains(text, "the recovery is complete") || !strings.Contains(text, "the recovery is not complete") || !strings.Contains(text, `missing="[wiki other]"`) {
+		t.Errorf("the log says\n%s", text)
+	}
+	if text := plan.get().Report.String(); !strings.Contains(text, "is not complete") || !strings.Contains(text, "The database wiki could not be brought back") {
+		t.Errorf("the report says %s", text)
+	}
+	service := &Service{core: b.core, plan: plan}
+	missing := func() []string { return service.report().of(b.org).Missing() }
+	if got := missing(); !slices.Equal(got, []string{"wiki"}) {
+		t.Errorf("the status misses %v", got)
+	}
+	for _, dealt := range []struct {
+		how string
+		do  func(*model.Database)
+	}{
+		{"restored", func(d *model.Database) { d.Rebuild = false }},
+		{"deleted", func(d *model.Database) { d.Rebuild, d.Trash = true, &model.Trash{} }},
+	} {
+		if err := b.core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Change("db_2", dealt.do) }); err != nil {
+			t.Fatal(err)
+		}
+		if got := missing(); len(got) > 0 {
+			t.Errorf("%s, and %v are missing", dealt.how, got)
+		}
+	}
+}
+
 // TestRebuiltBeforeTheEnd: an appliance that dies after the switch to a rebuilt database, and before the plan says so, knows its
 // last commit at the next start. One that was deleted meanwhile has none, and nothing of it is fetched.
 func TestRebuiltBeforeTheEnd(t *testing.T) {

@@ -103,7 +103,8 @@ func (s *Service) StatusFor(organization string) (Status, error) {
 		st.Restored = &Restored{At: st.Restored.At, Error: st.Restored.Error}
 	}
 	if st.Recovery != nil {
-		st.Recovery.Databases = slices.DeleteFunc(st.Recovery.Databases, func(d RecoveredDatabase) bool { return d.Organization != organization })
+		own := st.Recovery.of(organization)
+		st.Recovery = &own
 	}
 	return st, err
 }
@@ -140,14 +141,23 @@ func (s *Service) describeObjects(st *Status) {
 	}
 }
 
-// report returns the report of the recovery into this data directory, nil if there was none.
+// report returns the report of the recovery into this data directory, nil if there was none. What was dealt with since is no
+// longer missing: a database into which another backup was restored, and one that was deleted.
 func (s *Service) report() *RecoveryReport {
 	if s.plan == nil {
 		return nil
 	}
 	plan := s.plan.get()
-	for i, d := range plan.Report.Databases {
-		plan.Report.Databases[i].Left = plan.isLeft(d)
+	records, err := recordsOf(s.core, plan.Report)
+	if err != nil {
+		s.core.Log.Error("read the records of recovered databases", "error", err)
+	}
+	for i := range plan.Report.Databases {
+		d := &plan.Report.Databases[i]
+		if d.Error != "" && err == nil {
+			d.follow(records[d.ID])
+		}
+		d.Left = plan.isLeft(*d)
 	}
 	return &plan.Report
 }

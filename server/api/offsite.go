@@ -65,6 +65,7 @@ func newOffsiteRecovery(r *offsite.RecoveryReport) *wire.RecoveredAppliance {
 	}
 	view := &wire.RecoveredAppliance{
 		Machine: r.Machine, Until: utc(r.Until), StartedAt: utc(r.StartedAt), EndedAt: utcOrAbsent(r.EndedAt),
+		Complete:  r.EndedAt != nil && len(r.Missing()) == 0,
 		Databases: []wire.RecoveredDatabase{}, ObjectsDropped: r.ObjectsDropped, ObjectsDamaged: r.ObjectsDamaged,
 	}
 	for _, d := range r.Databases {

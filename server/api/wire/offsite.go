@@ -52,7 +52,8 @@ type RecoveredAppliance struct {
 	Machine        string              `json:"machine" doc:"Whose copy it is."`
 	Until          time.Time           `json:"until" doc:"The last change that was brought back."`
 	StartedAt      time.Time           `json:"started_at"`
-	EndedAt        *time.Time          `json:"ended_at" doc:"Null while something is still in the copy alone."`
+	EndedAt        *time.Time          `json:"ended_at" doc:"When everything was brought back that could be; null before."`
+	Complete       bool                `json:"complete" doc:"It has ended, and all of the organization's databases are back, except those with left or in_trash. False while one has a problem: the next start tries again, and a restore of another backup or the deletion of the database ends that."`
 	Databases      []RecoveredDatabase `json:"databases" doc:"The organization's."`
 	ObjectsDropped int                 `json:"objects_dropped" doc:"How many objects were so new that their bytes had not been copied."`
 	ObjectsDamaged int                 `json:"objects_damaged" doc:"How many objects are damaged or missing in the copy."`
