@@ -33,6 +33,7 @@ type DamagedObject struct {
 	Key       string
 	SizeBytes int64
 	FoundAt   time.Time
+	Away      bool // the off-site copy had the only bytes
 }
 
 // Database is one of the organization's databases.

@@ -6,13 +6,18 @@ import (
 	"holdfast/engine/model"
 )
 
-// damagedObjects reports objects that the disk has damaged.
+// damagedObjects reports objects that the disk has damaged, or that the off-site copy has lost.
 func damagedObjects(f Facts) (found []model.Recommendation) {
 	for _, d := range f.Damaged {
+		message := fmt.Sprintf("The bytes of %q in the bucket %s are not those that were stored: upload it again, and check the disk.", d.Key, d.Bucket.Name)
+		if d.Away {
+			message = fmt.Sprintf("The bytes of %q in the bucket %s were in the off-site copy only, and are damaged or missing there: upload it again, and have the operator run "+
+				"`holdfast offsite verify`.", d.Key, d.Bucket.Name)
+		}
 		found = append(found, model.Recommendation{
 			Code: "damaged_object", Severity: model.SeverityCritical, Category: model.CategoryBackup,
 			Title:    "An object is damaged",
-			Message:  fmt.Sprintf("The bytes of %q in the bucket %s are not those that were stored: upload it again, and check the disk.", d.Key, d.Bucket.Name),
+			Message:  message,
 			Resource: model.Resource{Type: model.ResourceObject, ID: d.Bucket.ID, Name: d.Key},
 			Object:   d.Key,
 			Evidence: map[string]any{"found_at": d.FoundAt, "size_bytes": d.SizeBytes},

@@ -63,7 +63,7 @@ func TestAway(t *testing.T) {
 	sendAway(t, s, object)
 	s.open(t)
 
-	whole, err := s.scrubObject(t.Context(), rate.NewLimiter(rate.Inf, scrubStep), object)
+	whole, err := s.scrubObject(t.Context(), rate.NewLimiter(rate.Inf, scrubStep), object, false)
 	if !whole || err != nil {
 		t.Errorf("a scrub takes what is away for damaged: %v, %v", whole, err)
 	}
@@ -72,7 +72,7 @@ func TestAway(t *testing.T) {
 		t.Errorf("without a copy to fetch from: %v", err)
 	}
 	fetches := map[string]error{
-		"damaged or missing": blobstore.ErrDamaged, "try again later": errors.New("unreachable"),
+		"try again later":                    errors.New("unreachable"),
 		"the off-site copy elsewhere, which": fmt.Errorf("open: %w", &OtherCopyError{Repository: "elsewhere"}),
 	}
 	for want, failure := range fetches {
@@ -111,6 +111,58 @@ func TestAway(t *testing.T) {
 	s.FetchWith(nil)
 	if got, err := s.get(bucket, "large"); err != nil || got != content {
 		t.Errorf("the second time %d bytes, %v", len(got), err)
+	}
+}
+
+// TestLostInTheCopy: bytes that the copy has lost, which had the only ones, are damage that is reported once, until they can be
+// read again.
+func TestLostInTheCopy(t *testing.T) {
+	s := openStore(t)
+	bucket, content := s.bucket(t, "photos"), strings.Repeat("large ", 20_000)
+	s.mustPut(t, bucket, "large", content)
+	s.mustPut(t, bucket, "other", content)
+	object, err := s.object(bucket, "large")
+	other, otherErr := s.object(bucket, "other")
+	if err := errors.Join(err, otherErr); err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, object, other)
+	s.open(t)
+	var failure error = blobstore.ErrDamaged
+	s.FetchWith(func(_ context.Context, a blobstore.Away, from, n int64) (io.ReadCloser, error) {
+		if failure != nil && a.Ref == blobstore.Ref(object.Blob) {
+			return nil, failure
+		}
+		return io.NopCloser(strings.NewReader(content[from : from+n])), nil
+	})
+	check := func(when string, most int) {
+		t.Helper()
+		found, err := s.damageAdvice()
+		if err != nil || len(found) != most {
+			t.Fatalf("%s: %+v, %v", when, found, err)
+		}
+		if most > 0 && (found[0].Resource.Name != "large" || !strings.Contains(found[0].Message, "off-site copy only")) {
+			t.Errorf("%s: %+v", when, found[0])
+		}
+	}
+	for range 3 {
+		if _, err := s.get(bucket, "large"); !errors.Is(err, ErrAway) || !strings.Contains(model.PublicMessage(err), "damaged or missing") {
+			t.Errorf("of the lost object: %v", err)
+		}
+	}
+	check("after downloads", 1)
+	if got, err := s.get(bucket, "other"); err != nil || got != content {
+		t.Errorf("of another object: %d bytes, %v", len(got), err)
+	}
+	for _, again := range []struct {
+		failure error
+		most    int
+	}{{blobstore.ErrDamaged, 1}, {errors.New("unreachable"), 1}, {nil, 0}} {
+		failure = again.failure
+		if err := s.scrubOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprintf("after a scrub with %v", failure), again.most)
 	}
 }
 

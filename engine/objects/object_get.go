@@ -194,6 +194,10 @@ func (s *Service) Unreadable(object model.Object, err error) error {
 	if errors.Is(err, context.Canceled) { // the client has gone, while the bytes were fetched
 		return fmt.Errorf("open object: %w", err)
 	}
+	if errors.Is(err, ErrAway) && errors.Is(err, blobstore.ErrDamaged) { // the copy had the only bytes
+		s.reportDamage(object, err)
+		return away(err)
+	}
 	if errors.Is(err, ErrAway) {
 		s.core.Log.Warn("an object cannot be fetched", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
 		return away(err)

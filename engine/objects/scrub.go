@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"syscall"
 	"time"
@@ -51,6 +52,8 @@ type damagedObject struct {
 	Key     string    `json:"key"`
 	Version string    `json:"version"`
 	FoundAt time.Time `json:"found_at"`
+	// Away means that the off-site copy had the only bytes, and has lost them.
+	Away bool `json:"away,omitempty"`
 }
 
 // damaged returns the error for a client that requests a damaged object.
@@ -75,7 +78,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		s.core.Log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
 		return
 	}
-	known := false
+	known, isAway := false, errors.Is(cause, ErrAway)
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		it, err := readScrub(tx)
 		known = it.knows(object)
@@ -91,7 +94,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		}
 		known = it.knows(object)
 		if !known && len(it.Damaged) < scrubDamaged {
-			it.Damaged = append(it.Damaged, damagedObject{object.Bucket, object.Key, object.Version, s.core.Clock()})
+			it.Damaged = append(it.Damaged, damagedObject{object.Bucket, object.Key, object.Version, s.core.Clock(), isAway})
 		}
 	})
 	if err != nil {
@@ -100,7 +103,11 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 	if known {
 		return
 	}
-	s.core.Log.Error("an object is damaged on the disk", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
+	where := "an object is damaged on the disk"
+	if isAway {
+		where = "an object is damaged or missing in the off-site copy, which had its only bytes"
+	}
+	s.core.Log.Error(where, "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
 	s.core.Finish(s.core.System(model.ActionObjectDamaged, organization, objectResource(object.Bucket, object.Key)), cause)
 }
 
@@ -176,9 +183,13 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 				it.forgetGone(tx)
 			})
 		}
+		known, err := meta.Value(s.core.Meta.View, readScrub)
+		if err != nil {
+			return err
+		}
 		whole := map[string]bool{} // by version
 		for _, object := range objects {
-			if whole[object.Version], err = s.scrubObject(ctx, limit, object); err != nil {
+			if whole[object.Version], err = s.scrubObject(ctx, limit, object, known.knows(object)); err != nil {
 				return err
 			}
 		}
@@ -225,9 +236,10 @@ func (s *Service) scrubNext() (objects []model.Object, err error) {
 	return objects, err
 }
 
-// scrubObject reads an object and reports whether it is intact. An object deleted meanwhile is not an error.
-func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object) (whole bool, err error) {
-	if object.DeleteMarker || s.core.Blobs.IsAway(blobstore.Ref(object.Blob)) { // what is not here yet is not damaged here
+// scrubObject reads an object and reports whether it is intact. An object deleted meanwhile is not an error. What is away is
+// fetched only if it is known to be damaged: what is not here is not damaged here, and the copy is verified by itself.
+func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object model.Object, known bool) (whole bool, err error) {
+	if object.DeleteMarker || !known && s.core.Blobs.IsAway(blobstore.Ref(object.Blob)) {
 		return true, nil
 	}
 	r, err := s.core.Blobs.Open(ctx, blobstore.Ref(object.Blob))
@@ -237,6 +249,10 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 			n := min(scrubStep, object.SizeBytes-offset)
 			if err := limit.WaitN(ctx, int(n)); err != nil {
 				return false, err
+			}
+			if known { // it may be away, which Verify does not read
+				_, err = io.Copy(io.Discard, io.NewSectionReader(r, offset, n))
+				continue
 			}
 			err = r.Verify(offset, n)
 		}
@@ -251,6 +267,9 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 	if errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
 		s.core.Log.Warn("the copy of an object on this disk was damaged and is fetched again", "bucket", object.Bucket, "key", object.Key, "error", err)
 		return true, nil
+	}
+	if errors.Is(err, ErrAway) && !errors.Is(err, blobstore.ErrDamaged) { // the store does not answer
+		return false, nil
 	}
 	if errors.Is(err, blobstore.ErrNotFound) {
 		err = fmt.Errorf("%w: its bytes are gone", err)
@@ -271,7 +290,7 @@ func DamagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObj
 		if err != nil || b.Organization != organization || objectErr != nil {
 			continue
 		}
-		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt})
+		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt, Away: d.Away})
 	}
 	return found, nil
 }

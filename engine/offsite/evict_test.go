@@ -291,6 +291,67 @@ func TestEvictNeedsTheCopy(t *testing.T) {
 	s.end(t)
 }
 
+// TestFetchOfWhatIsLost: bytes that the copy has lost are damaged, unless the copy itself is not there, as when its disk is
+// not mounted.
+func TestFetchOfWhatIsLost(t *testing.T) {
+	at, store := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1, Above: 100_000})
+	s.fill(t, 2)
+	s.checkpoint(t)
+	s.evict(t)
+	bodies, err := awayBodies(s.core)
+	if err != nil || len(bodies) != 2 {
+		t.Fatal(bodies, err)
+	}
+	service := &Service{core: s.core, config: core.Offsite{URL: at.URL}, location: at}
+	defer service.closeReader()
+	fetch := func(a blobstore.Away) error {
+		body, err := service.fetchBody(t.Context(), a, 0, a.Size)
+		if err == nil {
+			_, err = io.Copy(io.Discard, body)
+			err = errors.Join(err, body.Close())
+		}
+		return err
+	}
+	for _, a := range bodies {
+		if err := fetch(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts, err := filepath.Glob(filepath.Join(store, "e/*/file/*/*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range parts {
+		if i%2 == 0 {
+			err = errors.Join(err, os.Remove(path))
+		} else {
+			err = errors.Join(err, os.Truncate(path, 0))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := filepath.Join(store, "holdfast")
+	for _, mounted := range []bool{true, false, true} {
+		if !mounted {
+			err = os.Rename(marker, marker+".away")
+		}
+		for _, a := range bodies {
+			if got := fetch(a); got == nil || errors.Is(got, blobstore.ErrDamaged) != mounted {
+				t.Errorf("there %v: %v", mounted, got)
+			}
+		}
+		if !mounted {
+			err = errors.Join(err, os.Rename(marker+".away", marker))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.end(t)
+}
+
 func isOtherCopy(err error) bool {
 	_, is := errors.AsType[*objects.OtherCopyError](err)
 	return is

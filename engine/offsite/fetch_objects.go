@@ -43,21 +43,37 @@ func (s *Service) fetchBody(ctx context.Context, a blobstore.Away, from, n int64
 	}
 	body, err := c.repository.Open(ctx, ref, from, n)
 	if err != nil {
-		return nil, err
+		return nil, damageOf(ctx, c, err)
 	}
-	return fetchedBody{body}, nil
+	return fetchedBody{body, ctx, c}, nil
 }
 
 // fetchedBody reports damage as the blob store does.
-type fetchedBody struct{ io.ReadCloser }
+type fetchedBody struct {
+	io.ReadCloser
+	ctx  context.Context //nolint:containedctx // of the fetch
+	from *connection
+}
 
 // Read implements io.Reader.
 func (b fetchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && stream.Damaged(err) {
-		err = fmt.Errorf("%w: %w", blobstore.ErrDamaged, err)
+	if err != nil && err != io.EOF {
+		err = damageOf(b.ctx, b.from, err)
 	}
 	return n, err
+}
+
+// damageOf makes an error of a read one of the blob store, if it means that bytes are lost. In a store without its marker
+// nothing is lost for good: a disk that is not mounted has an empty directory in its place.
+func damageOf(ctx context.Context, c *connection, err error) error {
+	if !stream.Damaged(err) {
+		return err
+	}
+	if _, absent := stream.ReadMarker(ctx, c.store); absent != nil {
+		return fmt.Errorf("the copy's marker cannot be read either: %w: %w", absent, err)
+	}
+	return fmt.Errorf("%w: %w", blobstore.ErrDamaged, err)
 }
 
 // reader returns a connection for reading, which stays open until the service is closed.
