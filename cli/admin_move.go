@@ -69,7 +69,8 @@ func newAdminExportAll() *cobra.Command {
 certificates, objects, backups with their WAL, and databases. A database that runs comes as it is when its backup is made, at
 the beginning; one that does not run, and all of them when the appliance is stopped, with its files. Data that a restore
 replaced stays behind, and so does the config file. Large objects that are in the copy off-site only (--objects-local-size) stay
-there: the archive says how many, and an appliance made of it needs the same --offsite.
+there: the archive says how many. An appliance made of it reads them with the same --offsite, to which it copies nothing, and fetches them
+all without --objects-local-size; then it needs a prefix of its own. Where the disk is too small for them, use holdfast recover instead.
 
 The file holds every secret there is. It is made with mode 0600 and is not encrypted, unless --passphrase-file names a
 file with a passphrase; then it is an age file, which ` + "`age -d`" + ` opens too. It appears under its name once it is whole.`
@@ -261,7 +262,8 @@ func (m *mover) importAll(ctx context.Context, cmd *cobra.Command, file string) 
 		fmt.Fprintf(w, "%s is the appliance of %s, with %d databases; `holdfast serve` starts it\n",
 			m.DataDir, made.CreatedAt.Local().Format(time.DateTime), len(made.Databases))
 		if made.ObjectsAway > 0 {
-			fmt.Fprintf(w, "%d large objects are in the copy off-site only: start it with the --offsite of the old appliance\n", made.ObjectsAway)
+			fmt.Fprintf(w, "%d large objects are in the copy off-site only: start it with the --offsite of the old appliance, and without --objects-local-size, until `holdfast offsite status` "+
+				"shows none as only off-site. Nothing is copied there meanwhile. Then start it with a prefix of its own, which `holdfast offsite init` prepares\n", made.ObjectsAway)
 		}
 	})
 }

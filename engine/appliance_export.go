@@ -54,7 +54,7 @@ func (e *Engine) ApplianceExport(ctx context.Context, call *model.Call, w io.Wri
 	}
 	if m.ObjectsAway > 0 {
 		call.Note("objects_away", fmt.Sprint(m.ObjectsAway))
-		e.Core.Log.Warn("the export lacks large objects that are in the off-site copy only; the appliance it is imported to needs the same --offsite", "objects", m.ObjectsAway)
+		e.Core.Log.Warn("the export lacks large objects that are in the off-site copy only; the appliance it is imported to needs the same --offsite until they are all there", "objects", m.ObjectsAway)
 	}
 	err = move.Write(contextWriter{ctx, w}, dir, m)
 	return errors.Join(err, os.RemoveAll(dir))

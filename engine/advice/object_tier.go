@@ -12,12 +12,14 @@ type Tier struct {
 	AwayObjects, AwayBytes int64
 	// LocalBytes is what large objects take here, and LocalLimit what they may; 0 is no bound.
 	LocalBytes, LocalLimit int64
+	// Readable means that those away can be fetched although nothing is copied.
+	Readable bool
 }
 
 // objectsUnreachable reports that objects are in the copy only, and it cannot be read.
 func objectsUnreachable(f Facts) []model.Recommendation {
 	o := f.Offsite
-	if o.AwayObjects <= 0 || o.State != model.OffsiteOff && o.State != model.OffsiteFailing {
+	if o.AwayObjects <= 0 || o.Readable || o.State != model.OffsiteOff && o.State != model.OffsiteFailing {
 		return nil
 	}
 	message := fmt.Sprintf("%s (%d MB) are in the copy off-site only, and downloads of them fail while it cannot be read", model.Count(o.AwayObjects, "large object"), o.AwayBytes>>20)

@@ -366,7 +366,7 @@ func (s *Service) aboutOffsite(organization string) (advice.Offsite, error) {
 	st, err := s.offsite.StatusFor(organization)
 	about := advice.Offsite{
 		State: st.State, Lag: st.Lag, Backlog: st.Backlog, Problem: st.Problem, Unreadable: st.Unreadable, Foreign: len(st.Foreign),
-		Tier: advice.Tier{AwayObjects: st.AwayObjects, AwayBytes: st.AwayBytes, LocalBytes: st.LocalBytes, LocalLimit: st.LocalLimit},
+		Tier: advice.Tier{AwayObjects: st.AwayObjects, AwayBytes: st.AwayBytes, LocalBytes: st.LocalBytes, LocalLimit: st.LocalLimit, Readable: st.Readable},
 	}
 	if st.Verified != nil {
 		about.Verified, about.Damaged, about.Unusable = &st.Verified.At, len(st.Verified.Damage), st.Verified.Point == nil

@@ -13,6 +13,7 @@ import (
 
 	"holdfast/blobstore"
 	"holdfast/engine/core"
+	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 )
@@ -347,6 +348,30 @@ func TestFetchOfWhatIsLost(t *testing.T) {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+	}
+	s.end(t)
+}
+
+// TestObjectsInTheCopyOfAnother: a machine whose objects are only in the copy of another one, as after an import, is told how to
+// get them here, and not that they cannot be read. One without such objects is told to copy elsewhere.
+func TestObjectsInTheCopyOfAnother(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1, Above: 100_000})
+	s.fill(t, 1)
+	s.checkpoint(t)
+	imported := &Service{core: s.core, objects: s.Service, config: core.Offsite{URL: at.URL}, location: at}
+	for _, away := range []bool{false, true} {
+		if away {
+			s.evict(t)
+		}
+		imported.failure = failure{err: imported.taken(t.Context(), s.connection, stream.ErrTaken)}
+		st := imported.Status()
+		if st.State != model.OffsiteFailing || st.Readable != away || strings.Contains(st.Problem, "start without --objects-local-size") != away {
+			t.Errorf("away %v: %s, readable %v: %s", away, st.State, st.Readable, st.Problem)
+		}
+		if !strings.Contains(st.Problem, "another machine") || !strings.Contains(st.Problem, "prefix of its own") || !errors.Is(st.Cause, stream.ErrTaken) {
+			t.Errorf("away %v: %v", away, st.Cause)
 		}
 	}
 	s.end(t)

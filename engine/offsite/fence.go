@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/blobstore"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/durable"
@@ -18,6 +19,31 @@ type fencedError struct{ by stream.Claim }
 func (e *fencedError) Error() string { return stream.ErrFenced.Error() + ": " + e.by.Machine }
 
 func (e *fencedError) Unwrap() error { return stream.ErrFenced }
+
+// otherMachineError means that the copy is that of a machine from which this one did not take over: its operator named the wrong
+// prefix, or has imported the other's archive here.
+type otherMachineError struct {
+	machine string
+	needs   bool // objects of this appliance are in this copy only
+}
+
+func (e *otherMachineError) Error() string {
+	if e.needs {
+		return fmt.Sprintf("the store has the copy of another machine, %q, so nothing is copied there, and large objects of this one are in it only: they can be read; start without "+
+			"--objects-local-size until they are all here, and with a prefix of its own then, which `holdfast offsite init` prepares", e.machine)
+	}
+	return fmt.Sprintf("the store has the copy of another machine, %q: give this one a prefix of its own with `holdfast offsite init`, "+
+		"or bring that machine's data here with `holdfast recover`", e.machine)
+}
+
+// hasAwayIn reports whether the only bytes of an object are in a repository.
+func (s *Service) hasAwayIn(repository string) (bool, error) {
+	bodies, err := awayBodies(s.core)
+	return slices.ContainsFunc(bodies, func(a blobstore.Away) bool {
+		_, err := locate(repository, a)
+		return err == nil
+	}), err
+}
 
 // message is what people are told who try to change something.
 func (f Fenced) message() string {
@@ -42,8 +68,8 @@ func (s *Service) taken(ctx context.Context, c *connection, cause error) error {
 		return fmt.Errorf("the store has objects that this machine did not write, but no other machine's claim: %w", cause)
 	}
 	if state.Repository != c.marker.Repository {
-		return fmt.Errorf("%s is the copy of another machine, %q: give this one a prefix of its own with `holdfast offsite init`, "+
-			"or bring that machine's data here with `holdfast recover`: %w", s.config.URL, by.Machine, cause)
+		needs, err := s.hasAwayIn(c.marker.Repository)
+		return errors.Join(&otherMachineError{machine: by.Machine, needs: needs}, err, fmt.Errorf("%s: %w", s.config.URL, cause))
 	}
 	return &fencedError{by}
 }

@@ -38,7 +38,9 @@ type Status struct {
 	// operator, nil if there is none.
 	Problem string
 	Cause   error
-	Since   time.Time // of the problem
+	// Readable means that the problem is not about reading: what is only in the copy can be fetched.
+	Readable bool
+	Since    time.Time // of the problem
 	// Fenced says which machine has taken over, nil for none.
 	Fenced *Fenced
 	// Recovery is what is brought back or was, nil unless the appliance came from a copy.
@@ -190,6 +192,8 @@ func (s *Service) describe(st *Status) {
 	}
 	if st.Cause != nil {
 		st.State, st.Problem = model.OffsiteFailing, explain(st.Cause)
+		other, ok := errors.AsType[*otherMachineError](st.Cause)
+		st.Readable = ok && other.needs
 	}
 }
 
@@ -197,6 +201,9 @@ func (s *Service) describe(st *Status) {
 func explain(err error) string {
 	if other, ok := errors.AsType[*objects.OtherCopyError](err); ok {
 		return other.Error() + "; start with the store of that copy and without --objects-local-size, which brings them back, and name another one then"
+	}
+	if other, ok := errors.AsType[*otherMachineError](err); ok {
+		return other.Error()
 	}
 	for _, known := range []struct {
 		kind error
