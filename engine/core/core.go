@@ -38,6 +38,8 @@ type Core struct {
 	Claims     *Claims
 	// Cancels holds the background operations that another operation may cancel.
 	Cancels Cancels
+	// Space keeps the disk space that background operations will still write.
+	Space Space
 	// Watchers counts the requests that wait for something to happen.
 	Watchers  Watchers
 	Audits    *AuditQueue
@@ -87,6 +89,7 @@ func New(cfg Config, db *meta.DB) (*Core, error) {
 		Rates:      newRateLimiter(cfg.Rates),
 		visitors:   newRateLimiter(VisitorRates()),
 		Claims:     NewClaims(),
+		Space:      Space{dir: cfg.DataDir},
 	}
 	c.Lifetime, c.Stop = context.WithCancel(context.Background())
 	return c, c.recordEvents()

@@ -8,21 +8,20 @@ import (
 	"holdfast/engine/model"
 )
 
-// admit refuses an import that does not fit on the disk or into its organization's plan in addition to what the other
-// running imports will need. If it accepts the import, it reserves its size.
+// admit refuses an import that does not fit on the disk or into its organization's plan in addition to what other running
+// operations will need. If it accepts the import, it reserves its size.
 func (s *Service) admit(db model.Database, size int64) error {
 	s.admission.Lock()
 	defer s.admission.Unlock()
-	host, err := core.MeasureHost(s.core.Config.DataDir)
-	if err != nil {
+	need := importer.NeededSpace(size)
+	if err := s.core.Space.Reserve(db.ID, need, 0, func(free int64) error {
+		return core.NoSpace(nil,
+			"the source's database has %d MB and needs %d MB of free disk here; there are %d MB that no other operation needs: the operator must free disk space",
+			size>>20, need>>20, free>>20)
+	}); err != nil {
 		return err
 	}
-	need, free := importer.NeededSpace(size), host.DiskFree-s.StillToImport()
-	if need > free {
-		return core.NoSpace(nil,
-			"the source's database has %d MB and needs %d MB of free disk here; there are %d MB that no other import needs: the operator must free disk space",
-			size>>20, need>>20, max(free, 0)>>20)
-	}
+	defer s.core.Space.Release(db.ID) // from now on, StillToImport counts it
 	if err := s.core.Meta.View(func(tx *meta.Tx) error { return s.importWithinPlan(tx, db, size) }); err != nil {
 		return err
 	}

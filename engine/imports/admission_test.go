@@ -13,10 +13,11 @@ import (
 func TestImportBesideALargeOne(t *testing.T) {
 	t.Parallel()
 	c := &core.Core{Config: core.Config{DataDir: t.TempDir()}}
+	c.Space.MeasureWith(func() (int64, error) { return 1 << 40, nil })
 	s := New(c, databases.New(c))
 	s.sizes.Store("db_of_a_large_import", int64(1<<50))
 	err := s.admit(model.Database{ID: "db_next"}, 1<<20)
-	if model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "no other import needs") {
+	if model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "no other operation needs") {
 		t.Errorf("the next import: %v", err)
 	}
 	s.sizes.Delete("db_of_a_large_import")

@@ -26,5 +26,7 @@ type Service struct {
 
 // New returns the service.
 func New(c *core.Core, d *databases.Service) *Service {
-	return &Service{ViewsInterval: time.Hour, core: c, databases: d}
+	s := &Service{ViewsInterval: time.Hour, core: c, databases: d}
+	c.Space.Count(s.StillToImport)
+	return s
 }

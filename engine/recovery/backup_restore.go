@@ -82,6 +82,9 @@ func (s *Service) beginRestore(
 		if err != nil {
 			return stage{}, err
 		}
+		if err := s.reserveForRestore(op.ID, p); err != nil {
+			return stage{}, err
+		}
 		p.describe(op)
 		op.Generation = db.LastGeneration() + 1
 		call.Note("backup", p.Backup.ID)
@@ -93,13 +96,13 @@ func (s *Service) beginRestore(
 	})
 }
 
-// checkSpaceForRestore refuses a restore that does not fit on the disk in addition to the data it replaces.
-func (s *Service) checkSpaceForRestore(p RestorePlan) error {
-	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < p.NeededBytes() {
-		return core.NoSpace(nil, "the disk has %d MB free, and this restore needs %d MB beside the data it replaces: the operator must free disk space",
-			host.DiskFree>>20, p.NeededBytes()>>20)
-	}
-	return nil
+// reserveForRestore refuses a restore that does not fit on the disk in addition to the data it replaces and to what other
+// operations will still write, and reserves what it needs for an operation, or for none if that is empty.
+func (s *Service) reserveForRestore(operation string, p RestorePlan) error {
+	return s.core.Space.Reserve(operation, p.Backup.SizeBytes, core.SpaceMargin, func(free int64) error {
+		return core.NoSpace(nil, "the disk has %d MB free that no other operation needs, and this restore needs %d MB beside the data it replaces: the operator must free disk space",
+			free>>20, p.NeededBytes()>>20)
+	})
 }
 
 // RecoveryUndo starts to bring back the data that the last restore replaced.
@@ -166,11 +169,13 @@ func (s *Service) beginSwitch(
 	}
 	if err != nil {
 		next.close()
+		s.core.Space.Release(op.ID)
 		release()
 		return model.DatabaseOperation{}, err
 	}
 	s.core.Work.Go(func() {
 		defer release()
+		defer s.core.Space.Release(op.ID)
 		defer s.databases.Progress.Drop(op.ID)
 		defer next.close()
 		s.runSwitch(s.core.Lifetime, db, op, next)

@@ -223,10 +223,9 @@ func lastScheduledTime(id string, interval time.Duration, at time.Time) time.Tim
 // compress to less.
 func (s *Service) checkSpaceForBackup(database string) error {
 	stats, _ := s.databases.Statistics.Get(database)
-	host, err := core.MeasureHost(s.core.Config.DataDir)
-	if need := stats.SizeBytes/2 + core.MinFreeSpace; err == nil && host.DiskFree < need {
+	need := stats.SizeBytes/2 + core.MinFreeSpace
+	return s.core.Space.Reserve("", need, 0, func(free int64) error {
 		return core.NoSpace(nil,
-			"the disk has %d MB free, and a backup of this database may need %d MB: the operator must free disk space", host.DiskFree>>20, need>>20)
-	}
-	return nil
+			"the disk has %d MB free that no other operation needs, and a backup of this database may need %d MB: the operator must free disk space", free>>20, need>>20)
+	})
 }

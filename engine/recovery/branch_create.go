@@ -62,6 +62,7 @@ func (s *Service) BranchCreate(ctx context.Context, call *model.Call, parent str
 	s.core.Work.Go(func() {
 		defer release()
 		defer src.close()
+		defer s.core.Space.Release(op.ID)
 		defer s.databases.Progress.Drop(op.ID)
 		s.runBranch(s.core.Lifetime, db, op, src)
 	})
@@ -77,7 +78,8 @@ func (s *Service) checkExpiresIn(in time.Duration) error {
 	return s.databases.CheckExpiry("expires_in", &at)
 }
 
-// recordBranch commits the records of a branch and of its operation. The caller releases the claim of the branch.
+// recordBranch reserves the space for a branch and commits the records of it and of its operation. The caller releases the claim
+// of the branch.
 func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch, sleepAfter time.Duration) (made Branch, release func(), err error) {
 	parent := src.parent
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
@@ -95,6 +97,14 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 		db.ExpiresAt = &at
 	}
 	op := s.operationOf(parent, model.OperationBranch, src)
+	if err := s.reserveForBranch(op.ID, src); err != nil {
+		return made, nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.core.Space.Release(op.ID)
+		}
+	}()
 	op.NewDatabase, db.Operation = db.ID, op.ID
 	call.Note("branch", db.ID)
 	call.Note("name", db.Name)

@@ -25,6 +25,9 @@ func (s *Service) BranchReset(ctx context.Context, call *model.Call, id string, 
 		if src, err = s.sourceOfBranch(ctx, parent, at); err != nil {
 			return stage{}, err
 		}
+		if err := s.reserveForBranch(op.ID, src); err != nil {
+			return stage{branch: src}, err
+		}
 		now := *op
 		*op = s.operationOf(db, model.OperationReset, src)
 		op.ID, op.StartedAt = now.ID, now.StartedAt

@@ -98,7 +98,7 @@ func (s *Service) sourceNow(src *branchSource) error {
 		return err
 	}
 	src.estimated = s.estimateClone()
-	return s.checkSpaceForClone()
+	return s.reserveForClone("")
 }
 
 // mustRun keeps the parent's server awake until the source is closed, and refuses a parent whose present data cannot be had.
@@ -254,14 +254,22 @@ func (s *Service) archivePresent(ctx context.Context, db model.Database) (xlog.L
 	return lsn, nil
 }
 
-// checkSpaceForClone refuses a clone on a disk that is nearly full.
-func (s *Service) checkSpaceForClone() error {
-	const need = 16 * core.MinFreeSpace
-	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < need {
-		return core.NoSpace(nil, "the disk has %d MB free, and a branch needs %d MB: the operator must free disk space",
-			host.DiskFree>>20, need>>20)
+// reserveForClone refuses a clone on a disk that is nearly full, and reserves for an operation, or for none if that is empty, what
+// the server of the clone writes at once.
+func (s *Service) reserveForClone(operation string) error {
+	const bytes = 4 * core.MinFreeSpace
+	return s.core.Space.Reserve(operation, bytes, core.SpaceMargin-bytes, func(free int64) error {
+		return core.NoSpace(nil, "the disk has %d MB free that no other operation needs, and a branch needs %d MB: the operator must free disk space",
+			free>>20, core.SpaceMargin>>20)
+	})
+}
+
+// reserveForBranch reserves what an operation needs that makes a branch of a source.
+func (s *Service) reserveForBranch(operation string, src *branchSource) error {
+	if src.method == BranchRestore {
+		return s.reserveForRestore(operation, *src.plan)
 	}
-	return nil
+	return s.reserveForClone(operation)
 }
 
 // buildBranch makes dir the data directory of a branch, to be recovered with the source's plan.

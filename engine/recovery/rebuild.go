@@ -37,6 +37,7 @@ func (s *Service) Rebuild(ctx context.Context, db model.Database) error {
 		return err
 	}
 	defer s.databases.Progress.Drop(op.ID)
+	defer s.core.Space.Release(op.ID)
 	last, err := s.rebuild(ctx, db, op, recovered)
 	if ctx.Err() != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *Service) rebuild(ctx context.Context, db model.Database, op model.Datab
 	}
 	var damage error
 	for {
-		plan, err := s.planRebuild(ctx, db, backups, recovered)
+		plan, err := s.planRebuild(ctx, db, op.ID, backups, recovered)
 		if err != nil {
 			return nil, cmp.Or(damage, err)
 		}
@@ -138,8 +139,8 @@ func (s *Service) rebuildFrom(ctx context.Context, db model.Database, op model.D
 	return backups, nil
 }
 
-// planRebuild returns how a database is rebuilt from one of its backups.
-func (s *Service) planRebuild(ctx context.Context, db model.Database, backups []model.Backup, recovered bool) (plan rebuildPlan, err error) {
+// planRebuild returns how a database is rebuilt from one of its backups, and reserves the space for it.
+func (s *Service) planRebuild(ctx context.Context, db model.Database, operation string, backups []model.Backup, recovered bool) (plan rebuildPlan, err error) {
 	if recovered {
 		plan, err = s.planLast(ctx, db, backups)
 	} else {
@@ -148,7 +149,7 @@ func (s *Service) planRebuild(ctx context.Context, db model.Database, backups []
 	if err != nil {
 		return plan, err
 	}
-	return plan, s.checkSpaceForRestore(plan.RestorePlan)
+	return plan, s.reserveForRestore(operation, plan.RestorePlan)
 }
 
 // planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
@@ -256,7 +257,10 @@ func (s *Service) setBuild(op model.DatabaseOperation) error {
 func (s *Service) unpacking(db model.Database, op model.DatabaseOperation, plan RestorePlan) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return s.Unpack(ctx, plan, s.databases.DataDirectory(db.ID, op.Generation), backup.RestoreOptions{
-			Progress: func(done, total int64) { s.databases.Progress.Set(op.ID, done, total) },
+			Progress: func(done, total int64) {
+				s.databases.Progress.Set(op.ID, done, total)
+				s.core.Space.Written(op.ID, done, total)
+			},
 		})
 	}
 }

@@ -45,7 +45,10 @@ func (s *Service) checkAndUnpack(ctx context.Context, p *RestorePlan, operation,
 	if err := s.databases.SetPhase(operation, "restoring"); err != nil {
 		return err
 	}
-	return s.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: progress})
+	return s.unpackTimed(ctx, p, dir, backup.RestoreOptions{Progress: func(done, total int64) {
+		progress(done, total)
+		s.core.Space.Written(operation, done, total)
+	}})
 }
 
 // unpackTimed is Unpack, and records in the plan how long that took.
@@ -74,7 +77,7 @@ func (s *Service) checkExtensions(ctx context.Context, instance, name string, ma
 // checkRestorable refuses a restore for which the disk has no room, or this machine no PostgreSQL. The room comes first:
 // looking for a PostgreSQL may download one.
 func (s *Service) checkRestorable(ctx context.Context, p RestorePlan) error {
-	if err := s.checkSpaceForRestore(p); err != nil {
+	if err := s.reserveForRestore("", p); err != nil {
 		return err
 	}
 	return s.checkMajor(ctx, p)

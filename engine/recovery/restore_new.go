@@ -44,6 +44,9 @@ func (s *Service) beginRestoreNew(
 	db.Major, db.Version = p.Backup.Major(), p.Backup.Version
 	copyProperties(&db, source)
 	op = s.databases.NewOperation(source, t, "checking")
+	if err := s.reserveForRestore(op.ID, p); err != nil {
+		return op, err
+	}
 	p.describe(&op)
 	op.NewDatabase, db.Operation = db.ID, op.ID
 	call.Note("new_database", db.ID)
@@ -60,11 +63,13 @@ func (s *Service) beginRestoreNew(
 		})
 	})
 	if err != nil {
+		s.core.Space.Release(op.ID)
 		return op, core.ExplainDiskFull(err)
 	}
 	s.core.Work.Go(func() {
 		defer releaseBackups()
 		defer release()
+		defer s.core.Space.Release(op.ID)
 		defer s.databases.Progress.Drop(op.ID)
 		s.runRestoreNew(s.core.Lifetime, call, db, op, p)
 	})

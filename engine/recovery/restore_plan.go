@@ -62,7 +62,7 @@ func (p RestorePlan) describe(op *model.DatabaseOperation) {
 }
 
 // NeededBytes returns how much disk space the restored data takes in addition to the current data.
-func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + 16*core.MinFreeSpace }
+func (p RestorePlan) NeededBytes() int64 { return p.Backup.SizeBytes + core.SpaceMargin }
 
 // PlanBackup is PlanEnd, but its error gives the remedy for a gap in the WAL.
 func (s *Service) PlanBackup(ctx context.Context, b model.Backup) (RestorePlan, error) {

@@ -66,7 +66,7 @@ func (s *Service) beginUpgrade(call *model.Call, id string, from binaries.Set, u
 			return next, model.Errorf(model.CodeConflict, "the database runs PostgreSQL %s now", db.Version)
 		}
 		stats, _ := s.databases.Statistics.Get(db.ID)
-		if err := s.checkSpaceForUpgrade(db.ID, stats.SizeBytes); err != nil {
+		if err := s.reserveForUpgrade(op.ID, db.ID, stats.SizeBytes); err != nil {
 			return next, err
 		}
 		op.Generation = db.LastGeneration() + 2 // after that of the copy
@@ -95,6 +95,7 @@ func (s *Service) beginDryRun(call *model.Call, db model.Database, from binaries
 		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertBeside(tx, op) })
 	}
 	if err != nil {
+		s.core.Space.Release(op.ID)
 		release()
 		u.close()
 		return op, core.ExplainDiskFull(err)
@@ -102,6 +103,7 @@ func (s *Service) beginDryRun(call *model.Call, db model.Database, from binaries
 	u.db, u.op = db, op
 	s.core.Work.Go(func() {
 		defer u.close()
+		defer s.core.Space.Release(op.ID)
 		defer s.databases.Progress.Drop(op.ID)
 		ctx, ended := s.core.Cancels.Add(s.core.Lifetime, databases.BackupClaim(db.ID)) // a restore and a deletion take precedence
 		defer ended()
@@ -112,7 +114,7 @@ func (s *Service) beginDryRun(call *model.Call, db model.Database, from binaries
 	return op, nil
 }
 
-// planDryRun returns the operation of a dry run and the plan for the restore of the newest backup.
+// planDryRun returns the operation of a dry run, with the space for it reserved, and the plan for the restore of the newest backup.
 func (s *Service) planDryRun(db model.Database) (op model.DatabaseOperation, p RestorePlan, err error) {
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil {
@@ -126,20 +128,19 @@ func (s *Service) planDryRun(db model.Database) (op model.DatabaseOperation, p R
 	}
 	op = s.databases.NewOperation(db, model.OperationUpgradeDryRun, "restoring")
 	p.describe(&op)
-	return op, p, s.checkSpaceForRestore(p)
+	return op, p, s.reserveForRestore(op.ID, p)
 }
 
-// checkSpaceForUpgrade refuses an upgrade that does not fit on the disk beside the data that it replaces.
-func (s *Service) checkSpaceForUpgrade(database string, size int64) error {
-	need := int64(16 * core.MinFreeSpace)
-	if !s.CanClone(s.databases.DatabaseDirectory(database)) {
-		need += size
+// reserveForUpgrade refuses an upgrade that does not fit on the disk beside the data that it replaces and what other operations
+// will still write, and reserves what it needs for an operation.
+func (s *Service) reserveForUpgrade(operation, database string, size int64) error {
+	if s.CanClone(s.databases.DatabaseDirectory(database)) {
+		size = 0
 	}
-	if host, err := core.MeasureHost(s.core.Config.DataDir); err == nil && host.DiskFree < need {
-		return core.NoSpace(nil, "the disk has %d MB free, and the upgrade needs %d MB beside the data that it replaces: the operator must free disk space",
-			host.DiskFree>>20, need>>20)
-	}
-	return nil
+	return s.core.Space.Reserve(operation, size, core.SpaceMargin, func(free int64) error {
+		return core.NoSpace(nil, "the disk has %d MB free that no other operation needs, and the upgrade needs %d MB beside the data that it replaces: the operator must free disk space",
+			free>>20, (size+core.SpaceMargin)>>20)
+	})
 }
 
 // trialDirectories returns where a dry run has the copy and the upgraded data.

@@ -43,7 +43,7 @@ func (u *upgrading) build(ctx context.Context) error {
 	s := u.service
 	b, err := s.backUpWithin(ctx, u.db, u.op)
 	if err == nil {
-		err = s.checkSpaceForUpgrade(u.db.ID, b.SizeBytes)
+		err = s.reserveForUpgrade(u.op.ID, u.db.ID, b.SizeBytes)
 	}
 	if err == nil {
 		err = s.databases.SetPhase(u.op.ID, "copying")

@@ -183,15 +183,16 @@ func (s *Service) Verify(ctx context.Context, db model.Database, b model.Backup)
 
 // verifyPlan is Verify of a plan, with an instance of that name.
 func (s *Service) verifyPlan(ctx context.Context, db model.Database, plan RestorePlan, instance string) (detail string, err error) {
-	if err := s.checkSpaceForRestore(plan); err != nil {
+	if err := s.reserveForRestore(instance, plan); err != nil {
 		return "", noSpaceError{cause: err}
 	}
+	defer s.core.Space.Release(instance)
 	dir := filepath.Join(s.core.Config.DataDir, VerificationDirectory, instance)
 	if err := os.RemoveAll(dir); err != nil { // left by an earlier attempt
 		return "", fmt.Errorf("remove an earlier verification: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := s.unpackTimed(ctx, &plan, dir, backup.RestoreOptions{Workers: 1}); err != nil {
+	if err := s.unpackTimed(ctx, &plan, dir, backup.RestoreOptions{Workers: 1, Progress: func(done, total int64) { s.core.Space.Written(instance, done, total) }}); err != nil {
 		return "", err
 	}
 	checked, err := s.verifyRecovery(ctx, db, plan, instance, dir)
