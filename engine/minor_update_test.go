@@ -67,6 +67,11 @@ func TestMinorAdvice(t *testing.T) {
 		t.Errorf("while something else is done with it: restarted, %v", err)
 	}
 	release()
+	a.Core.Space.MeasureWith(func() (int64, error) { return 1 << 20, nil })
+	if err := a.Databases.UpdateMinor(t.Context(), record(open)); err != nil || restarted() {
+		t.Errorf("on a full disk: restarted, %v", err)
+	}
+	a.Core.Space.MeasureWith(nil)
 	if err := a.Databases.UpdateMinor(t.Context(), record(open)); err != nil || !restarted() {
 		t.Errorf("in the window: not restarted, %v", err)
 	}

@@ -48,7 +48,7 @@ func (s *Service) UpdateMinor(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, minorSearch)
 	defer cancel()
 	bin, ok := s.Majors.Newest(ctx, db.Major)
-	if !ok || !binaries.Newer(bin.Version, db.Version) || !s.minors.first(db.ID, bin.Version) {
+	if !ok || !binaries.Newer(bin.Version, db.Version) || !s.maySuspend() || !s.minors.first(db.ID, bin.Version) {
 		return nil
 	}
 	call := s.core.System(model.ActionDatabaseRestart, db.Organization, DatabaseResource(db))

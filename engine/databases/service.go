@@ -34,6 +34,7 @@ type Service struct {
 	warm          *warmServers
 	choosing      *portChoice
 	minors        minorUpdates
+	held          restartsHeld
 	proxies       proxySet
 	resting       sync.Map // ids of databases that sleep, see Rests
 	takingBack    sync.Map // ids of databases, see takeBack

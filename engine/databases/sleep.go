@@ -158,7 +158,7 @@ func (s *Service) LetSleep(ctx context.Context) {
 func (s *Service) letIdleSleep() {
 	for _, id := range s.proxies.ids() {
 		db, err := s.Record(id)
-		if err != nil || !s.isIdle(db) {
+		if err != nil || !s.isIdle(db) || !s.maySuspend() {
 			continue
 		}
 		s.core.Background(func(ctx context.Context) {
