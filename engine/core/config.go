@@ -137,5 +137,6 @@ func DefaultRates() map[model.RateClass]Rate {
 		model.RateCreateBucket:   {30, time.Minute},
 		model.RateImport:         {10, time.Minute},
 		model.RateCreateKey:      {10, time.Minute},
+		model.RateInvite:         {30, time.Minute},
 	}
 }

@@ -9,7 +9,7 @@ import (
 // on it and by the keys that the key makes.
 type RateClass string
 
-// The rate classes: the specification's, and that of new keys. "" is unlimited.
+// The rate classes: the specification's, and those of new keys and of invitations. "" is unlimited.
 const (
 	RateNone           RateClass = ""
 	RateCreateDatabase RateClass = "create_database"
@@ -18,6 +18,7 @@ const (
 	RateCreateBucket   RateClass = "create_bucket"
 	RateImport         RateClass = "import"
 	RateCreateKey      RateClass = "create_key"
+	RateInvite         RateClass = "invite"
 )
 
 // Budget is the state of one request budget.
@@ -31,7 +32,7 @@ type Budget struct {
 
 // RateClasses returns every limited class.
 func RateClasses() []RateClass {
-	return []RateClass{RateCreateDatabase, RateCreateBackup, RateRestore, RateCreateBucket, RateImport, RateCreateKey}
+	return []RateClass{RateCreateDatabase, RateCreateBackup, RateRestore, RateCreateBucket, RateImport, RateCreateKey, RateInvite}
 }
 
 // Action names an operation. The same text is the action of its audit
@@ -395,11 +396,11 @@ func Operations() []Operation {
 		operation(ActionProjectDelete, "deleteProject", ScopeProjectManage).conditional(),
 
 		operation(ActionUserList, "listUsers", ScopeTeamRead),
-		operation(ActionUserInvite, "inviteUser", ScopeTeamManage),
+		operation(ActionUserInvite, "inviteUser", ScopeTeamManage).within(RateInvite),
 		operation(ActionUserGet, "getUser", ScopeTeamRead),
 		operation(ActionUserRole, "updateUser", ScopeTeamManage),
 		operation(ActionUserDelete, "deleteUser", ScopeTeamManage),
-		operation(ActionSetupLinkCreate, "createSetupLink", ScopeTeamManage),
+		operation(ActionSetupLinkCreate, "createSetupLink", ScopeTeamManage).within(RateInvite),
 		operation(ActionSessionList, "listUserSessions", ScopeSessionManage),
 		operation(ActionSessionEnd, "endUserSession", ScopeSessionManage),
 		operation(ActionSessionEndAll, "endUserSessions", ScopeSessionManage),

@@ -181,10 +181,10 @@ func accountDoors() []door {
 		{name: "updateKey", method: "PATCH", path: "/account/api-keys/key_x", body: `{"name":"n"}`, scopes: key},
 		{name: "revokeKey", method: "DELETE", path: "/account/api-keys/key_x", scopes: key},
 		// Of a valid invitation the engine also asks for everything that a viewer has.
-		{name: "inviteUser", method: "POST", path: "/users", body: `{"email":"nobody","role":"viewer"}`, scopes: team},
+		{name: "inviteUser", method: "POST", path: "/users", body: `{"email":"nobody","role":"viewer"}`, scopes: team, budgets: []model.RateClass{model.RateInvite}},
 		{name: "updateUser", method: "PATCH", path: "/users/user_x", body: `{"role":"viewer"}`, scopes: team},
 		{name: "deleteUser", method: "DELETE", path: "/users/user_x", scopes: team},
-		{name: "createSetupLink", method: "POST", path: "/users/user_x/setup-link", scopes: team},
+		{name: "createSetupLink", method: "POST", path: "/users/user_x/setup-link", scopes: team, budgets: []model.RateClass{model.RateInvite}},
 		{name: "listUserSessions", method: "GET", path: "/sessions", scopes: session},
 		{name: "endUserSession", method: "DELETE", path: "/sessions/sess_x", scopes: session},
 		{name: "restoreTrashedDatabase", method: "POST", path: "/trash/databases/none/restore", scopes: trash},
@@ -291,6 +291,7 @@ func probes() map[model.RateClass]request {
 		model.RateCreateBucket:   {method: "POST", path: "/buckets?nonsense=1"},
 		model.RateImport:         {method: "POST", path: "/imports?nonsense=1"},
 		model.RateCreateKey:      {method: "POST", path: "/account/api-keys?nonsense=1"},
+		model.RateInvite:         {method: "POST", path: "/users?nonsense=1"},
 	}
 }
 
