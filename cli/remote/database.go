@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,7 @@ func databaseDetails(w io.Writer, db wire.Database) {
 		"PostgreSQL", text(db.Version), "address", fmt.Sprintf("%s:%d", db.Host, db.Port),
 		"owner", db.DBUser, "size", sizeOr(db.SizeBytes), "connections", connections,
 		"last backup", formatTime(db.LatestBackupAt), "created", formatTime(&db.CreatedAt),
+		"settings left out", strings.Join(db.SettingsLeftOut, ", "),
 	}, ownProperties(db)...)...)
 }
 

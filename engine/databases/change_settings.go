@@ -33,6 +33,13 @@ func (s *Service) ChangeSettings(ctx context.Context, call *model.Call, id strin
 		return db, err
 	}
 	defer release()
+	bin, err := s.Majors.Find(ctx, db.Major)
+	if err == nil {
+		err = s.refuseUnknown(bin, change)
+	}
+	if err != nil {
+		return db, err
+	}
 	call.Note("settings", strings.Join(slices.Sorted(maps.Keys(change)), ","))
 	before := db.Settings
 	next, err := s.beginChange(call, id, func(d *model.Database) {

@@ -23,6 +23,8 @@ type View struct {
 	FailedRestore  *model.DatabaseOperation // the last restore, if it failed
 	ConnectionMode connstring.SSLMode
 	Asleep         bool // available, and its server starts when somebody connects
+	// LeftOut are its settings that PostgreSQL of its major version does not know.
+	LeftOut []string
 }
 
 // Filter selects databases. An empty field selects all.
@@ -130,6 +132,11 @@ func (s *Service) View(db model.Database) (View, error) {
 		view.Statistics = &stats
 	}
 	view.Status, view.StatusReason = s.LiveStatus(db)
+	if s.Started() && len(db.Settings)+len(db.OwnSettings) > 0 {
+		if bin, ok := s.Majors.known(db.Major); ok {
+			view.LeftOut = s.unknownSettings(bin, db)
+		}
+	}
 	view.Asleep = view.Status == model.DatabaseAvailable && s.IsAsleep(db.ID)
 	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		if db.Operation != "" {

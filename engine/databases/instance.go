@@ -49,6 +49,9 @@ func (s *Service) Spec(ctx context.Context, db model.Database) (postgres.Spec, e
 		return postgres.Spec{}, err
 	}
 	settings := s.settings(db)
+	for _, name := range s.unknownSettings(bin, db) {
+		delete(settings, name)
+	}
 	return postgres.Spec{
 		ID:  db.ID,
 		Bin: bin,

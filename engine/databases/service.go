@@ -35,6 +35,7 @@ type Service struct {
 	choosing      *portChoice
 	minors        minorUpdates
 	held          restartsHeld
+	settingNames  settingNames
 	proxies       proxySet
 	resting       sync.Map // ids of databases that sleep, see Rests
 	takingBack    sync.Map // ids of databases, see takeBack

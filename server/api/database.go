@@ -25,6 +25,7 @@ func NewDatabase(db databases.View) wire.Database {
 	d.ConnectionLimit = orAbsent(db.ConnectionLimit)
 	d.LogicalReplication = db.LogicalReplication
 	d.SleepAfterSeconds, d.Asleep = orAbsent(int64(db.SleepAfter.Seconds())), db.Asleep
+	d.SettingsLeftOut = append([]string{}, db.LeftOut...)
 	if w := db.MaintenanceWindow; !w.IsZero() {
 		d.MaintenanceWindow = &wire.MaintenanceWindow{Day: wire.WindowDay(w.Day), Start: w.StartTime(), Minutes: w.Minutes}
 	}

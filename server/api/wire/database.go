@@ -33,6 +33,7 @@ type Database struct {
 	LogicalReplication  bool               `json:"logical_replication" doc:"Whether clients may stream its changes: see getDatabaseReplication."`
 	SleepAfterSeconds   *int64             `json:"sleep_after_seconds" doc:"After how long without connections its server stops, until somebody connects; null for a server that always runs."`
 	Asleep              bool               `json:"asleep" doc:"Whether it sleeps: it is available, and its server starts when somebody connects."`
+	SettingsLeftOut     []string           `json:"settings_left_out" doc:"Its settings that PostgreSQL of its present major version does not know. They are left out until an undo or an upgrade brings a version that does."`
 }
 
 // MaintenanceWindow is a time of the day or week.
