@@ -79,7 +79,7 @@ func newRecoveryRestore(s *session) *cobra.Command {
 		"then gone; to go back further, restore to a moment before that."
 	cmd.Example = "  holdfast recovery restore shop --to 2026-03-01T12:00:00Z\n  holdfast recovery restore shop --to 10m --into shop-before --wait"
 	flags := cmd.Flags()
-	flags.StringVar(&at, "to", "", "the moment: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m")
+	flags.StringVar(&at, "to", "", "the moment: RFC 3339 such as 2026-03-01T12:00:00Z, or how long ago, such as 10m or 2d")
 	flags.StringVar(&lsn, "to-lsn", "", "the place in the write-ahead log, such as 0/1A2B3C4D")
 	flags.BoolVar(&dryRun, "dry-run", false, "show what would be done, and do nothing")
 	restoreFlags(cmd, &name, &wait)
@@ -112,9 +112,9 @@ func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	if moment, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return moment.UTC(), nil
 	}
-	back, err := time.ParseDuration(text)
+	back, err := ParseDuration(text)
 	if err != nil || back < 0 {
-		return time.Time{}, usagef("%s: %q is neither a time such as 2026-03-01T12:00:00Z nor a duration such as 10m", flag, text)
+		return time.Time{}, usagef("%s: %q is neither a time such as 2026-03-01T12:00:00Z nor a duration such as 10m or 2d", flag, text)
 	}
 	return now.Add(-back).UTC(), nil
 }
