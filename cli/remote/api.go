@@ -20,7 +20,7 @@ func newAPI(s *session) *cobra.Command {
 	var data string
 	cmd := s.command("api METHOD PATH", "Send any request to the API, and print its answer", cobra.ExactArgs(2),
 		func(t *task, args []string) error { return t.raw(strings.ToUpper(args[0]), args[1], data) })
-	cmd.Long = "Send any request to the API, with the key, and print its answer as it is. The exit code is that of the\n" +
+	cmd.Long = "Send any request to the API, with the key, and print its answer as it is; a stream, such as that of events, as it comes. The exit code is that of the\n" +
 		"commands: 0 for a success, else what `holdfast exit-codes` says."
 	cmd.Example = "  holdfast api GET /agent/status\n  holdfast api GET '/account/audit-logs?limit=5'\n" +
 		"  holdfast api POST /databases --data '{\"project\":\"proj_…\",\"name\":\"shop\"}'\n" +
@@ -63,6 +63,10 @@ func (t *task) raw(method, path, data string) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode < 300 && (kind == "text/event-stream" || kind == "application/x-ndjson") {
+		_, err := io.Copy(t.cmd.OutOrStdout(), answer.Body) // line by line, of which there may be no end
+		return err
+	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,12 +18,22 @@ type fakeAppliance struct {
 	bodies map[string]string
 }
 
+// streamed is data that is answered as a stream of events without end.
+type streamed string
+
 // ServeHTTP implements http.Handler.
 func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route := r.Method + " " + r.URL.Path
 	body, _ := io.ReadAll(r.Body)
 	f.bodies[route] = string(body)
 	data, found := f.data[route]
+	if text, ok := data.(streamed); ok {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, string(text))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done() // a stream has no end
+		return
+	}
 	response := map[string]any{"data": data, "meta": map[string]any{"request_id": "req_1"}}
 	w.Header().Set("Content-Type", "application/json")
 	if !found {
@@ -36,6 +47,14 @@ func (f *fakeAppliance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requests, and its error.
 func runWith(t *testing.T, data map[string]any, args ...string) (out string, bodies map[string]string, err error) {
 	t.Helper()
+	var printed strings.Builder
+	bodies, err = runWithin(t, t.Context(), &printed, data, args...)
+	return printed.String(), bodies, err
+}
+
+// runWithin is runWith until ctx ends, as it does when a person interrupts a command. It prints to out.
+func runWithin(t *testing.T, ctx context.Context, out io.Writer, data map[string]any, args ...string) (bodies map[string]string, err error) {
+	t.Helper()
 	fake := &fakeAppliance{data: data, bodies: map[string]string{}}
 	server := httptest.NewServer(fake)
 	defer server.Close()
@@ -43,10 +62,9 @@ func runWith(t *testing.T, data map[string]any, args ...string) (out string, bod
 	t.Setenv(variableKey, "hf_key")
 	root := &cobra.Command{Use: "holdfast", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands("test")...)
-	var printed strings.Builder
-	root.SetOut(&printed)
-	root.SetErr(&printed)
+	root.SetOut(out)
+	root.SetErr(out)
 	root.SetArgs(args)
-	err = root.ExecuteContext(t.Context())
-	return printed.String(), fake.bodies, err
+	err = root.ExecuteContext(ctx)
+	return fake.bodies, err
 }
