@@ -77,8 +77,11 @@ func newBackupCreate(s *session) *cobra.Command {
 
 func (t *task) awaitBackup(db wire.Database, b wire.Backup) (wire.Backup, error) {
 	m := t.meter("backing up " + db.Name)
-	defer m.stop()
-	return t.api.AwaitBackup(t.ctx, db.ID, b.ID, func(op wire.Operation) { m.percent(op.ProgressPercent, string(op.Status)) })
+	id := b.ID
+	b, err := t.api.AwaitBackup(t.ctx, db.ID, id, func(op wire.Operation) { m.percent(op.ProgressPercent, string(op.Status)) })
+	m.stop()
+	t.noteGoesOn("`holdfast backup get %s %s` shows how far it is", db.Name, id)
+	return b, err
 }
 
 func (t *task) printBackup(w io.Writer, db wire.Database, b wire.Backup) {

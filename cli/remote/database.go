@@ -81,6 +81,7 @@ func newDatabaseCreate(s *session) *cobra.Command {
 		m := t.meter("creating " + in.Name)
 		created, err := t.api.CreateDatabase(t.ctx, in)
 		m.stop()
+		t.noteGoesOn("`holdfast db get %s` shows it, if the request had arrived", in.Name)
 		if err != nil {
 			return err
 		}

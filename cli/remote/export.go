@@ -85,6 +85,7 @@ func (t *task) readyExport(db exported, wait bool) (wire.Export, error) {
 		m := t.meter("exporting " + cmp.Or(db.dbname, db.Name))
 		x, err = t.api.AwaitExport(t.ctx, db.ID, db.dbname, nil)
 		m.stop()
+		t.noteGoesOn("`holdfast operation list --database %s --type export` shows how far it is", db.Name)
 	}
 	if err != nil {
 		return x, err

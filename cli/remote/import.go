@@ -186,6 +186,7 @@ func (t *task) awaitImport(id string) error {
 	m := t.meter("importing")
 	i, err := t.api.AwaitImport(t.ctx, id, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
 	m.stop()
+	t.noteGoesOn("`holdfast import status %s` shows how far it is, `holdfast import cancel %s` cancels it", id, id)
 	if err != nil {
 		return err
 	}

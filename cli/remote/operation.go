@@ -73,8 +73,18 @@ func (t *task) cancelOperation(id string) error {
 // awaitEnd returns an operation when it has ended, and shows its progress until then.
 func (t *task) awaitEnd(op wire.Operation, act string) (wire.Operation, error) {
 	m := t.meter(act)
-	defer m.stop()
-	return t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
+	id := op.ID
+	op, err := t.api.AwaitOperation(t.ctx, op, func(op wire.Operation) { m.percent(op.ProgressPercent, text(op.Phase)) })
+	m.stop()
+	t.noteGoesOn("`holdfast operation get %s --wait` waits for it again, `holdfast operation cancel %s` cancels it", id, id)
+	return op, err
+}
+
+// noteGoesOn says, after a wait that was interrupted, how to look at what goes on.
+func (t *task) noteGoesOn(how string, args ...any) {
+	if t.ctx.Err() != nil {
+		t.note("the appliance goes on with it: "+how, args...)
+	}
 }
 
 // awaitOperation waits until an operation has ended, and shows it.
