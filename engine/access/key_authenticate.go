@@ -73,16 +73,3 @@ func (s *Service) Authorize(call *model.Call) error {
 
 // Permit is Authorize without the rate limits.
 func (s *Service) Permit(call *model.Call) error { return core.Permit(call, call.Operation.Acts()) }
-
-// StillValid returns an error if the key of a call has been revoked or has expired since
-// the call was authenticated.
-func (s *Service) StillValid(call *model.Call) error {
-	if call.Key == nil {
-		return nil
-	}
-	key, err := s.keyByHash(call.Key.Hash)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && !key.Usable(s.core.Clock()) {
-		return unauthorized()
-	}
-	return err
-}

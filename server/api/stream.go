@@ -121,7 +121,7 @@ type eventsInput struct {
 
 func (h *handlers) events(ctx context.Context, call *model.Call, in *eventsInput, s *stream) error {
 	f := core.Follower{
-		Valid: func() error { return h.engine.Access.StillValid(call) },
+		Valid: func() error { return h.engine.Core.CheckAuthority(call) },
 		Event: func(e model.Event) error { return s.send(e.ID, "", NewEvent(e)) },
 		Gap: func() error {
 			return s.send("", "gap", wire.EventGap{Message: "The event that the stream is to begin after is not kept any more: some events may be missing."})
@@ -141,7 +141,7 @@ func eventFilter(selector wire.EventSelector) core.EventFilter {
 
 func (h *handlers) operationEvents(ctx context.Context, call *model.Call, in *OperationInput, s *stream) error {
 	return h.engine.Databases.OperationFollow(ctx, call, in.OperationID,
-		func() error { return h.engine.Access.StillValid(call) },
+		func() error { return h.engine.Core.CheckAuthority(call) },
 		func(op model.DatabaseOperation) error { return s.send("", "operation", NewOperation(op)) },
 		func() error { return s.beat("") })
 }

@@ -65,7 +65,7 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 		} else if whole.err != nil {
 			whole.text, whole.err = nil, x.Unreadable(whole.err)
 		} else {
-			whole.err = x.gate.Engine.Access.StillValid(x.Call)
+			whole.err = x.gate.Engine.Core.CheckAuthority(x.Call)
 		}
 		x.Request.Body = whole
 	}

@@ -364,7 +364,7 @@ func (q *request) readAll(most int64, of sigv4.Of) ([]byte, error) {
 	if int64(len(text)) > most {
 		return nil, fail("EntityTooLarge", "Your request was too big: it has more than %d bytes", most)
 	}
-	return text, q.engine.Access.StillValid(q.Call)
+	return text, q.engine.Core.CheckAuthority(q.Call)
 }
 
 func malformedXML() error {
