@@ -22,8 +22,9 @@ import (
 	"holdfast/internal/durable"
 )
 
-// An export is a snapshot of the appliance at one moment: the metadata first, then the journal of its objects, then
-// hard links to everything else, made while nothing may be removed. The archive is written from these links while the
+// An export is a snapshot of the appliance at one moment: hard links to the repositories of its backups, which the export
+// keeps from changing, then the metadata, then the journal of its objects, then hard links to everything else, made while
+// nothing may be removed. The archive is written from these links while the
 // appliance keeps running. A running database is exported as a backup made for the export, from which the new appliance
 // rebuilds it; a stopped one as its files.
 
@@ -225,6 +226,13 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 		return err
 	}
 	defer release()
+	// First, because a collection of chunks may take long, and RemovalLock must not wait for it: the claims keep the
+	// backups as they are.
+	for _, db := range slices.Concat(dbs, trashed) {
+		if err := e.linkRepository(dir, db); err != nil {
+			return err
+		}
+	}
 	e.Core.RemovalLock.Lock()
 	defer e.Core.RemovalLock.Unlock()
 	metadata := func(w io.Writer) error {
@@ -242,7 +250,7 @@ func (e *Engine) linkToMove(dir string, dbs, trashed []model.Database) error {
 		}
 	}
 	for _, db := range slices.Concat(dbs, trashed) {
-		if err := e.linkBackups(dir, db); err != nil {
+		if err := e.linkWAL(dir, db); err != nil {
 			return err
 		}
 	}
@@ -285,24 +293,31 @@ func made(all []model.Database) []model.Database {
 	})
 }
 
-// linkBackups links a database's backups and its WAL, which is being received if
-// the database runs.
-func (e *Engine) linkBackups(dir string, db model.Database) error {
-	backups := filepath.Join("backups", db.ID)
+// linkRepository links the repository of a database's backups. If it is not open, nothing collects its chunks.
+func (e *Engine) linkRepository(dir string, db model.Database) error {
+	name := filepath.Join("backups", db.ID, "repository")
+	repo := e.Recovery.OpenedRepository(db.ID)
+	if repo == nil {
+		return e.linkTree(dir, name)
+	}
+	to := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return repo.Link(to)
+}
+
+// linkWAL links a database's WAL, which is being received if the database runs.
+func (e *Engine) linkWAL(dir string, db model.Database) error {
+	name := filepath.Join("backups", db.ID, recovery.WALDirectory)
 	if db.Trash != nil || !e.Databases.Started() {
-		return e.linkTree(dir, backups)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, backups), 0o700); err != nil {
-		return err
-	}
-	if err := e.linkTree(dir, filepath.Join(backups, "repository")); err != nil {
-		return err
+		return e.linkTree(dir, name)
 	}
 	archive, err := e.Recovery.WALArchive(db.ID)
 	if err != nil {
 		return err
 	}
-	return archive.Link(filepath.Join(dir, backups, recovery.WALDirectory))
+	return archive.Link(filepath.Join(dir, name))
 }
 
 // linkTree links the files below name in the data directory into dir. name may be absent.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/core"
@@ -72,6 +74,47 @@ func TestExportOfWALThatIsReceived(t *testing.T) {
 	defer copied.Close()
 	if err := copied.Check(t.Context(), 1, 1, start, status.Durable, nil); err != nil {
 		t.Errorf("the copy up to %v: %v", status.Durable, err)
+	}
+}
+
+// An export has the chunks that its indexes describe, although those of a deleted backup are collected meanwhile.
+func TestExportBesideCollection(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	random := "create table %s as select (select string_agg(md5(random()::text||n||g), '') from generate_series(1, 60) g) as x from generate_series(1, %d) n"
+	run(t, c, fmt.Sprintf(random, "small", 1500))
+	run(t, c, fmt.Sprintf(random, "big", 8000))
+	deleted := a.backUp(t, db.ID)
+	run(t, c, "drop table big")
+	a.backUp(t, db.ID)
+	_, repo, err := a.Recovery.Archives(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join("backups", db.ID, "repository")
+	for n := range 20000 { // linking takes a while between the indexes and the packs
+		writeFile(t, filepath.Join(a.cfg.DataDir, name, "manifests", fmt.Sprintf("zz%06d.filler", n)), "")
+	}
+	err = errors.Join(a.Recovery.MarkForDeletion(a.call(model.ActionBackupDelete), db.ID, deleted.ID), repo.Delete(deleted.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(a.cfg.DataDir, movingDir)
+	ended := make(chan error, 1)
+	go func() { ended <- a.linkToMove(dir, []model.Database{db.Database}, nil) }()
+	testenv.Within(t, time.Minute, "the links", func() bool { return !core.Absent(dir, filepath.Join(name, "manifests")) })
+	a.Recovery.CollectBackups(t.Context(), db.ID)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	copied, err := repository.OpenForReading(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	if report, err := copied.Verify(t.Context(), nil); err != nil || report.Backups != 1 || report.Err() != nil {
+		t.Errorf("the copy has %d good backups: %v, %v", report.Backups, report.Err(), err)
 	}
 }
 

@@ -93,6 +93,17 @@ func (s *Service) Repository(database string) (*repository.Repository, error) {
 	return s.openRepository(a, database)
 }
 
+// OpenedRepository returns the repository of a database's backups, nil if it is not open.
+func (s *Service) OpenedRepository(database string) *repository.Repository {
+	a := s.archives.known(database)
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.repository
+}
+
 // openRepository opens the repository of a; the caller holds mu.
 func (s *Service) openRepository(a *databaseArchive, database string) (*repository.Repository, error) {
 	if a.repository != nil {
