@@ -227,6 +227,59 @@ func TestPointWithoutABackup(t *testing.T) {
 	}
 }
 
+// An LSN that the present server has written is of the present data, whatever the archive has of it: never of data that a restore
+// replaced, in which the LSNs are the same. One from beyond is of the last data that reached it.
+func TestLSNAfterRestores(t *testing.T) {
+	t.Parallel()
+	a, db, c, b := startStepped(t)
+	ahead := func(step, segments int) (lsn string) {
+		for n := range segments {
+			commitStep(t, c, step+n)
+			a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()")
+		}
+		commitStep(t, c, step+segments)
+		lsn = answer[string](t, c, "select pg_current_wal_lsn()::text")
+		a.awaitArchived(t, db.ID, commitStep(t, c, step+segments+1))
+		return lsn
+	}
+	back := func(backups int) {
+		a.restore(t, db.ID, b.ID)
+		testenv.Within(t, time.Minute, "the backup of the restored data", func() bool {
+			all := a.backups(t, db.ID)
+			return len(all) == backups && all[0].Status == model.BackupCompleted
+		})
+		a.awaitIdle(t)
+	}
+	plan := func(lsn string) (generation int, err error) {
+		p, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{LSN: lsn}, nil)
+		return p.Target.Generation, err
+	}
+	first := ahead(100, 12)
+	back(2)
+	second := ahead(200, 8)
+	back(3)
+	for want, lsn := range map[int]string{1: first, 2: second} {
+		if generation, err := plan(lsn); err != nil || generation != want {
+			t.Errorf("%s of generation %d leads to %d, %v", lsn, want, generation, err)
+		}
+	}
+	for n := range 5 {
+		commitStep(t, c, 300+n)
+		lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
+		if generation, err := plan(lsn); err != nil || generation != 3 {
+			t.Errorf("%s, which was written just now, leads to generation %d, %v", lsn, generation, err)
+		}
+	}
+	if err := a.Recovery.StopReceiving(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	commitStep(t, c, 400)
+	lsn := answer[string](t, c, "select pg_current_wal_lsn()::text")
+	if generation, err := plan(lsn); model.CodeOf(err) != model.CodeConflict {
+		t.Errorf("%s, which is not archived, leads to generation %d, %v", lsn, generation, err)
+	}
+}
+
 // The window ends with the archive, even if a backup's recorded end is later, because the clock was set back since.
 func TestWindowEndsWithTheArchive(t *testing.T) {
 	t.Parallel()

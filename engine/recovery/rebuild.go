@@ -161,7 +161,7 @@ func (s *Service) planLast(ctx context.Context, db model.Database, backups []mod
 		return plan, err
 	}
 	var first error
-	for _, generation := range append(newestFirst(db), 0) { // 0 stands for that of the backup
+	for _, generation := range append(generationsOf(db), 0) { // 0 stands for that of the backup
 		for _, b := range backups {
 			generation := cmp.Or(generation, b.Generation)
 			if !leadsTo(archive, b, generation) {
@@ -191,17 +191,6 @@ func earlierData(db model.Database, cause error) string {
 		why = cause.Error()
 	}
 	return fmt.Sprintf("the present data of the database %s cannot be restored, and it is back as it was before its last restore or upgrade: %s", db.Name, why)
-}
-
-// newestFirst returns the generations of a database that serve and have served, the present one first.
-func newestFirst(db model.Database) []int {
-	generations := []int{db.Generation}
-	for _, served := range slices.Backward(db.Served) {
-		if !slices.Contains(generations, served.Generation) {
-			generations = append(generations, served.Generation)
-		}
-	}
-	return generations
 }
 
 // planEndOf plans to restore a backup and to replay all WAL of a generation, up to what is missing or damaged. The error

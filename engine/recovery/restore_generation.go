@@ -9,6 +9,7 @@ import (
 
 	"holdfast/backup"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -23,6 +24,7 @@ type pointPlanner struct {
 	archive *wal.Archive
 	backups []model.Backup // in the order in which they are tried
 	safe    time.Time      // the last moment of the present generation that is known to be safe
+	written xlog.LSN       // how far the present server has written, 0 if that is not known
 }
 
 // newPointPlanner returns a planner with the restorable backups of a database, newest first.
@@ -50,17 +52,39 @@ func (p *pointPlanner) plan(ctx context.Context, at RestorePoint) (RestorePlan, 
 	if err != nil {
 		return RestorePlan{}, err
 	}
+	return p.planLSN(ctx, lsn)
+}
+
+// planLSN plans a restore to an LSN. The generations run over the same LSNs: one that the present server has written is of the
+// present data, even if the archive lacks it, unless it is from before their backups. The last generation that has it counts otherwise.
+func (p *pointPlanner) planLSN(ctx context.Context, lsn xlog.LSN) (RestorePlan, error) {
 	reason := backup.ErrAfterTarget
 	for _, generation := range generationsOf(p.db) {
 		plan, err := p.planIn(ctx, wal.Target{Generation: generation, LSN: lsn})
 		if err == nil {
 			return plan, nil
 		}
-		if !errors.Is(err, backup.ErrAfterTarget) {
-			reason = err
+		if errors.Is(err, backup.ErrAfterTarget) {
+			continue
 		}
+		if generation == p.db.Generation && p.written >= lsn {
+			return RestorePlan{}, explainUnarchived(err, lsn)
+		}
+		if generation == p.db.Generation && p.written == 0 {
+			return RestorePlan{}, err
+		}
+		reason = err
 	}
 	return RestorePlan{}, reason
+}
+
+// explainUnarchived gives the remedy if the archive ends before an LSN that the present server has written.
+func explainUnarchived(err error, lsn xlog.LSN) error {
+	past, ok := errors.AsType[*wal.OutsideError](err)
+	if !ok {
+		return err
+	}
+	return model.Errorf(model.CodeConflict, "the WAL of the present data is archived up to %v, and not up to %v yet: try again when it is, or choose a moment", past.LatestLSN, lsn)
 }
 
 // planTime plans a restore to a time. By the clocks of the switches, one generation served then. If the clock was set back
@@ -125,14 +149,18 @@ func laterOf(a, b time.Time) time.Time {
 	return a
 }
 
-// generationsOf returns the generations of a database, the present one first and then the last ones.
+// generationsOf returns the generations of a database that serve and have served, the present one first and then the last ones.
 func generationsOf(db model.Database) []int {
 	generations := []int{db.Generation}
-	for _, it := range slices.Backward(db.Served) {
-		if !slices.Contains(generations, it.Generation) {
-			generations = append(generations, it.Generation)
+	add := func(generation int) {
+		if !slices.Contains(generations, generation) {
+			generations = append(generations, generation)
 		}
 	}
+	for _, it := range slices.Backward(db.Served) {
+		add(it.Generation)
+	}
+	add(firstGeneration) // it served before the first switch
 	return generations
 }
 

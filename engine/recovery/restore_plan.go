@@ -163,13 +163,21 @@ func (s *Service) RestorePlan(ctx context.Context, call *model.Call, database st
 }
 
 // planPoint finds the newest backup from which a point can be reached. It looks for a time in the generation that was
-// current then: times before a restore refer to the data before that restore, see [pointPlanner.planTime].
+// current then: times before a restore refer to the data before that restore, see [pointPlanner.planTime]. An LSN is that of
+// the present data, if these have it, see [pointPlanner.planLSN].
 func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePoint) (RestorePlan, error) {
 	if db.Sandbox {
 		return RestorePlan{}, noBackupsOf(db)
 	}
+	var written xlog.LSN
 	if at.LSN == "" {
 		s.AwaitArchive(ctx, db.ID, at.Time)
+	} else {
+		lsn, err := at.position()
+		if err != nil {
+			return RestorePlan{}, err
+		}
+		written = s.awaitPosition(ctx, db, lsn)
 	}
 	backups, err := s.restorableBackups(db.ID)
 	if err != nil {
@@ -182,6 +190,7 @@ func (s *Service) planPoint(ctx context.Context, db model.Database, at RestorePo
 	if err != nil {
 		return RestorePlan{}, err
 	}
+	planner.written = written
 	plan, err := planner.plan(ctx, at)
 	if err != nil {
 		return RestorePlan{}, s.explainUnreachable(ctx, db, at, err)
@@ -206,13 +215,18 @@ func (s *Service) AwaitArchive(ctx context.Context, database string, at time.Tim
 	if at.After(s.core.Clock().Add(endPrecision)) {
 		return
 	}
+	s.awaitStatus(ctx, database, func(status wal.Status) bool { return !status.RestorableTo.Before(at) })
+}
+
+// awaitStatus waits for a status of the WAL receiver, if WAL is being received, for as long as a restore waits.
+func (s *Service) awaitStatus(ctx context.Context, database string, reached func(wal.Status) bool) {
 	ctx, cancel := context.WithTimeout(ctx, archiveWait)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		status, _ := s.WALStatus(database)
-		if status.State != wal.StateStreaming || !status.RestorableTo.Before(at) {
+		if status.State != wal.StateStreaming || reached(status) {
 			return
 		}
 		select {
