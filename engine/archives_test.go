@@ -91,6 +91,76 @@ func TestGap(t *testing.T) {
 	}
 }
 
+// A database whose WAL was lost after its newest backup is degraded until there is another, and can be restored to what was
+// committed before.
+func TestGapWithoutBackup(t *testing.T) {
+	t.Parallel()
+	tiny, err := model.NewPlan("tiny", map[string]int64{"backup_bytes": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(t, newDataDir(t))
+	cfg.Plans = map[string]model.Plan{"tiny": tiny}
+	a := startEngineOn(t, cfg)
+	db, c := a.createDatabase(t, "shop")
+	run(t, c, "create table steps (n int)")
+	commitStep(t, c, 1)
+	a.backUp(t, db.ID)
+	before := commitStep(t, c, 2)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
+	if _, err := a.Access.OrganizationSetPlan(a.call(model.ActionPlanSet), "tiny"); err != nil { // no backup can follow
+		t.Fatal(err)
+	}
+	record, err := a.Databases.Record(db.ID)
+	if err == nil {
+		err = a.Recovery.StopReceiving(db.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.asSuperuser(t, db.ID, "select pg_catalog.pg_drop_replication_slot('holdfast')")
+	testenv.Within(t, time.Minute, "the archive's last segment to be gone from the server", func() bool {
+		run(t, c, "create table if not exists filler as select repeat('x', 1000) from generate_series(1, 1000)")
+		a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint")
+		return a.serverLacks(t, db.ID, a.lastSegment(t, db.ID))
+	})
+	lost := commitStep(t, c, 4)
+	a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()", "checkpoint", "select pg_catalog.pg_switch_wal()", "checkpoint")
+	if err := a.Recovery.ReceiveWAL(record); err != nil {
+		t.Fatal(err)
+	}
+	a.wantDegraded(t, db.ID, before, lost)
+	a.awaitArchived(t, db.ID, commitStep(t, c, 5))
+	a.wantDegraded(t, db.ID, before, lost)
+	lacking, err := a.Recovery.Unrecoverable(func(string, string) bool { return true })
+	if since := lacking[db.ID]; err != nil || since.IsZero() {
+		t.Errorf("a copy could rebuild it: %v, %v", lacking, err)
+	}
+}
+
+// wantDegraded waits until a database has a gap in its WAL and is degraded. It can be restored to the moments before the first
+// time and not to the second one.
+func (a *appliance) wantDegraded(t *testing.T, database string, before, lost time.Time) {
+	t.Helper()
+	var r recovery.Recovery
+	testenv.Within(t, time.Minute, "a gap", func() bool {
+		var err error
+		if r, err = a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), database); err != nil {
+			t.Fatal(err)
+		}
+		return len(r.Archiving.Gaps) == 1
+	})
+	if r.State != recovery.RecoveryDegraded || r.Window.Latest.Before(before) || !r.Window.Latest.Before(lost) {
+		t.Errorf("%s, up to %s; %s to %s are lost", r.State, r.Window.Latest, before, lost)
+	}
+	for at, can := range map[time.Time]bool{*r.Window.Latest: true, lost: false} {
+		_, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), database, recovery.RestorePoint{Time: at}, nil)
+		if (err == nil) != can {
+			t.Errorf("a restore to %s: %v", at, err)
+		}
+	}
+}
+
 // lastSegment returns the last segment of the archive.
 func (a *appliance) lastSegment(t *testing.T, database string) string {
 	t.Helper()

@@ -24,3 +24,29 @@ func (a *Archive) Leads(from Position, generation int) bool {
 	}
 	return false
 }
+
+// GapAfter returns the first recorded gap between a position and the end of a generation whose history contains it, nil if
+// there is none: a backup that starts at the position cannot be rolled forward past the gap.
+func (a *Archive) GapAfter(from Position, generation int) *Gap {
+	spans, err := a.spans(generation, 0)
+	if err != nil {
+		return nil
+	}
+	contained := false
+	for _, s := range spans {
+		contained = contained || s.branch.number == from.Generation && s.timeline == from.Timeline
+		if !contained {
+			continue
+		}
+		var first *Gap
+		for _, gap := range s.branch.info().Gaps {
+			if gap.Timeline == s.timeline && gap.To > from.LSN && gap.From < s.to && (first == nil || gap.From < first.From) {
+				first = &gap
+			}
+		}
+		if first != nil {
+			return first
+		}
+	}
+	return nil
+}

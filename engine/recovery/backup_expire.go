@@ -64,15 +64,15 @@ func followedAt(all []model.Backup, leads func(model.Backup) bool) map[string]ti
 	return followed
 }
 
-// leadsToPresent returns a function that reports whether the WAL leads from a backup to the present data of the database. It
-// does from all of a database that was never restored.
+// leadsToPresent returns a function that reports whether the WAL leads from a backup to the present data of the database,
+// without a gap.
 func (s *Service) leadsToPresent(database string) (func(model.Backup) bool, error) {
 	db, err := s.databases.Record(database)
-	if err != nil || len(db.Served) == 0 || s.isAway(database) {
+	if err != nil || db.Sandbox || s.isAway(database) {
 		return anyBackup, err
 	}
 	archive, err := s.WALArchive(database)
-	return func(b model.Backup) bool { return leadsTo(archive, b, db.Generation) }, err
+	return func(b model.Backup) bool { return reaches(archive, b, db.Generation) }, err
 }
 
 func anyBackup(model.Backup) bool { return true }

@@ -46,7 +46,7 @@ func (s *Service) isAway(database string) bool {
 }
 
 // Unrecoverable returns the databases that a copy of the archives could not rebuild as they are, by id, and from when on it
-// lacks everything: no backup that the copy has, as has reports, leads to the present data. Databases that have no backup
+// lacks everything: no backup that the copy has, as has reports, leads to the present data without a gap in the WAL. Databases that have no backup
 // and get none by themselves, or later, such as branches, do not count, nor do those in the trash and those that are yet
 // to be brought back from the copy.
 func (s *Service) Unrecoverable(has func(database, backup string) bool) (map[string]time.Time, error) {
@@ -89,13 +89,20 @@ func (s *Service) isUnrecoverable(db model.Database, newest *model.Backup, has f
 	if err != nil {
 		return since, false, err
 	}
-	leads := func(b model.Backup) bool { return has(db.ID, b.ID) && leadsTo(archive, b, db.Generation) }
-	if leads(*newest) {
+	reach := func(b model.Backup) bool { return has(db.ID, b.ID) && reaches(archive, b, db.Generation) }
+	if reach(*newest) {
 		return since, false, nil
 	}
 	backups, err := s.restorableBackups(db.ID)
-	if err != nil || slices.ContainsFunc(backups, leads) {
+	if err != nil || slices.ContainsFunc(backups, reach) {
 		return since, false, err
+	}
+	for _, b := range backups { // the newest has the WAL up to the gap
+		if has(db.ID, b.ID) && leadsTo(archive, b, db.Generation) {
+			if gap := gapAfter(archive, b, db.Generation); gap != nil {
+				return gap.At, true, nil
+			}
+		}
 	}
 	if len(db.Served) > 0 {
 		return db.Served[len(db.Served)-1].Since, true, nil

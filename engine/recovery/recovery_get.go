@@ -3,6 +3,7 @@ package recovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -149,10 +150,7 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 	}
 	w.Earliest = backups[len(backups)-1].CompletedAt
 	s.AwaitArchive(ctx, db.ID, *w.Earliest)
-	latest, err := s.restorableTo(ctx, backups[0])
-	if s.databases.Rests(db.ID) { // nothing happens that is not in the archive
-		latest = s.core.Clock()
-	}
+	latest, err := s.restorableTo(ctx, db, backups)
 	if err != nil {
 		return w, err
 	}
@@ -163,15 +161,20 @@ func (s *Service) window(ctx context.Context, db model.Database) (w Window, err 
 	return w, nil
 }
 
-// restorableTo returns the last moment that is known to be safe. If no receiver has reported one, that is the last
-// commit in the archive, else the end of the newest backup.
-func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.Time, error) {
-	if status, _ := s.WALStatus(newest.Database); !status.RestorableTo.IsZero() {
-		return status.RestorableTo, nil
-	}
-	archive, err := s.WALArchive(newest.Database)
+// restorableTo returns the last moment that is known to be safe. If no receiver has reported one, that is the last commit in the
+// archive, else the end of the newest backup. If no backup leads past a gap in the WAL, it is just before the last commit
+// before the gap, which shows that nothing before it is missing. The backups are newest first.
+func (s *Service) restorableTo(ctx context.Context, db model.Database, backups []model.Backup) (time.Time, error) {
+	archive, err := s.WALArchive(db.ID)
 	if err != nil {
 		return time.Time{}, err
+	}
+	newest, cut := beforeGap(archive, db, backups)
+	if !cut && s.databases.Rests(db.ID) { // nothing happens that is not in the archive
+		return s.core.Clock(), nil
+	}
+	if status, _ := s.WALStatus(db.ID); !cut && !status.RestorableTo.IsZero() {
+		return status.RestorableTo, nil
 	}
 	start, err := xlog.ParseLSN(newest.StartLSN)
 	if err != nil {
@@ -181,11 +184,36 @@ func (s *Service) restorableTo(ctx context.Context, newest model.Backup) (time.T
 	if now := s.core.Clock(); last.After(now) { // the clock has been set back since
 		last = now
 	}
-	found, err := archive.Window(ctx, newest.Generation, uint32(newest.Timeline), start)
+	generation, timeline := newest.Generation, uint32(newest.Timeline)
+	if cut {
+		generation, timeline = db.Generation, 0
+	}
+	found, err := archive.Window(ctx, generation, timeline, start)
+	if cut {
+		found.LastCommit = found.LastCommit.Add(-time.Microsecond)
+		if errors.Is(err, wal.ErrGap) { // it is damaged there
+			err = nil
+		}
+	}
 	if found.LastCommit.After(last) {
 		last = found.LastCommit
 	}
 	return last, err
+}
+
+// beforeGap returns the newest backup that leads to the present data, and true, if there is a gap in the WAL after each of
+// these; else the newest backup, and false.
+func beforeGap(archive *wal.Archive, db model.Database, backups []model.Backup) (newest model.Backup, cut bool) {
+	newest = backups[0]
+	for _, b := range backups {
+		switch {
+		case reaches(archive, b, db.Generation):
+			return backups[0], false
+		case !cut && leadsTo(archive, b, db.Generation):
+			newest, cut = b, true
+		}
+	}
+	return newest, cut
 }
 
 // archiving returns how the database's WAL is archived.

@@ -33,7 +33,7 @@ func (s *Service) newPointPlanner(ctx context.Context, db model.Database, backup
 	if err != nil {
 		return nil, err
 	}
-	safe, err := s.restorableTo(ctx, backups[0])
+	safe, err := s.restorableTo(ctx, db, backups)
 	if err != nil {
 		return nil, err
 	}

@@ -205,6 +205,20 @@ func leadsTo(archive *wal.Archive, b model.Backup, generation int) bool {
 	return err == nil && archive.Leads(wal.Position{Generation: b.Generation, Timeline: uint32(b.Timeline), LSN: stop}, generation)
 }
 
+// reaches reports whether a backup can be rolled forward to the end of a generation: the WAL leads there without a gap.
+func reaches(archive *wal.Archive, b model.Backup, generation int) bool {
+	return leadsTo(archive, b, generation) && gapAfter(archive, b, generation) == nil
+}
+
+// gapAfter returns the first gap in the WAL between the start of a backup and the end of a generation, nil if there is none.
+func gapAfter(archive *wal.Archive, b model.Backup, generation int) *wal.Gap {
+	start, err := xlog.ParseLSN(b.StartLSN)
+	if err != nil {
+		return nil
+	}
+	return archive.GapAfter(wal.Position{Generation: b.Generation, Timeline: uint32(b.Timeline), LSN: start}, generation)
+}
+
 // archiveWait is how long a restore waits for the archive. An idle server takes a
 // second or two to report that nothing more was committed.
 const archiveWait = 5 * time.Second
