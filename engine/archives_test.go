@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +160,47 @@ func (a *appliance) wantDegraded(t *testing.T, database string, before, lost tim
 		if (err == nil) != can {
 			t.Errorf("a restore to %s: %v", at, err)
 		}
+	}
+}
+
+// A segment of the archive that is lost after the newest backup is a gap, and another backup is made.
+func TestLostSegment(t *testing.T) {
+	t.Parallel()
+	a, db, c, _ := startStepped(t)
+	for n := range 4 {
+		commitStep(t, c, n+2)
+		a.asSuperuser(t, db.ID, "select pg_catalog.pg_switch_wal()")
+	}
+	lost := commitStep(t, c, 9)
+	a.awaitArchived(t, db.ID, lost)
+	var all []string
+	testenv.Within(t, time.Minute, "compressed segments", func() bool {
+		all, _ = filepath.Glob(filepath.Join(a.cfg.DataDir, "backups", db.ID, "wal", "1", "*.zst"))
+		return len(all) >= 4
+	})
+	a.abandon(t)
+	if err := os.Remove(all[len(all)-2]); err != nil {
+		t.Fatal(err)
+	}
+	a = a.reopen(t)
+	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Within(t, time.Minute, "another backup", func() bool {
+		backups := a.backups(t, db.ID)
+		return len(backups) == 2 && backups[0].Status == model.BackupCompleted
+	})
+	a.awaitIdle(t)
+	after := commitStep(t, c, 10)
+	a.awaitArchived(t, db.ID, after)
+	r, err := a.Recovery.RecoveryGet(t.Context(), a.call(model.ActionRecoveryGet), db.ID)
+	if err != nil || r.State != recovery.RecoveryAvailable || len(r.Archiving.Gaps) != 1 || !r.Archiving.Gaps[0].At.Before(lost) {
+		t.Errorf("%s, gaps %+v, %v", r.State, r.Archiving.Gaps, err)
+	}
+	a.goTo(t, db.ID, recovery.RestorePoint{Time: after})
+	if got := steps(t, c); got != "1 2 3 4 5 9 10" {
+		t.Errorf("restored to %s", got)
 	}
 }
 

@@ -84,6 +84,7 @@ func (e *Engine) maintain(ctx context.Context, db model.Database) (err error) {
 	}
 	if db.Trash == nil {
 		err = errors.Join(err, e.Recovery.NoteSetBack(db), e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))
+		e.Recovery.CheckArchive(db)
 	}
 	return err
 }

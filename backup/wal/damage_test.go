@@ -114,6 +114,78 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestFindLost: what is missing or damaged since a backup is a gap, and once that is recorded, the backup leads no further.
+func TestFindLost(t *testing.T) {
+	t.Parallel()
+	b := longWAL(5, nil)
+	from := store(t, b)
+	from.Close()
+	for name, c := range map[string]struct {
+		start              xlog.LSN
+		removed, cut, rots []uint64
+		lost               [2]uint64 // the segments from and to
+	}{
+		"whole":           {start: b.Start},
+		"before a backup": {start: 4*smallSegment + 5000, removed: []uint64{2}},
+		"missing":         {start: b.Start, removed: []uint64{3}, lost: [2]uint64{3, 4}},
+		"two":             {start: b.Start, removed: []uint64{2}, cut: []uint64{3}, lost: [2]uint64{2, 4}},
+		"not the same":    {start: b.Start, removed: []uint64{2, 4}, lost: [2]uint64{2, 3}},
+		"cut":             {start: b.Start, cut: []uint64{3}, lost: [2]uint64{3, 4}},
+		"damaged":         {start: b.Start, rots: []uint64{3}, lost: [2]uint64{3, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := Open(copyArchive(t, from.dir), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			change := func(n uint64, do func([]byte) []byte) {
+				path := filepath.Join(a.dir, "1", xlog.SegmentName(1, n, smallSegment)+compressedSuffix)
+				data, err := os.ReadFile(path)
+				if err == nil {
+					err = os.WriteFile(path, do(data), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, n := range c.removed {
+				removeSegment(t, filepath.Join(a.dir, "1"), n)
+			}
+			for _, n := range c.cut {
+				change(n, func(data []byte) []byte { return data[:len(data)-1] })
+			}
+			for _, n := range c.rots {
+				change(n, func(data []byte) []byte { data[len(data)/2] ^= 0x10; return data })
+			}
+			position := Position{Generation: 1, Timeline: 1, LSN: c.start}
+			gap, generation, err := a.FindLost(t.Context(), position, 1, len(c.rots) > 0)
+			if c.lost == [2]uint64{} {
+				if gap != nil || err != nil {
+					t.Errorf("%+v, %v", gap, err)
+				}
+				return
+			}
+			from, to := xlog.LSN(c.lost[0]*smallSegment), xlog.LSN(c.lost[1]*smallSegment)
+			if err != nil || gap == nil || generation != 1 || gap.From != from || gap.To != to {
+				t.Fatalf("%+v of generation %d, %v", gap, generation, err)
+			}
+			if gap, _, err := a.FindLost(t.Context(), position, 1, false); len(c.rots) > 0 && (gap != nil || err != nil) {
+				t.Errorf("without reading: %+v, %v", gap, err)
+			}
+			if err := a.AddGap(1, *gap); err != nil {
+				t.Fatal(err)
+			}
+			for start, blocked := range map[xlog.LSN]bool{c.start: true, to - 1: true, to: false} {
+				if got := a.GapAfter(Position{Generation: 1, Timeline: 1, LSN: start}, 1); (got != nil) != blocked {
+					t.Errorf("the gap after %v is %+v", start, got)
+				}
+			}
+		})
+	}
+}
+
 // removeSegment removes all files of a segment of the first timeline.
 func removeSegment(t *testing.T, dir string, n uint64) {
 	t.Helper()

@@ -27,7 +27,7 @@ type Generation struct {
 	System      uint64 `json:"system,string"`
 	SegmentSize uint64 `json:"segment_bytes"`
 	Timeline    uint32 `json:"timeline"`
-	// Gaps are ranges of WAL that will never arrive.
+	// Gaps are ranges of WAL that will never arrive, or that were lost, in the order of their ends.
 	Gaps []Gap `json:"gaps,omitempty"`
 }
 
@@ -38,12 +38,13 @@ type Parent struct {
 	Fork       xlog.LSN `json:"fork"` // the first position that is the child's own
 }
 
-// Gap is a range of WAL that the archive lacks permanently.
+// Gap is a range of WAL that the archive lacks permanently. At is the time of its detection or, if the WAL was in the archive
+// once, the time of the last commit before it.
 type Gap struct {
 	Timeline uint32    `json:"timeline"`
 	From     xlog.LSN  `json:"from"`
 	To       xlog.LSN  `json:"to"`
-	At       time.Time `json:"at"` // time of detection
+	At       time.Time `json:"at"`
 	Reason   string    `json:"reason"`
 }
 

@@ -151,14 +151,18 @@ func (a *Archive) longest(spans []span, n uint64) (b *branch, longest *segment) 
 
 // gapError returns the error for segment number n of spans.
 func gapError(spans []span, n uint64, err error) error {
-	last := spans[len(spans)-1]
+	s := spanOf(spans, n)
+	return &GapError{Generation: s.branch.number, Segment: s.branch.name(segmentKey{s.timeline, n}), Err: err}
+}
+
+// spanOf returns the span whose timeline has segment number n.
+func spanOf(spans []span, n uint64) span {
 	for _, s := range slices.Backward(spans) {
 		if size := s.branch.info().SegmentSize; size > 0 && uint64(s.from)/size <= n {
-			last = s
-			break
+			return s
 		}
 	}
-	return &GapError{Generation: last.branch.number, Segment: last.branch.name(segmentKey{last.timeline, n}), Err: err}
+	return spans[len(spans)-1]
 }
 
 var errMissing = errors.New("it is missing, or ends too early")

@@ -96,22 +96,28 @@ func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 
 // record changes the generation's metadata.
 func (w *Writer) record(change func(*Generation)) error {
-	a := w.archive
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	known := *w.branch.info()
+	w.archive.mu.Lock()
+	defer w.archive.mu.Unlock()
+	return w.archive.record(w.branch, change)
+}
+
+// record changes the metadata of a generation durably. The caller holds mu.
+func (a *Archive) record(b *branch, change func(*Generation)) error {
+	known := *b.info()
 	change(&known)
-	if err := known.publish(a.fsys, w.branch.dir); err != nil {
+	if err := known.publish(a.fsys, b.dir); err != nil {
 		return err
 	}
-	w.branch.known.Store(&known)
-	a.published(w.branch, generationFile)
+	b.known.Store(&known)
+	a.published(b, generationFile)
 	return nil
 }
 
 // AddGap records WAL that will never arrive.
 func (w *Writer) AddGap(g Gap) error {
-	return w.record(func(i *Generation) { i.Gaps = append(i.Gaps[:len(i.Gaps):len(i.Gaps)], g) })
+	w.archive.mu.Lock()
+	defer w.archive.mu.Unlock()
+	return w.archive.addGap(w.branch, g)
 }
 
 // AddHistory stores the history file of a timeline.

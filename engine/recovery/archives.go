@@ -59,6 +59,10 @@ type databaseArchive struct {
 
 	pruning sync.Mutex // held while WAL is pruned
 	holds   int        // of what replays the WAL; nothing is pruned while there are any
+
+	checking  sync.Mutex // held while the WAL is checked
+	checked   time.Time  // when it was checked last, zero if it was not
+	readSince time.Time  // when all of it was read last or, at first, when it was checked first
 }
 
 // hold keeps the WAL of the database from being pruned until release is called.
@@ -251,7 +255,7 @@ func (s *Service) serverWAL(db model.Database) string {
 	return filepath.Join(s.databases.DataDirectory(db.ID, db.Generation), "pg_wal")
 }
 
-// WALLost records a gap in the archive and starts a backup: later times can be restored only from a newer backup.
+// WALLost says that the archive has a gap and starts a backup: later times can be restored only from a newer backup.
 func (s *Service) WALLost(db model.Database, gap wal.Gap) {
 	call := s.core.System(model.ActionWALGap, db.Organization, databases.DatabaseResource(db))
 	call.Note("from", gap.From.String())
