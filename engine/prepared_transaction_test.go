@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"holdfast/engine/databases"
+	"holdfast/engine/model"
 	"holdfast/engine/recovery"
 )
 
@@ -88,5 +91,44 @@ func TestPointAmongPreparedTransactions(t *testing.T) {
 		if got := answer[string](t, c, state); got != want {
 			t.Errorf("after step %d: %q, not %q", n+1, got, want)
 		}
+	}
+}
+
+// TestUndoAfterRename: an undo does not roll back what was prepared in the data that it brings back under an earlier name.
+func TestUndoAfterRename(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, "create table steps (n int)")
+	b := a.backUp(t, db.ID)
+	conn := connect(t, c)
+	for _, sql := range []string{"begin", "insert into steps values (10)", "prepare transaction 'acknowledged'"} {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.restore(t, db.ID, b.ID)
+	a.awaitIdle(t)
+	rename := func(name string) {
+		t.Helper()
+		if err := a.update(t, db.ID, databases.Change{Name: new(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("shop2")
+	op, err := a.Recovery.RecoveryUndo(a.call(model.ActionRecoveryUndo), db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := a.awaitOperation(t, op, model.OperationFailed); !strings.Contains(failed, "named shop ") || !strings.Contains(failed, "acknowledged") {
+		t.Errorf("the undo ended with %q", failed)
+	}
+	rename("shop")
+	a.undo(t, db.ID)
+	if got := answer[string](t, a.connectionOf(t, db.ID), "select coalesce(string_agg(gid, ' '), 'none') from pg_prepared_xacts"); got != "acknowledged" {
+		t.Errorf("prepared after the undo: %s", got)
 	}
 }

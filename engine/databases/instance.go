@@ -156,6 +156,15 @@ func (s *Service) EndCopiedPrepared(ctx context.Context, instance string, db mod
 	})
 }
 
+// RefuseRenamedPrepared refuses a running instance with data of the database that have prepared transactions and an earlier name.
+func (s *Service) RefuseRenamedPrepared(ctx context.Context, instance string, db model.Database) error {
+	tenant, err := s.tenant(db)
+	if err != nil {
+		return err
+	}
+	return s.maintain(ctx, instance, tenant.RefuseRenamedPrepared)
+}
+
 // instanceStates holds the state that the supervisor last reported for each
 // instance.
 type instanceStates struct {

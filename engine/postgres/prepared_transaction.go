@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,4 +43,24 @@ func (t Tenant) EndCopiedPrepared(ctx context.Context, conn *pgx.Conn) (identifi
 		return nil, fmt.Errorf("roll back the prepared transactions of a copy: %w", err)
 	}
 	return identifiers, nil
+}
+
+// RefuseRenamedPrepared returns a conflict if the tenant's database has prepared transactions and another name than t, under
+// which it would be provisioned: PostgreSQL does not rename it, and what was acknowledged must not be rolled back. conn is the
+// superuser's.
+func (t Tenant) RefuseRenamedPrepared(ctx context.Context, conn *pgx.Conn) error {
+	now, err := present(ctx, conn, t.Database)
+	if err != nil || now.database == t.Database {
+		return err
+	}
+	identifiers, err := collect(ctx, conn, "select gid from pg_prepared_xacts where database = $1 order by prepared", now.database)
+	if err != nil {
+		return fmt.Errorf("look for prepared transactions: %w", err)
+	}
+	if len(identifiers) == 0 {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "the data that would come back are of a database named %s and have prepared transactions (%s), and PostgreSQL renames no database "+
+		"that has any: rename %s back to %s, try again, and commit or roll back what is prepared before you rename it once more",
+		now.database, strings.Join(identifiers, ", "), t.Database, now.database)
 }

@@ -92,7 +92,7 @@ func (s *Service) beginRestore(
 		build := func(ctx context.Context) error {
 			return s.checkAndUnpack(ctx, &p, op.ID, s.databases.DataDirectory(op.Database, op.Generation))
 		}
-		return stage{build: build, plan: &p}, nil
+		return stage{build: build, plan: &p, asked: true}, nil
 	})
 }
 
@@ -115,7 +115,7 @@ func (s *Service) RecoveryUndo(call *model.Call, database string) (model.Databas
 			return stage{}, model.Errorf(model.CodeForbidden, "there is no restore to undo: the data it replaced is kept for %s", s.core.Config.ReplacedRetention)
 		}
 		op.Generation = db.Replaced.Generation
-		return stage{build: func(context.Context) error { return nil }}, nil
+		return stage{build: func(context.Context) error { return nil }, asked: true}, nil
 	})
 }
 
@@ -124,6 +124,8 @@ func (s *Service) RecoveryUndo(call *model.Call, database string) (model.Databas
 type stage struct {
 	build func(context.Context) error
 	plan  *RestorePlan
+	// asked says that somebody asked for earlier data of the database itself, which keep their prepared transactions.
+	asked bool
 	// branch is where a reset takes the data from, nil for other operations. Its plan is known after build.
 	branch *branchSource
 	// upgrade is set for an upgrade, which stops the server to build.
@@ -235,7 +237,11 @@ func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Databas
 	if next.branch != nil {
 		op.BranchedAt = &next.branch.moment
 	}
-	if err := s.PrepareGeneration(building, db, op, next.recovery()); err != nil {
+	prepared := s.databases.EndCopiedPrepared
+	if next.asked {
+		prepared = s.databases.RefuseRenamedPrepared
+	}
+	if err := s.prepareGeneration(building, db, op, next.recovery(), prepared); err != nil {
 		return next.upgrade.hasStopped(), err
 	}
 	return true, s.SwitchGeneration(ctx, db, op)
@@ -243,9 +249,13 @@ func (s *Service) buildAndSwitch(building, ctx context.Context, db model.Databas
 
 // PrepareGeneration recovers the new data directory and records in the WAL archive where its history begins.
 func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
+	return s.prepareGeneration(ctx, db, op, plan, s.databases.EndCopiedPrepared)
+}
+
+func (s *Service) prepareGeneration(ctx context.Context, db model.Database, op model.DatabaseOperation, plan *RestorePlan, prepared underOtherName) error {
 	next := db
 	next.Generation = op.Generation
-	err := s.recoverPrivately(ctx, next, op, plan)
+	err := s.recoverPrivately(ctx, next, op, plan, prepared)
 	if err == nil && plan != nil && plan.Backup.Database == db.ID {
 		err = s.recordFork(next, *plan)
 	}
@@ -255,9 +265,13 @@ func (s *Service) PrepareGeneration(ctx context.Context, db model.Database, op m
 	return s.databases.BeginSwitching(op.ID)
 }
 
+// underOtherName is what to do about the prepared transactions of data in a running instance, if the data do not have the
+// name of the database: they could not get it.
+type underOtherName func(ctx context.Context, instance string, db model.Database) error
+
 // recoverPrivately recovers the data directory of the record next on a private socket, by the plan if there is one,
 // sets the recorded roles and passwords, and stops the instance.
-func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op model.DatabaseOperation, plan *RestorePlan) error {
+func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op model.DatabaseOperation, plan *RestorePlan, prepared underOtherName) error {
 	if err := s.databases.SetPhase(op.ID, "recovering"); err != nil {
 		return err
 	}
@@ -276,7 +290,7 @@ func (s *Service) recoverPrivately(ctx context.Context, next model.Database, op 
 	if err != nil {
 		return errors.Join(fmt.Errorf("recover restored data: %w", err), s.databases.StopInstance(ctx, op.ID))
 	}
-	if err = s.databases.EndCopiedPrepared(ctx, op.ID, next); err == nil {
+	if err = prepared(ctx, op.ID, next); err == nil {
 		err = s.databases.Provision(ctx, op.ID, next)
 	}
 	if err == nil && plan != nil {

@@ -176,7 +176,7 @@ func (s *Service) buildNewBranch(ctx context.Context, db model.Database, op mode
 	if err := s.buildBranch(ctx, src, op.ID, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
-	if err := s.recoverPrivately(ctx, db, op, src.plan); err != nil {
+	if err := s.recoverPrivately(ctx, db, op, src.plan, s.databases.EndCopiedPrepared); err != nil {
 		return err
 	}
 	_, err := s.databases.StartInstance(ctx, db)

@@ -134,7 +134,7 @@ func (s *Service) buildRestored(ctx context.Context, db model.Database, op model
 	if err := s.checkAndUnpack(ctx, p, op.ID, dir); err != nil {
 		return err
 	}
-	if err := s.recoverPrivately(ctx, db, op, p); err != nil {
+	if err := s.recoverPrivately(ctx, db, op, p, s.databases.EndCopiedPrepared); err != nil {
 		return err
 	}
 	_, err := s.databases.StartInstance(ctx, db)
