@@ -83,7 +83,7 @@ func (e *Engine) maintain(ctx context.Context, db model.Database) (err error) {
 		err = errors.Join(e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Recovery.ReopenReceiver(db.ID), e.Databases.UpdateMinor(ctx, db))
 	}
 	if db.Trash == nil {
-		err = errors.Join(err, e.Recovery.NoteSetBack(db), e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))
+		err = errors.Join(err, e.Recovery.NoteSetBack(db), e.Recovery.RecoverRepository(db), e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))
 		e.Recovery.CheckArchive(db)
 	}
 	return err

@@ -284,3 +284,44 @@ func TestFailedSyncMakesReadOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestRecover: once syncs succeed again, the repository can be made writable, and has what it had.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"syncfile", "syncdir"} {
+		on := false
+		fsys := &faultfs.FS{Err: syscall.EIO, Hit: func(_ int, v, _ string) bool { return on && v == verb }}
+		r, err := open(filepath.Join(t.TempDir(), "r"), fsys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		mustStore(t, r, "b1", "", first())
+		if recovered, err := r.Recover(); recovered || err != nil {
+			t.Errorf("without a failure: %v, %v", recovered, err)
+		}
+		on = true
+		if _, err := store(r, "b2", "b1", second()); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("%s: %v", verb, err)
+		}
+		if recovered, err := r.Recover(); verb == "syncdir" && (recovered || !errors.Is(err, syscall.EIO)) {
+			t.Errorf("while %s fails: %v, %v", verb, recovered, err)
+		}
+		on = false
+		if recovered, err := r.Recover(); verb == "syncdir" && (!recovered || err != nil) {
+			t.Errorf("after a failed %s: %v, %v", verb, recovered, err)
+		}
+		if _, err := r.Clean(); err != nil {
+			t.Error(err)
+		}
+		mustStore(t, r, "b3", "b1", second())
+		for id, want := range map[string]content{"b1": first(), "b3": second()} {
+			if got, err := load(r, id); err != nil || differ(got, want) != "" {
+				t.Errorf("%s after a failed %s: %v", id, verb, err)
+			}
+		}
+		if report, err := r.Verify(t.Context(), nil); err != nil || report.Err() != nil {
+			t.Errorf("after a failed %s: %v, %v", verb, report.Err(), err)
+		}
+	}
+}

@@ -108,6 +108,28 @@ func (s *Service) OpenedRepository(database string) *repository.Repository {
 	return a.repository
 }
 
+// RecoverRepository recovers the repository of a database's backups if a failed sync has made it read-only.
+func (s *Service) RecoverRepository(db model.Database) error {
+	repo := s.OpenedRepository(db.ID)
+	if repo == nil || !repo.FailedSync() || s.isAway(db.ID) {
+		return nil
+	}
+	release, err := s.core.Claims.Take(databases.BackupClaim(db.ID), "the recovery of its backups")
+	if err != nil {
+		return nil // busy: the next sweep tries again
+	}
+	defer release()
+	recovered, err := repo.Recover()
+	if errors.Is(err, repository.ErrBusy) || err == nil && !recovered {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.core.Log.Info("backups can be made again after a failed sync", "database", db.ID)
+	return s.reconcileRepository(db)
+}
+
 // openRepository opens the repository of a; the caller holds mu.
 func (s *Service) openRepository(a *databaseArchive, database string) (*repository.Repository, error) {
 	if a.repository != nil {
