@@ -111,6 +111,11 @@ func (s *Service) finishDelete(ctx context.Context, call *model.Call, db model.D
 	if db.Sandbox {
 		retention = 0
 	}
+	if retention > 0 {
+		if err := s.backups.Drain(db); err != nil {
+			s.core.Log.Warn("what a deleted database committed last may be missing in the archive until it is restored from the trash", "database", db.ID, "reason", err)
+		}
+	}
 	trash := model.Trash{At: now, Until: now.Add(retention)}
 	discard := func(tx *meta.Tx) error {
 		o, err := tx.Operations().Get(op)
