@@ -263,6 +263,32 @@ func (s *Service) ReopenReceiver(id string) error {
 	return s.ReceiveWAL(db)
 }
 
+// awaitReceiver returns the receiver of a generation of a database whose server runs, as soon as it is open. Without a claim on
+// the database it must not be opened: the server may be about to stop for good, and a writer of its generation is in the way then.
+func (s *Service) awaitReceiver(ctx context.Context, db model.Database) (liveWAL, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.databases.Timeouts.WAL, errors.New("the instance is being stopped"))
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	a := s.archives.get(db.ID)
+	for {
+		if err := s.ReopenReceiver(db.ID); err != nil {
+			return liveWAL{}, err
+		}
+		a.mu.Lock()
+		receiver, generation := a.receiver, a.receivedGeneration
+		a.mu.Unlock()
+		if receiver != nil && generation == db.Generation {
+			return liveWAL{receiver}, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return liveWAL{}, fmt.Errorf("wait for the WAL receiver: %w", context.Cause(ctx))
+		}
+	}
+}
+
 // ReceivedGeneration returns the generation of a database whose WAL is being or was last received, 0 for none.
 func (s *Service) ReceivedGeneration(database string) int {
 	a := s.archives.get(database)

@@ -299,9 +299,9 @@ func (s *Service) cloneRunning(ctx context.Context, src *branchSource, dir strin
 	if err != nil {
 		return err
 	}
-	live, err := s.liveWAL(parent)
+	live, err := s.awaitReceiver(ctx, parent)
 	if err != nil {
-		return err
+		return s.explainParentGone(parent, err)
 	}
 	cloned, err := backup.Clone(ctx, conn, dir, parent.Name)
 	if err != nil {
