@@ -2,6 +2,7 @@ package repository
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -346,5 +347,42 @@ func TestNothingRemovedWithoutIndex(t *testing.T) {
 				t.Errorf("%s of what no backup needs: %v", what, err)
 			}
 		}
+	}
+}
+
+// TestSessionOfLostFiles: a session whose index and packs are lost keeps its number while a manifest names it, so that the
+// backup stays damaged and does not get the records of another.
+func TestSessionOfLostFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "r")
+	r := mustOpen(t, dir)
+	mustStore(t, r, "b1", "", first())
+	mustStore(t, r, "b2", "b1", second())
+	last := r.sessions
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := filepath.Glob(filepath.Join(dir, "*", fmt.Sprintf("%08x*", last)))
+	if err != nil || len(lost) < 2 {
+		t.Fatalf("%q, %v", lost, err)
+	}
+	for _, path := range lost {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = mustOpen(t, dir)
+	if s, err := r.Snapshot("b2"); err != nil {
+		t.Fatal(err)
+	} else {
+		s.Close()
+	}
+	w, err := r.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	if w.session <= last {
+		t.Errorf("the next session is %d, and the lost one was %d", w.session, last)
 	}
 }

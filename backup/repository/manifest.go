@@ -101,6 +101,7 @@ func (r *Repository) Manifest(id string) (*Manifest, string, error) {
 	if m.Backup.ID != id {
 		return nil, "", damaged(name, "it belongs to backup "+m.Backup.ID)
 	}
+	r.noteSessions(m)
 	return m, fmt.Sprintf("%x", sum), nil
 }
 

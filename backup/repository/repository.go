@@ -101,7 +101,7 @@ func (r *Repository) prepare() error {
 	return r.findSessions()
 }
 
-// findSessions finds the highest number in use, including interrupted sessions.
+// findSessions finds the highest number in use, including interrupted sessions. noteSessions adds those of lost files.
 func (r *Repository) findSessions() error {
 	for _, dir := range []string{packDir, indexDir} {
 		names, err := r.list(dir)
@@ -235,6 +235,17 @@ func (r *Repository) nextSession() uint32 {
 	defer r.mu.Unlock()
 	r.sessions++
 	return r.sessions
+}
+
+// noteSessions keeps new sessions from getting a number that a manifest names, even if its index and packs are all lost.
+func (r *Repository) noteSessions(m *Manifest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range m.Entries {
+		for _, run := range m.Entries[i].Chunks {
+			r.sessions = max(r.sessions, run.Session)
+		}
+	}
 }
 
 // distrust records that a record is damaged. No new backup refers to it, so a backup that reads everything is

@@ -144,12 +144,23 @@ func (s *Service) planRebuild(ctx context.Context, db model.Database, operation 
 	if recovered {
 		plan, err = s.planLast(ctx, db, backups)
 	} else {
-		plan.RestorePlan, err = s.PlanBackup(ctx, backups[0])
+		plan.RestorePlan, err = s.planMoved(ctx, db, backups)
 	}
 	if err != nil {
 		return plan, err
 	}
 	return plan, s.reserveForRestore(operation, plan.RestorePlan)
+}
+
+// planMoved plans a restore to the end of the newest backup that leads to the present data of a database, else of the newest
+// of all.
+func (s *Service) planMoved(ctx context.Context, db model.Database, backups []model.Backup) (RestorePlan, error) {
+	archive, err := s.WALArchive(db.ID)
+	if err != nil {
+		return RestorePlan{}, err
+	}
+	i := slices.IndexFunc(backups, func(b model.Backup) bool { return leadsTo(archive, b, db.Generation) })
+	return s.PlanBackup(ctx, backups[max(i, 0)])
 }
 
 // planLast plans a restore to the last commit that the archive has: of the present generation, if a backup leads to
