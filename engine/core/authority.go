@@ -7,11 +7,15 @@ import (
 	"holdfast/engine/model"
 )
 
-// WithAuthority calls commit if the caller may still act: a request whose body takes long may outlast its key, its person
-// or the session. Once ChangeAuthority has returned, nothing is committed any more for those that it has ended.
+// WithAuthority calls commit if the caller may still act: a request whose body takes long may outlast its key, its person,
+// the session, or the time in which the appliance accepts changes. Once ChangeAuthority has returned, nothing is committed
+// any more for those that it has ended, and once SetReadOnly has, nothing for anybody.
 func (c *Core) WithAuthority(call *model.Call, commit func() error) error {
 	c.authority.RLock()
 	defer c.authority.RUnlock()
+	if err := c.refuseReadOnly(call); err != nil {
+		return err
+	}
 	if err := c.CheckAuthority(call); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ type Core struct {
 	RemovalLock sync.RWMutex
 
 	// authority: commits for a caller hold it shared from the check of the caller on; what ends the authority of
-	// callers then takes it exclusively, so that no earlier check outlasts it.
+	// callers, or makes the appliance read-only, then takes it exclusively, so that no earlier check outlasts it.
 	authority sync.RWMutex
 
 	// Lifetime ends when Stop is called. Work counts the background goroutines;

@@ -5,8 +5,12 @@ import (
 )
 
 // SetReadOnly makes the appliance refuse every change from now on, with a message that
-// says why. It stays so until the appliance ends.
-func (c *Core) SetReadOnly(message string) { c.readOnly.Store(&message) }
+// says why. It stays so until the appliance ends. It waits for the commits that were checked before.
+func (c *Core) SetReadOnly(message string) {
+	c.readOnly.Store(&message)
+	c.authority.Lock() // those who come after see the message
+	defer c.authority.Unlock()
+}
 
 // ReadOnly returns the error for a change on a read-only appliance, nil on every other.
 func (c *Core) ReadOnly() error {

@@ -24,6 +24,9 @@ type Upload struct {
 	Part string `json:"part"`
 	// Complete means that the upload has become the object.
 	Complete bool `json:"complete,omitempty"`
+	// Left means that the authority of the caller that sent the last bytes ended before the upload was complete: another
+	// caller has to complete it.
+	Left bool `json:"left,omitempty"`
 	// ExpiresAt is when an incomplete upload without progress is abandoned, or a
 	// complete one's record is removed.
 	ExpiresAt time.Time `json:"expires_at"`

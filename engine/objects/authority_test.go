@@ -55,6 +55,16 @@ func (s *store) keyCall(t *testing.T, action model.Action) (call *model.Call, re
 
 // TestRevokedWhileSending: nothing that a key sends is stored once the key is revoked, whenever the request began.
 func TestRevokedWhileSending(t *testing.T) {
+	testEndWhileSending(t, model.CodeUnauthorized, func(_ *store, revoke func()) { revoke() })
+}
+
+// TestFencedWhileSending: nor what anybody sends once another machine has taken over, which does not have it.
+func TestFencedWhileSending(t *testing.T) {
+	testEndWhileSending(t, model.CodeReadOnly, func(s *store, _ func()) { s.core.SetReadOnly("another machine has taken over") })
+}
+
+// testEndWhileSending makes every change that has a body, during which happen ends the time for changes.
+func testEndWhileSending(t *testing.T, want model.Code, happen func(s *store, revoke func())) {
 	ctx := context.Background()
 	upload := func(key string, body io.Reader) Upload {
 		return Upload{Key: key, Body: body, Length: 8, ContentType: "text/plain"}
@@ -129,11 +139,53 @@ func TestRevokedWhileSending(t *testing.T) {
 			bucket := s.bucket(t, "bkt")
 			s.mustPut(t, bucket, "victim", "good")
 			call, revoke := s.keyCall(t, model.ActionObjectUpload)
-			err := send(s, bucket, call, newLateEnd("evil", "EVIL", revoke))
-			if model.CodeOf(err) != model.CodeUnauthorized {
+			err := send(s, bucket, call, newLateEnd("evil", "EVIL", func() { happen(s, revoke) }))
+			if model.CodeOf(err) != want {
 				t.Errorf("error %v", err)
 			}
 			s.mustHold(t, bucket, map[string]string{"victim": "good"})
+		})
+	}
+}
+
+// TestEndBeforeTheCompletion: a resumable upload whose caller's time ends between its last byte and its completion keeps its
+// bytes. The appliance does not complete it for a key that was revoked; another caller does.
+func TestEndBeforeTheCompletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(s *store, revoke func())
+		want model.Code
+	}{
+		"revoked": {func(_ *store, revoke func()) { revoke() }, model.CodeUnauthorized},
+		"fenced":  {func(s *store, _ func()) { s.core.SetReadOnly("another machine has taken over") }, model.CodeReadOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t)
+			bucket := s.bucket(t, "bkt")
+			u, err := s.UploadCreate(t.Context(), s.call(model.ActionUploadCreate), NewUpload{Bucket: bucket, Key: "k", Length: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			call, revoke := s.keyCall(t, model.ActionObjectUpload)
+			if u, err = s.AppendPart(call, u, strings.NewReader("whole")); err != nil {
+				t.Fatal(err)
+			}
+			test.end(s, revoke)
+			if _, err := s.CompleteUpload(t.Context(), call, u); model.CodeOf(err) != test.want {
+				t.Fatalf("error %v", err)
+			}
+			_ = s.SweepUploads(t.Context())
+			s.mustHold(t, bucket, map[string]string{})
+			if test.want == model.CodeReadOnly {
+				if u, err := s.upload(call, bucket, u.ID); err != nil || u.Offset != 5 || !s.core.Blobs.HasPart(u.Part) {
+					t.Errorf("%+v, %v", u, err)
+				}
+				return
+			}
+			if u, err := s.UploadGet(t.Context(), s.call(model.ActionUploadGet), bucket, u.ID); err != nil || !u.Complete {
+				t.Errorf("another caller: %+v, %v", u, err)
+			}
+			s.mustHold(t, bucket, map[string]string{"k": "whole"})
 		})
 	}
 }

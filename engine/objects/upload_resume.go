@@ -224,7 +224,8 @@ func (s *Service) keepPart(call *model.Call, u model.Upload, part *blobstore.Par
 
 // CompleteUpload turns an upload with all its bytes into its object, even if the client has disconnected. The call
 // becomes the upload of an object, as if it had sent all the bytes. A refused upload ends, and the client has to start
-// over. An upload that fails for lack of free space, or because the appliance stops, keeps its bytes.
+// over. An upload that fails for lack of free space, because the appliance stops or accepts no more changes, or because the
+// caller may not act any more, keeps its bytes.
 func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.Upload) (model.Upload, error) {
 	if u.Complete {
 		return u, nil
@@ -248,10 +249,24 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	}
 	whole := !errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.HasPart(u.Part)
 	err = storeError(err)
-	if whole && !isRefusal(err) {
+	switch {
+	case whole && s.core.CheckAuthority(call) != nil:
+		return u, errors.Join(err, s.leaveUpload(u))
+	case whole && (!isRefusal(err) || model.CodeOf(err) == model.CodeReadOnly):
 		return u, err
 	}
 	return u, errors.Join(err, s.dropUpload(u))
+}
+
+// leaveUpload leaves an upload whose caller may not act any more to other callers. The appliance does not complete it.
+func (s *Service) leaveUpload(u model.Upload) error {
+	err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Uploads().Change(u.ID, func(u *model.Upload) { u.Left = true })
+	})
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // isRefusal reports whether err is purely a client error, without an internal cause.
@@ -294,11 +309,11 @@ func (s *Service) abort(call *model.Call, u model.Upload) error {
 	return s.core.Blobs.RemovePart(u.Part)
 }
 
-// SweepUploads completes uploads that have all their bytes, which only a crash or a full disk leaves behind, aborts
-// uploads that are idle for too long or whose bucket is gone, and removes the records of old complete uploads.
+// SweepUploads completes uploads that have all their bytes, which only a crash or a full disk leaves behind, unless they were
+// left to other callers; it aborts uploads that are idle for too long or whose bucket is gone, and removes the records of old complete uploads.
 func (s *Service) SweepUploads(ctx context.Context) error {
 	due, err := s.uploadsWhere(func(tx *meta.Tx, u model.Upload) (bool, error) {
-		if s.uploadHasExpired(u) || !u.Complete && u.Offset == u.Length {
+		if s.uploadHasExpired(u) || isPending(u) {
 			return true, nil
 		}
 		_, err := tx.Buckets().Get(u.Bucket)
@@ -323,6 +338,9 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 	return errors.Join(append(errs, s.sweepMultiparts(ctx))...)
 }
 
+// isPending reports whether the appliance has to complete an upload.
+func isPending(u model.Upload) bool { return !u.Complete && !u.Left && u.Offset == u.Length }
+
 // uploadHasExpired reports whether an upload may be removed for its age.
 func (s *Service) uploadHasExpired(u model.Upload) bool { return s.core.MayRemove(u.ExpiresAt) }
 
@@ -342,7 +360,7 @@ func (s *Service) sweepUpload(ctx context.Context, call *model.Call, u model.Upl
 		return s.dropUpload(u)
 	case over:
 		return s.abort(call, u)
-	case !u.Complete && u.Offset == u.Length:
+	case isPending(u):
 		_, err := s.CompleteUpload(ctx, call, u)
 		return err
 	}
