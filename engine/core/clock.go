@@ -131,6 +131,16 @@ func (c *Core) RetentionClock() time.Time {
 	return now
 }
 
+// LockClock returns the time by which the retention of locked versions ends: that of the machine's clock, or the believed one
+// while the clock is implausibly ahead of that.
+func (c *Core) LockClock() time.Time {
+	now, believed := c.WallClock(), c.believed()
+	if (BelievedClock{Time: believed}).Ahead(now) > 0 {
+		return believed
+	}
+	return now
+}
+
 // IsPlausible reports whether a moment is not implausibly ahead of the time that the appliance believes.
 func (c *Core) IsPlausible(at time.Time) bool {
 	return BelievedClock{Time: c.believed()}.Ahead(at) == 0

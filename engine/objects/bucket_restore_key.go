@@ -23,6 +23,7 @@ type keyPlan struct {
 	meta.KeyState
 	act    keyAct
 	marker model.Object // for a key that is removed where versions are kept
+	locks  time.Time    // by which retentions end
 }
 
 // decide returns what a restore does with a key.
@@ -130,7 +131,7 @@ func (p keyPlan) untrashVersion(tx *meta.Tx, b model.Bucket, at time.Time) error
 		case errors.Is(err, meta.ErrNotFound):
 		case err != nil:
 			return err
-		case null.Lock != nil && (null.Lock.Hold || null.Lock.Retains(at)):
+		case null.Lock != nil && (null.Lock.Hold || null.Lock.Retains(p.locks)):
 			return errKeyLocked
 		default:
 			if null, err = tx.DeleteVersion(b.ID, p.Key, model.NullVersion, at); err == nil {

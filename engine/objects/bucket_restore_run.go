@@ -117,9 +117,10 @@ func (s *Service) planKeys(r model.BucketRestore) (plans []keyPlan, more bool, e
 		}
 		return err
 	})
-	now := s.core.Clock()
+	now, locks := s.core.Clock(), s.core.LockClock()
 	for _, state := range states {
 		plan := s.decide(b, r, state)
+		plan.locks = locks
 		if plan.act == keyRemoved {
 			plan.marker = s.newMarker(b, state.Key, now)
 		}

@@ -38,7 +38,7 @@ func (s *Service) refuseLocked(call *model.Call, o model.Object, bypass bool) er
 		return nil
 	case o.Lock.Hold:
 		return lockedError("it has a legal hold")
-	case !o.Lock.Retains(s.core.Clock()):
+	case !o.Lock.Retains(s.core.LockClock()):
 		return nil
 	case o.Lock.Mode == model.LockGovernance && bypass:
 		return permitBypass(call)
@@ -55,7 +55,7 @@ func permitBypass(call *model.Call) error {
 
 // refuseLockedVersion refuses to delete a bucket with a locked version.
 func (s *Service) refuseLockedVersion(tx *meta.Tx, call *model.Call, bucket string) error {
-	locked, err := tx.LockedVersion(bucket, s.core.Clock())
+	locked, err := tx.LockedVersion(bucket, s.core.LockClock())
 	if errors.Is(err, meta.ErrNotFound) {
 		return nil
 	}
@@ -80,7 +80,7 @@ func lockOf(b model.Bucket, asked *model.ObjectLock, at time.Time) (*model.Objec
 
 // permitLock refuses a lock that a client asks for with a new version, unless the caller may change versions.
 func (s *Service) permitLock(call *model.Call, b model.Bucket, asked *model.ObjectLock) error {
-	now := s.core.Clock()
+	now := s.core.LockClock()
 	if _, err := lockOf(b, asked, now); err != nil || asked == nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *Retention) validate(now time.Time) error {
 
 // changeLock sets the retention and the legal hold of a version.
 func (s *Service) changeLock(call *model.Call, o *model.Object, change ObjectChange) error {
-	lock, now := model.ObjectLock{}, s.core.Clock()
+	lock, now := model.ObjectLock{}, s.core.LockClock()
 	if o.Lock != nil {
 		lock = *o.Lock // others may read what it points to
 	}

@@ -22,7 +22,7 @@ type ObjectChange struct {
 // ObjectUpdate changes what is stored with a version, which keeps its bytes and its id. Of a locked version only the tags
 // and the lock can change.
 func (s *Service) ObjectUpdate(call *model.Call, name VersionName, change ObjectChange) error {
-	if err := change.validate(s.core.Clock()); err != nil {
+	if err := change.validate(s.core.LockClock()); err != nil {
 		return err
 	}
 	change.note(call)

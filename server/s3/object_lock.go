@@ -37,7 +37,7 @@ func (q *request) lockOf() (*model.ObjectLock, error) {
 	if lock.Until, err = time.Parse(time.RFC3339, until); err != nil {
 		return nil, invalidArgument("x-amz-object-lock-retain-until-date", until, "The retain until date must be provided in ISO 8601 format")
 	}
-	if !lock.Until.After(q.engine.Core.Clock()) {
+	if !lock.Until.After(q.engine.Core.LockClock()) {
 		return nil, invalidArgument("x-amz-object-lock-retain-until-date", until, "The retain until date must be in the future!")
 	}
 	return lock, nil
@@ -217,7 +217,7 @@ func (q *request) setObjectRetention() error {
 		if until, err = time.Parse(time.RFC3339, in.RetainUntilDate); err != nil {
 			return malformedXML()
 		}
-		if !until.After(q.engine.Core.Clock()) {
+		if !until.After(q.engine.Core.LockClock()) {
 			return fail("InvalidArgument", "The retain until date must be in the future!")
 		}
 	}
