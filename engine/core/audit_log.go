@@ -87,7 +87,11 @@ const auditPruneBatch = 1000
 // PruneAudits removes audit entries that are older than the operator's retention
 // period.
 func (c *Core) PruneAudits() error {
-	if c.Config.AuditRetention <= 0 || c.KeepsAll() {
+	if c.Config.AuditRetention <= 0 {
+		return nil
+	}
+	before, ok := c.RemovableBefore(c.Config.AuditRetention)
+	if !ok {
 		return nil
 	}
 	chains := []string{""} // of entries without an organization
@@ -99,7 +103,6 @@ func (c *Core) PruneAudits() error {
 	}); err != nil {
 		return err
 	}
-	before := c.Clock().Add(-c.Config.AuditRetention)
 	var errs []error
 	for _, organization := range chains {
 		errs = append(errs, c.pruneAudit(organization, before))

@@ -164,6 +164,13 @@ func (c *Core) KeepsAll() bool {
 	return ahead > 0 || c.Clock().Before(keepAll)
 }
 
+// RemovableBefore returns the time before which what is kept for that long has expired, and whether anything may be removed
+// for its age. Every batch of a removal asks again.
+func (c *Core) RemovableBefore(kept time.Duration) (before time.Time, ok bool) {
+	before = c.Clock().Add(-kept) // first: what a leap of the clock in between makes look old stays
+	return before, !c.KeepsAll()
+}
+
 // MayRemove reports whether something with a retention period until that time may be
 // removed permanently.
 func (c *Core) MayRemove(until time.Time) bool {

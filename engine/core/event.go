@@ -71,7 +71,8 @@ const eventBatch = 500
 
 // PruneEvents removes the events and the deliveries that are older than their retention.
 func (c *Core) PruneEvents() error {
-	if c.KeepsAll() {
+	now, ok := c.RemovableBefore(0)
+	if !ok {
 		return nil
 	}
 	var errs []error
@@ -82,7 +83,6 @@ func (c *Core) PruneEvents() error {
 			return nil
 		})
 	}))
-	now := c.Clock()
 	for _, owner := range owners {
 		errs = append(errs,
 			prune(c, (*meta.Tx).Events, owner, func(e model.Event) (string, bool) {

@@ -407,7 +407,7 @@ func TestDeletedAgainDuringAPurge(t *testing.T) {
 	if err := s.delete(bucket, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.purgeExpired(listed, s.expiredDeletions()); err != nil {
+	if err := s.purgeExpired(listed, s.core.Clock().Add(-s.core.ObjectTrashRetention())); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.trashCount(t); n != 1 {

@@ -17,9 +17,6 @@ import (
 // buckets. They bypass the trash, which holds only deliberately deleted objects.
 // Where versions are kept, they get a delete marker.
 func (s *Service) ExpireObjects(ctx context.Context) error {
-	if s.core.KeepsAll() {
-		return nil
-	}
 	var buckets []model.Bucket
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Buckets().All(func(b model.Bucket) error {
@@ -49,10 +46,13 @@ func (s *Service) expireBucket(ctx context.Context, bucket string) error {
 	return nil
 }
 
-// expiredBefore returns the time before which objects of the bucket have expired.
-func (s *Service) expiredBefore(b model.Bucket) time.Time {
-	return s.core.Clock().Add(-time.Duration(b.ExpireAfterDays) * 24 * time.Hour)
+// objectLife returns how long objects of the bucket are kept.
+func objectLife(b model.Bucket) time.Duration {
+	return time.Duration(b.ExpireAfterDays) * 24 * time.Hour
 }
+
+// expiredBefore returns the time before which objects of the bucket have expired.
+func (s *Service) expiredBefore(b model.Bucket) time.Time { return s.core.Clock().Add(-objectLife(b)) }
 
 // expireSome removes up to ExpireBatch objects that have expired, as the bucket says now.
 func (s *Service) expireSome(bucket string) (removed int, err error) {
@@ -65,7 +65,11 @@ func (s *Service) expireSome(bucket string) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	oldest, err := s.oldestObjects(bucket, s.expiredBefore(b))
+	before, ok := s.core.RemovableBefore(objectLife(b))
+	if !ok {
+		return 0, nil
+	}
+	oldest, err := s.oldestObjects(bucket, before)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}

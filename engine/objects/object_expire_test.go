@@ -2,9 +2,11 @@ package objects
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/internal/testenv"
 )
@@ -66,6 +68,64 @@ func TestObjectsExpire(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
 	s.mustHold(t, other, map[string]string{"old": "x"})
+}
+
+// leapingClock has the service's clock leap a year when it is read for the nth time from now on, until steady is called.
+func leapingClock(s *store, nth int64) (steady func()) {
+	clock, reads := s.core.Clock, new(atomic.Int64)
+	s.core.Clock = func() time.Time {
+		if reads.Add(1) == nth {
+			s.now.Add(int64(365 * 24 * time.Hour))
+		}
+		return clock()
+	}
+	return func() { s.core.Clock = clock }
+}
+
+// TestLeapDuringASweep: whenever the clock leaps while a sweep runs, what is new stays.
+func TestLeapDuringASweep(t *testing.T) {
+	t.Parallel()
+	for nth := range int64(16) {
+		t.Run(fmt.Sprint(nth), func(t *testing.T) {
+			s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 72 * time.Hour })
+			bucket := s.bucket(t, "expiring")
+			if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: new(3)}); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"old", "deleted long ago"} {
+				s.mustPut(t, bucket, key, "x")
+			}
+			if err := s.delete(bucket, "deleted long ago"); err != nil {
+				t.Fatal(err)
+			}
+			s.now.Add(int64(4 * 24 * time.Hour))
+			s.believe()
+			for _, key := range []string{"new", "deleted today"} {
+				s.mustPut(t, bucket, key, "x")
+			}
+			if err := s.delete(bucket, "deleted today"); err != nil {
+				t.Fatal(err)
+			}
+			steady := leapingClock(s, nth)
+			if err := s.ExpireObjects(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.get(bucket, "new"); err != nil {
+				t.Errorf("the object of today: %v", err)
+			}
+			steady()
+			s.now.Store(int64(4 * 24 * time.Hour))
+			s.believe()
+			leapingClock(s, nth)
+			if err := s.PurgeObjects(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.TrashObjectList(s.call(model.ActionTrashObjectList), TrashFilter{}, core.Page{})
+			if err != nil || len(list.Items) == 0 || list.Items[0].Key != "deleted today" {
+				t.Errorf("the trash has %+v, %v", list.Items, err)
+			}
+		})
+	}
 }
 
 // TestExpiryIsTurnedOffDuringASweep: once the change is acknowledged, the sweep that runs removes nothing more.

@@ -33,11 +33,11 @@ const ExpireBatch = 500
 // purgeDeleted calls remove with the records of a trash table that were deleted before expired, in batches. What happens
 // between its look-up and the removal is for remove to see.
 func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) meta.Table[T], remove func(due []T, expired time.Time) error) error {
-	if s.core.KeepsAll() {
-		return nil
-	}
 	for ctx.Err() == nil {
-		expired := s.expiredDeletions()
+		expired, ok := s.core.RemovableBefore(s.core.ObjectTrashRetention())
+		if !ok {
+			return nil
+		}
 		due, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) ([]T, error) {
 			bound, err := purgeBound(tx, expired)
 			if err != nil {
@@ -54,11 +54,6 @@ func purgeDeleted[T any](ctx context.Context, s *Service, table func(*meta.Tx) m
 		s.UnlinkSoon()
 	}
 	return nil
-}
-
-// expiredDeletions returns the time before which deletions have expired in the trash.
-func (s *Service) expiredDeletions() time.Time {
-	return s.core.Clock().Add(-s.core.ObjectTrashRetention())
 }
 
 // purgeBound returns the time before which what was deleted may be purged: nothing that a running restore needs.
