@@ -50,7 +50,8 @@ type Bucket struct {
 
 // Tag identifies the settings of the bucket. Its objects do not count.
 func (b Bucket) Tag() string {
-	b.ObjectCount, b.SizeBytes, b.UpdatedAt, b.HistorySince = 0, 0, time.Time{}, time.Time{}
+	b.ObjectCount, b.SizeBytes, b.NoncurrentCount, b.NoncurrentBytes = 0, 0, 0, 0
+	b.UpdatedAt, b.HistorySince = time.Time{}, time.Time{}
 	return Tag(b)
 }
 

@@ -116,3 +116,18 @@ func FuzzValidateObjectKey(f *testing.F) {
 		}
 	})
 }
+
+// TestBucketTag: what is in a bucket does not change the tag of its settings.
+func TestBucketTag(t *testing.T) {
+	t.Parallel()
+	b := Bucket{ID: "bucket_1", Name: "files", Versioning: VersioningEnabled}
+	filled := b
+	filled.ObjectCount, filled.SizeBytes, filled.NoncurrentCount, filled.NoncurrentBytes = 1, 2, 3, 4
+	if filled.Tag() != b.Tag() {
+		t.Error("its objects change it")
+	}
+	filled.Name = "other"
+	if filled.Tag() == b.Tag() {
+		t.Error("its name does not change it")
+	}
+}
