@@ -113,7 +113,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 		t.Fatal(trashed, err)
 	}
 	restore := func() error {
-		_, err := a.Objects.TrashObjectRestore(a.call(model.ActionTrashObjectRestore), trashed.Items[0].Version)
+		_, err := a.Objects.TrashObjectRestore(t.Context(), a.call(model.ActionTrashObjectRestore), trashed.Items[0].Version)
 		return err
 	}
 	refusedByPlan(t, restore(), "objects: the plan tiny allows 1, and 1 are in use")
@@ -130,7 +130,7 @@ func TestPlanLimitOfTrashedObjects(t *testing.T) {
 	if err := a.put(another, "c", "1"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Objects.TrashBucketRestore(a.call(model.ActionTrashBucketRestore), bucket)
+	_, err = a.Objects.TrashBucketRestore(t.Context(), a.call(model.ActionTrashBucketRestore), bucket)
 	refusedByPlan(t, err, "objects: the plan tiny allows 1, and 1 are in use")
 	if err := a.put(bucket, "d", "1"); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("it is there: %v", err)

@@ -31,7 +31,7 @@ func (req *request) trashRestore() (answer, error) {
 }
 
 func (req *request) trashBucketRestore() (answer, error) {
-	b, err := req.engine.Objects.TrashBucketRestore(req.call, req.id())
+	b, err := req.engine.Objects.TrashBucketRestore(req.r.Context(), req.call, req.id())
 	if b.ExpiryOff {
 		return done("/trash", "restored_expiry_off"), err
 	}
@@ -39,7 +39,7 @@ func (req *request) trashBucketRestore() (answer, error) {
 }
 
 func (req *request) trashObjectRestore() (answer, error) {
-	_, err := req.engine.Objects.TrashObjectRestore(req.call, req.id())
+	_, err := req.engine.Objects.TrashObjectRestore(req.r.Context(), req.call, req.id())
 	return done("/trash", "restored"), err
 }
 

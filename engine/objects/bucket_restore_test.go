@@ -151,7 +151,7 @@ func (s *store) untrashSome(random *rand.Rand) error {
 	if err != nil || len(list.Items) == 0 {
 		return err
 	}
-	_, err = s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[random.IntN(len(list.Items))].Version)
+	_, err = s.TrashObjectRestore(context.Background(), s.call(model.ActionTrashObjectRestore), list.Items[random.IntN(len(list.Items))].Version)
 	return err
 }
 
@@ -401,7 +401,7 @@ func TestDeletedAgainDuringAPurge(t *testing.T) {
 	s.now.Add(int64(2 * time.Hour))
 	s.believe()
 	_, listed := s.trashed(t)
-	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), listed[0].Version); err != nil {
+	if _, err := s.TrashObjectRestore(context.Background(), s.call(model.ActionTrashObjectRestore), listed[0].Version); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.delete(bucket, "k"); err != nil {

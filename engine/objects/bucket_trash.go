@@ -27,7 +27,7 @@ type RestoredBucket struct {
 }
 
 // TrashBucketRestore restores a deleted bucket with its objects.
-func (s *Service) TrashBucketRestore(call *model.Call, id string) (b RestoredBucket, err error) {
+func (s *Service) TrashBucketRestore(ctx context.Context, call *model.Call, id string) (b RestoredBucket, err error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return b, err
 	}
@@ -35,9 +35,7 @@ func (s *Service) TrashBucketRestore(call *model.Call, id string) (b RestoredBuc
 	if err != nil {
 		return b, err
 	}
-	counted, err := s.reserve(call.Organization, func() model.Totals {
-		return model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes}
-	})
+	counted, err := s.reserveTotals(ctx, call, true, model.Totals{Objects: trashed.ObjectCount, StorageBytes: trashed.SizeBytes})
 	if err != nil {
 		return b, err
 	}

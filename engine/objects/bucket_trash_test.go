@@ -29,7 +29,7 @@ func (s *store) deleteBucket(t testing.TB, bucket string) (until time.Time) {
 }
 
 func (s *store) restoreBucket(bucket string) error {
-	_, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+	_, err := s.TrashBucketRestore(context.Background(), s.call(model.ActionTrashBucketRestore), bucket)
 	return err
 }
 
@@ -124,13 +124,13 @@ func TestBucketTrash(t *testing.T) {
 	if len(buckets) != 1 || buckets[0].ID != bucket || buckets[0].ObjectCount != 2 || len(objects) != 1 {
 		t.Fatalf("in the trash: %+v, %+v", buckets, objects)
 	}
-	_, err = s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version)
+	_, err = s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), objects[0].Version)
 	if model.CodeOf(err) != model.CodeConflict {
 		t.Errorf("an object of a deleted bucket: %v", err)
 	}
 	stranger := s.call(model.ActionTrashBucketRestore)
 	stranger.Organization = "org_other"
-	if _, err := s.TrashBucketRestore(stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.TrashBucketRestore(t.Context(), stranger, bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
 	another := s.bucket(t, "kept") // the name is free
@@ -144,7 +144,7 @@ func TestBucketTrash(t *testing.T) {
 	if err := s.restoreBucket(bucket); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("brought back twice: %v", err)
 	}
-	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
+	if _, err := s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), objects[0].Version); err != nil {
 		t.Error(err)
 	}
 	want["deleted before"] = "x"
@@ -270,7 +270,7 @@ func TestRestoreOfABucketThatExpires(t *testing.T) {
 		s.deleteBucket(t, bucket)
 		s.now.Add(int64(72 * time.Hour))
 		s.believe()
-		b, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), bucket)
+		b, err := s.TrashBucketRestore(context.Background(), s.call(model.ActionTrashBucketRestore), bucket)
 		if err != nil || b.ExpireAfterDays != c.want || b.ExpiryOff != (c.want == 0) {
 			t.Errorf("%d days are %d after the restore, %v", c.days, b.ExpireAfterDays, err)
 		}

@@ -56,7 +56,7 @@ func TestCompaction(t *testing.T) {
 		t.Fatalf("trash: %v, %v", list, err)
 	}
 	trashed = list.Items[0].Version
-	if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), trashed); err != nil {
+	if _, err := s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), trashed); err != nil {
 		t.Fatal(err)
 	}
 	want["2099"] = "2099" + body[:60_000]
@@ -128,7 +128,7 @@ func TestCompactionUnderTrash(t *testing.T) {
 	if after := s.journalSize(t); after > before*3/5 { // the newest segment stays
 		t.Errorf("the journal has %d bytes of %d", after, before)
 	}
-	if _, err := s.TrashBucketRestore(s.call(model.ActionTrashBucketRestore), kept); err != nil {
+	if _, err := s.TrashBucketRestore(t.Context(), s.call(model.ActionTrashBucketRestore), kept); err != nil {
 		t.Fatal(err)
 	}
 	s.mustHold(t, kept, want)

@@ -134,7 +134,7 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	if err != nil {
 		return model.Object{}, err
 	}
-	if err := s.refuseUpload(call, b, upload); err != nil {
+	if err := s.refuseUpload(ctx, call, b, upload, size); err != nil {
 		return model.Object{}, err
 	}
 	sum := func() (string, error) { return "", nil }
@@ -153,7 +153,7 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	upload.Describe = func(o *model.Object) { o.ETag, o.Attributes = joinedETag(parts), &attributes }
 	call.Note("upload", m.ID)
 	call.Note("parts", fmt.Sprint(len(parts)))
-	return s.publishObject(call, upload, w)
+	return s.publishObject(ctx, call, upload, w)
 }
 
 // writeJoined returns a blob with the bytes of the parts, and writes them to content too unless that is nil.

@@ -41,7 +41,7 @@ func (s *Service) MultipartPut(ctx context.Context, call *model.Call, in PartUpl
 	if err := s.space.refuse(max(in.Length, 0)); err != nil {
 		return model.MultipartPart{}, err
 	}
-	release, err := s.reserve(call.Organization, func() model.Totals { return model.Totals{UploadBytes: max(in.Length, 0)} })
+	release, err := s.reserveTotals(ctx, call, false, model.Totals{UploadBytes: max(in.Length, 0)})
 	if err != nil {
 		return model.MultipartPart{}, err
 	}

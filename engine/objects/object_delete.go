@@ -34,10 +34,18 @@ type Deleted struct {
 }
 
 // ObjectDelete deletes an object.
-func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletion) (Deleted, error) {
+func (s *Service) ObjectDelete(ctx context.Context, call *model.Call, in Deletion) (done Deleted, err error) {
 	if err := model.ValidateObjectKey("key", in.Key); err != nil {
 		return Deleted{}, err
 	}
+	err = s.withinPlan(ctx, call.Organization, func() (err error) {
+		done, err = s.deleteObject(ctx, call, in)
+		return err
+	})
+	return done, err
+}
+
+func (s *Service) deleteObject(ctx context.Context, call *model.Call, in Deletion) (Deleted, error) {
 	b, release, err := s.lockObject(call, in.Bucket, in.Key)
 	if err != nil {
 		return Deleted{}, err

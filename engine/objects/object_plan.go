@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -8,7 +10,7 @@ import (
 	"holdfast/engine/model"
 )
 
-// reservedWait is how long an upload that seems to exceed a limit waits for the
+// reservedWait is how long a change that seems to exceed a limit waits for the
 // metadata to catch up.
 const reservedWait = 10 * time.Second
 
@@ -22,10 +24,10 @@ type reservations struct {
 type reservation struct {
 	deciding sync.Mutex // held while a limit is checked
 
-	mu    sync.Mutex
-	held  model.Totals
-	count int
-	idle  chan struct{} // closed once nothing is held; nil unless a caller waits
+	mu         sync.Mutex
+	held       model.Totals
+	committing int           // how many are held until a commit that is about to happen
+	idle       chan struct{} // closed once none is; nil unless a caller waits
 }
 
 func newReservations() *reservations { return &reservations{byOrganization: map[string]*reservation{}} }
@@ -41,38 +43,45 @@ func (r *reservations) of(id string) *reservation {
 
 // Reserved returns what running uploads will add to an organization's totals.
 func (s *Service) Reserved(organization string) model.Totals {
-	return s.reserved.of(organization).now()
+	held, _ := s.reserved.of(organization).now()
+	return held
 }
 
-// hold adds to the reservation until release is called.
-func (r *reservation) hold(add model.Totals) (release func()) {
+// hold adds to the reservation until release is called: soon if it is committing.
+func (r *reservation) hold(add model.Totals, committing bool) (release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held = r.held.Plus(add, 1)
-	r.count++
+	if committing {
+		r.committing++
+	}
 	return sync.OnceFunc(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.held = r.held.Plus(add, -1)
-		r.count--
-		if r.count == 0 && r.idle != nil {
+		if !committing {
+			return
+		}
+		r.committing--
+		if r.committing == 0 && r.idle != nil {
 			close(r.idle)
 			r.idle = nil
 		}
 	})
 }
 
-func (r *reservation) now() model.Totals {
+// now returns what is held, and whether some of it is committing.
+func (r *reservation) now() (held model.Totals, committing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held
+	return r.held, r.committing > 0
 }
 
-// drained returns a channel that is closed once nothing is held.
+// drained returns a channel that is closed once nothing is committing.
 func (r *reservation) drained() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.count == 0 {
+	if r.committing == 0 {
 		none := make(chan struct{})
 		close(none)
 		return none
@@ -83,10 +92,47 @@ func (r *reservation) drained() <-chan struct{} {
 	return r.idle
 }
 
-// reserveObject refuses an object of size bytes that would exceed the organization's plan. Otherwise it reserves the
-// bytes until release is called, once the metadata have the object or the upload has failed.
+// overPlan is the error for a change that would exceed the organization's plan.
+type overPlan struct {
+	error
+	certain bool // nothing was committing, which the totals may have counted twice
+}
+
+// Unwrap returns the error for the client.
+func (e *overPlan) Unwrap() error { return e.error }
+
+// withinPlan calls change, and again when the metadata have caught up if it would exceed the organization's plan: the totals may
+// not have a deletion yet. It waits in between, and the locks that change takes are shared with other organizations, so change
+// gives them back when it returns.
+func (s *Service) withinPlan(ctx context.Context, organization string, change func() error) error {
+	err := change()
+	if _, over := errors.AsType[*overPlan](err); !over {
+		return err
+	}
+	_ = s.core.Meta.Flush()
+	timeout := time.NewTimer(reservedWait)
+	defer timeout.Stop()
+	for {
+		err := change()
+		if over, ok := errors.AsType[*overPlan](err); !ok || over.certain {
+			return err
+		}
+		select {
+		case <-s.reserved.of(organization).drained():
+		case <-timeout.C:
+			return err
+		case <-s.core.Lifetime.Done():
+			return context.Cause(s.core.Lifetime)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// reserveObject refuses an object of size bytes that would exceed the organization's plan, with an overPlan. Otherwise it
+// reserves the bytes until release is called, once the metadata have the object or the upload has failed.
 func (s *Service) reserveObject(organization string, b model.Bucket, in Upload, size int64) (release func(), err error) {
-	return s.reserve(organization, func() model.Totals {
+	return s.reserve(organization, true, func() model.Totals {
 		add := model.Totals{Objects: 1, StorageBytes: size - in.reserved}
 		if old, err := s.object(in.Bucket, in.Key); err == nil && b.Versioning != model.VersioningEnabled && !old.Versioned {
 			add = add.Plus(model.Totals{Objects: 1, StorageBytes: old.SizeBytes}, -1)
@@ -95,9 +141,9 @@ func (s *Service) reserveObject(organization string, b model.Bucket, in Upload, 
 	})
 }
 
-// reserve is reserveObject for any addition to the totals. It calls adds only if the plan has a limit: looking up what
-// an upload replaces takes a good part of the upload's time.
-func (s *Service) reserve(organization string, adds func() model.Totals) (release func(), err error) {
+// reserve is reserveObject for any addition to the totals, which is committing or waits for a body first. It calls adds only if
+// the plan has a limit: looking up what an upload replaces takes a good part of the upload's time.
+func (s *Service) reserve(organization string, committing bool, adds func() model.Totals) (release func(), err error) {
 	limited, err := s.limitsObjects(organization)
 	if err != nil || !limited {
 		return func() {}, err
@@ -106,16 +152,20 @@ func (s *Service) reserve(organization string, adds func() model.Totals) (releas
 	r := s.reserved.of(organization)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	err = s.withinLimits(organization, r, add)
-	if model.CodeOf(err) == model.CodeForbidden { // unless the metadata only lag behind
-		s.waitForReserved(r)
-		err = s.withinLimits(organization, r, add)
-	}
-	if err != nil {
+	if err := s.withinLimits(organization, r, add); err != nil {
 		return nil, err
 	}
 	add.StorageBytes = max(add.StorageBytes, 0) // freed bytes count once the metadata have the object
-	return r.hold(add), nil
+	return r.hold(add, committing), nil
+}
+
+// reserveTotals is reserve for a caller that holds no locks.
+func (s *Service) reserveTotals(ctx context.Context, call *model.Call, committing bool, add model.Totals) (release func(), err error) {
+	err = s.withinPlan(ctx, call.Organization, func() (err error) {
+		release, err = s.reserve(call.Organization, committing, func() model.Totals { return add })
+		return err
+	})
+	return release, err
 }
 
 // limitsObjects reports whether the organization's plan limits objects.
@@ -130,11 +180,11 @@ func (s *Service) limitsObjects(organization string) (bool, error) {
 	return err != nil || objects || bytes, nil
 }
 
-// withinLimits checks the totals after add. It reads the reservation first, so
+// withinLimits returns an overPlan if the totals after add exceed the plan. It reads the reservation first, so
 // that an object committed in between counts twice rather than not at all.
 func (s *Service) withinLimits(organization string, r *reservation, add model.Totals) error {
-	held := r.now()
-	return s.core.Meta.View(func(tx *meta.Tx) error {
+	held, committing := r.now()
+	err := s.core.Meta.View(func(tx *meta.Tx) error {
 		totals, err := tx.Totals(organization)
 		if err != nil {
 			return err
@@ -142,16 +192,8 @@ func (s *Service) withinLimits(organization string, r *reservation, add model.To
 		before := totals.Plus(held, 1)
 		return s.core.Allowed(tx, organization, before, before.Plus(add, 1))
 	})
-}
-
-// waitForReserved waits until the metadata have the queued changes and the running uploads.
-func (s *Service) waitForReserved(r *reservation) {
-	_ = s.core.Meta.Flush()
-	timeout := time.NewTimer(reservedWait)
-	defer timeout.Stop()
-	select {
-	case <-r.drained():
-	case <-timeout.C:
-	case <-s.core.Lifetime.Done():
+	if model.CodeOf(err) == model.CodeForbidden {
+		return &overPlan{err, !committing}
 	}
+	return err
 }

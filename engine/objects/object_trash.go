@@ -32,7 +32,7 @@ func (s *Service) TrashObjectList(call *model.Call, filter TrashFilter, page cor
 }
 
 // TrashObjectRestore restores the deleted object with that version.
-func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Object, error) {
+func (s *Service) TrashObjectRestore(ctx context.Context, call *model.Call, version string) (object model.Object, err error) {
 	if err := s.core.ClaimIdempotencyKey(call); err != nil {
 		return model.Object{}, err
 	}
@@ -40,6 +40,14 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 	if err != nil {
 		return model.Object{}, err
 	}
+	err = s.withinPlan(ctx, call.Organization, func() (err error) {
+		object, err = s.untrashObject(call, trashed)
+		return err
+	})
+	return object, err
+}
+
+func (s *Service) untrashObject(call *model.Call, trashed model.TrashedObject) (model.Object, error) {
 	release := s.locks.bucket(trashed.Bucket)
 	defer release()
 	b, err := s.core.Meta.CachedBucket(trashed.Bucket)
@@ -61,13 +69,13 @@ func (s *Service) TrashObjectRestore(call *model.Call, version string) (model.Ob
 			return model.Errorf(model.CodeConflict, "the object is older than its bucket keeps objects, and would be removed again immediately: raise the bucket's expire_after_days first, or set it to 0")
 		}
 		if err == nil {
-			object, err = tx.UntrashObject(version, s.core.Clock())
+			object, err = tx.UntrashObject(trashed.Version, s.core.Clock())
 		}
 		switch {
 		case errors.Is(err, meta.ErrExists):
 			return model.Errorf(model.CodeConflict, "another object has the key %q now: delete it first", trashed.Key)
 		case errors.Is(err, meta.ErrNotFound):
-			return noTrashedObject(version)
+			return noTrashedObject(trashed.Version)
 		}
 		return err
 	})

@@ -34,7 +34,7 @@ func TestRestoreOfWhatHasExpired(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	restore := func() error {
-		_, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
+		_, err := s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), list.Items[0].Version)
 		return err
 	}
 	if err := restore(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "expire_after_days") {
@@ -69,7 +69,7 @@ func TestObjectTrash(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, o := range list.Items {
-		_, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), o.Version)
+		_, err := s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), o.Version)
 		if (o.Key == "small") != (model.CodeOf(err) == model.CodeConflict) {
 			t.Errorf("restore of %s: %v", o.Key, err)
 		}
@@ -77,7 +77,7 @@ func TestObjectTrash(t *testing.T) {
 	s.mustHold(t, bucket, map[string]string{"small": "another", "large": large})
 	stranger := s.call(model.ActionTrashObjectRestore)
 	stranger.Organization = "org_other"
-	if _, err := s.TrashObjectRestore(stranger, list.Items[0].Version); model.CodeOf(err) != model.CodeNotFound {
+	if _, err := s.TrashObjectRestore(t.Context(), stranger, list.Items[0].Version); model.CodeOf(err) != model.CodeNotFound {
 		t.Errorf("another organization's: %v", err)
 	}
 	s.now.Add(int64(2 * time.Hour))

@@ -79,7 +79,7 @@ func (s *Service) store(ctx context.Context, call *model.Call, in Upload, finger
 		return ObjectView{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := s.refuseUpload(call, bucket, in); err != nil {
+	if err := s.refuseUpload(ctx, call, bucket, in, in.minSize()); err != nil {
 		return ObjectView{}, err
 	}
 	if err := in.open(); err != nil {
@@ -101,7 +101,7 @@ func (s *Service) store(ctx context.Context, call *model.Call, in Upload, finger
 	if sum != nil {
 		call.Repeatable.Fingerprint = s.core.FingerprintStreamed(call, sum())
 	}
-	object, err := s.publishObject(call, in, w)
+	object, err := s.publishObject(ctx, call, in, w)
 	view := s.objectView(bucket, object)
 	if in.linked || !call.Holds(model.ScopeStorageRead) {
 		view.DownloadPath = "" // it would grant access to later objects under the key
@@ -175,22 +175,26 @@ func tooLarge(largest int64) error {
 // MaxObjectBytes returns the maximum size of an object.
 func (s *Service) MaxObjectBytes() int64 { return s.core.Config.MaxObjectBytes }
 
-// refuseUpload refuses an upload that could not be published, before the body is read.
-func (s *Service) refuseUpload(call *model.Call, b model.Bucket, in Upload) error {
+// refuseUpload refuses an upload that could not be published, before the body is read. It takes that many bytes of the disk.
+func (s *Service) refuseUpload(ctx context.Context, call *model.Call, b model.Bucket, in Upload, takes int64) error {
 	if err := s.refuseReplacing(in); err != nil {
 		return err
 	}
 	if err := s.permitLock(call, b, in.Lock); err != nil {
 		return err
 	}
-	if err := s.space.refuse(in.minSize()); err != nil {
+	if takes > 0 {
+		if err := s.space.refuse(takes); err != nil {
+			return err
+		}
+	}
+	return s.withinPlan(ctx, call.Organization, func() error {
+		release, err := s.reserveObject(call.Organization, b, in, in.minSize())
+		if err == nil {
+			release()
+		}
 		return err
-	}
-	release, err := s.reserveObject(call.Organization, b, in, in.minSize())
-	if err == nil {
-		release()
-	}
-	return err
+	})
 }
 
 func (s *Service) refuseReplacing(in Upload) error {
@@ -269,11 +273,20 @@ func encodeCRC32C(crc uint32) string {
 
 // publishObject turns the blob into an object and records the call's audit entry. The blob that it replaces is removed
 // later.
-func (s *Service) publishObject(call *model.Call, in Upload, w *blobstore.Writer) (model.Object, error) {
+func (s *Service) publishObject(ctx context.Context, call *model.Call, in Upload, w *blobstore.Writer) (object model.Object, err error) {
 	blob, err := w.Secure() // before taking the locks
 	if err != nil {
 		return model.Object{}, storeError(err)
 	}
+	err = s.withinPlan(ctx, call.Organization, func() (err error) {
+		object, err = s.publishBlob(call, in, w, blob)
+		return err
+	})
+	return object, err
+}
+
+// publishBlob is publishObject for a blob that is durable, or small.
+func (s *Service) publishBlob(call *model.Call, in Upload, w *blobstore.Writer, blob blobstore.Ref) (model.Object, error) {
 	b, release, err := s.lockObject(call, in.Bucket, in.Key)
 	if err != nil {
 		return model.Object{}, err

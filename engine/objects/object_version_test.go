@@ -205,7 +205,7 @@ func TestVersionTrash(t *testing.T) {
 		t.Fatalf("in the trash: %+v", trashed)
 	}
 	for _, o := range trashed {
-		if _, err := s.TrashObjectRestore(s.call(model.ActionTrashObjectRestore), o.Version); err != nil {
+		if _, err := s.TrashObjectRestore(t.Context(), s.call(model.ActionTrashObjectRestore), o.Version); err != nil {
 			t.Error(err)
 		}
 	}

@@ -46,10 +46,10 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 		return model.Upload{}, err
 	}
 	call.Resource = objectResource(in.Bucket, in.Key)
-	if err := s.refuseUpload(call, b, whole); err != nil {
+	if err := s.refuseUpload(ctx, call, b, whole, in.Length); err != nil {
 		return model.Upload{}, err
 	}
-	release, err := s.reserve(call.Organization, func() model.Totals { return model.Totals{Uploads: 1, UploadBytes: in.Length} })
+	release, err := s.reserveTotals(ctx, call, true, model.Totals{Uploads: 1, UploadBytes: in.Length})
 	if err != nil {
 		return model.Upload{}, err
 	}
@@ -238,7 +238,7 @@ func (s *Service) CompleteUpload(ctx context.Context, call *model.Call, u model.
 	w, err := s.core.Blobs.FinishPart(ctx, u.Part, []blobstore.Section{{Size: u.Length, CRC32C: u.CRC32C}}, nil)
 	if err == nil {
 		defer w.Abort()
-		_, err = s.publishObject(call, Upload{
+		_, err = s.publishObject(ctx, call, Upload{
 			Bucket: u.Bucket, Key: u.Key, ContentType: u.ContentType, Tags: u.Tags, IfAbsent: u.IfAbsent,
 			Describe: func(o *model.Object) { o.Attributes = u.Attributes }, resumed: u.ID, reserved: u.Length,
 		}, w)

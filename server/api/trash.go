@@ -100,8 +100,8 @@ func (h *handlers) trashBucketList(_ context.Context, call *model.Call, in *tras
 	return convertList(page, NewTrashedBucket), err
 }
 
-func (h *handlers) trashBucketRestore(_ context.Context, call *model.Call, in *trashActInput) (wire.RestoredBucket, error) {
-	b, err := h.engine.Objects.TrashBucketRestore(call, in.TrashID)
+func (h *handlers) trashBucketRestore(ctx context.Context, call *model.Call, in *trashActInput) (wire.RestoredBucket, error) {
+	b, err := h.engine.Objects.TrashBucketRestore(ctx, call, in.TrashID)
 	return wire.RestoredBucket{ID: b.ID, Name: b.Name, ExpiryOff: b.ExpiryOff}, err
 }
 
@@ -116,8 +116,8 @@ func (h *handlers) trashObjectList(_ context.Context, call *model.Call, in *tras
 	return convertList(page, NewTrashedObject), err
 }
 
-func (h *handlers) trashObjectRestore(_ context.Context, call *model.Call, in *trashActInput) (wire.NamedReference, error) {
-	object, err := h.engine.Objects.TrashObjectRestore(call, in.TrashID)
+func (h *handlers) trashObjectRestore(ctx context.Context, call *model.Call, in *trashActInput) (wire.NamedReference, error) {
+	object, err := h.engine.Objects.TrashObjectRestore(ctx, call, in.TrashID)
 	return wire.NamedReference{ID: in.TrashID, Name: object.Key}, err
 }
 

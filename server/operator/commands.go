@@ -209,8 +209,8 @@ func trashBucketList(_ context.Context, a Appliance, call *model.Call, _ struct{
 	return everything(call, a.Objects.TrashBucketList, viewTrashedBucket)
 }
 
-func trashBucketRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	b, err := a.Objects.TrashBucketRestore(call, in.ID)
+func trashBucketRestore(ctx context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	b, err := a.Objects.TrashBucketRestore(ctx, call, in.ID)
 	return RestoredBucket{viewTrashedBucket(model.TrashedBucket{Bucket: b.Bucket}), b.ExpiryOff}, err
 }
 
@@ -218,8 +218,8 @@ func trashObjectList(_ context.Context, a Appliance, call *model.Call, _ struct{
 	return everything(call, a.Objects.TrashObjectList, viewTrashedObject)
 }
 
-func trashObjectRestore(_ context.Context, a Appliance, call *model.Call, in Target) (any, error) {
-	object, err := a.Objects.TrashObjectRestore(call, in.ID)
+func trashObjectRestore(ctx context.Context, a Appliance, call *model.Call, in Target) (any, error) {
+	object, err := a.Objects.TrashObjectRestore(ctx, call, in.ID)
 	return viewTrashedObject(model.TrashedObject{Object: object}), err
 }
 
