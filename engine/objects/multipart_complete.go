@@ -134,7 +134,11 @@ func (s *Service) joinParts(ctx context.Context, call *model.Call, m model.Multi
 	if err != nil {
 		return model.Object{}, err
 	}
-	if err := s.refuseUpload(ctx, call, b, upload, size); err != nil {
+	takes := size
+	if joining.inPlace {
+		takes = 0
+	}
+	if err := s.refuseUpload(ctx, call, b, upload, takes); err != nil {
 		return model.Object{}, err
 	}
 	sum := func() (string, error) { return "", nil }
@@ -172,9 +176,9 @@ func (s *Service) writeJoined(ctx context.Context, m model.Multipart, upload Upl
 	}
 	joined := &partsReader{blobs: s.core.Blobs, parts: joining.parts}
 	defer joined.Close()
-	upload.Body = joined
+	upload.Body = s.space.withinReserve(joined, false)
 	if content != nil {
-		upload.Body = io.TeeReader(joined, content)
+		upload.Body = io.TeeReader(upload.Body, content)
 	}
 	if err := upload.copyTo(w, s.core.Config.MaxObjectBytes); err != nil {
 		return nil, errors.Join(err, w.Abort())

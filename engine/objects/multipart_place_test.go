@@ -507,3 +507,45 @@ func TestPlacesWithoutSpaceGivenBack(t *testing.T) {
 	u.wantFiles(3, "without places")
 	u.mustComplete(parts)
 }
+
+// TestSpaceForCompletions: a completion needs space only for what it copies, and stops when the disk is full.
+func TestSpaceForCompletions(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "files")
+	const total = 200 << 20
+	free := func(above int64) {
+		s.space.measure = func(string) (int64, int64, error) { return total, uploadReserve(total) + above, nil }
+		s.space.last.Store(nil)
+	}
+	free(50 << 20)
+	placed := [][]byte{bytes.Repeat([]byte("a"), 6<<20), bytes.Repeat([]byte("b"), 1<<20)}
+	copied := [][]byte{bytes.Repeat([]byte("a"), 5<<20), bytes.Repeat([]byte("b"), 6<<20)}
+	for _, parts := range [][][]byte{placed, copied} {
+		u := startMultipart(t, s, bucket)
+		for i, content := range parts {
+			u.mustPut(i+1, content)
+		}
+		if len(parts[0]) > len(parts[1]) {
+			free(3 << 20)
+			u.mustComplete(parts)
+			free(50 << 20)
+			continue
+		}
+		digests := []CompletedPart{{Number: 1, MD5: fmt.Sprintf("%x", md5.Sum(parts[0]))}, {Number: 2, MD5: fmt.Sprintf("%x", md5.Sum(parts[1]))}}
+		fills := writerFunc(func(p []byte) (int, error) { free(0); return len(p), nil })
+		_, err := s.MultipartComplete(t.Context(), s.call(model.ActionObjectUpload), Completion{
+			Bucket: bucket, Key: "k", Multipart: u.id, Size: -1, Parts: digests,
+			Whole: func([]model.MultipartPart) (string, io.Writer, func() (string, error)) {
+				return "", fills, func() (string, error) { return "", nil }
+			},
+		})
+		if model.CodeOf(err) != model.CodeForbidden {
+			t.Errorf("a copy on a disk that becomes full: %v", err)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
