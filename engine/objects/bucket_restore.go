@@ -95,14 +95,15 @@ func (s *Service) restorable(call *model.Call, id string, target time.Time) (mod
 	if err != nil {
 		return b, err
 	}
+	if target.After(s.core.Clock()) {
+		return b, model.Invalid("target_time", "must not be in the future")
+	}
 	return b, s.refuseTarget(b, target)
 }
 
-// refuseTarget refuses a moment whose objects are not all there.
+// refuseTarget refuses a past moment whose objects are not all there.
 func (s *Service) refuseTarget(b model.Bucket, target time.Time) error {
 	switch {
-	case target.After(s.core.Clock()):
-		return model.Invalid("target_time", "must not be in the future")
 	case !s.keepsHistory(b):
 		return bucketState("what is replaced or deleted in this bucket is not kept: the operator can start the appliance with --object-trash-retention, or you turn on the bucket's versioning; from then on it can be brought back")
 	case target.Before(b.CreatedAt):

@@ -494,3 +494,46 @@ func heap() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// TestRestoreAndClockSetBack: what clients write while a restore runs stays, and the restore goes on, also when the clock is
+// set back meanwhile.
+func TestRestoreAndClockSetBack(t *testing.T) {
+	t.Parallel()
+	for name, versioning := range map[string]bool{"plain": false, "versioned": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, keepRemoved)
+			bucket := s.bucket(t, "files")
+			if versioning {
+				if err := s.setVersioning(bucket, model.VersioningEnabled); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, key := range []string{"written", "deleted", "left"} {
+				s.mustPut(t, bucket, key, "old")
+			}
+			s.now.Add(int64(time.Minute))
+			target := s.core.Clock()
+			s.now.Add(int64(time.Second))
+			for _, key := range []string{"written", "deleted", "left"} {
+				s.mustPut(t, bucket, key, "new")
+			}
+			b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.core.Meta.Update(func(tx *meta.Tx) error { return beginRestore(tx, s.newRestore(b, target)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.now.Add(-int64(2 * time.Second))
+			s.mustPut(t, bucket, "written", "after the start")
+			if err := s.delete(bucket, "deleted"); err != nil {
+				t.Fatal(err)
+			}
+			s.runRestore(t.Context(), bucket)
+			s.awaitRestored(t, bucket)
+			s.mustContain(t, "the restore", bucket, map[string]string{"written": "after the start", "left": "old"})
+		})
+	}
+}

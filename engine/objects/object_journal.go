@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"time"
 
 	"holdfast/blobstore"
 	"holdfast/engine/core"
@@ -125,9 +126,13 @@ func (s *Service) applyNote(tx *meta.Tx, note *objectNote, position uint64) erro
 // ends the history of the bucket.
 func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err error) {
 	o := note.Object
-	switch {
-	case note.Act == actMove:
+	if note.Act == actMove {
 		return old, tx.MoveObject(o, note.From)
+	}
+	if o.LastModified, err = afterRestore(tx, o); err != nil {
+		return old, err
+	}
+	switch {
 	case note.Act == actDelete && o.Version != "":
 		old, err = tx.DeleteVersion(o.Bucket, o.Key, o.VersionID(), o.LastModified)
 	case note.Act == actDelete:
@@ -142,6 +147,19 @@ func (s *Service) applyAct(tx *meta.Tx, note *objectNote) (old model.Object, err
 		return model.Object{}, tx.KeepDeleted(old, o.LastModified)
 	}
 	return old, tx.LoseHistory(old.Bucket, o.LastModified)
+}
+
+// afterRestore returns when an object was written: after the beginning of the restore of its bucket that is running, if any,
+// also if the clock was set back since. What was written before is in the metadata when a restore begins.
+func afterRestore(tx *meta.Tx, o model.Object) (time.Time, error) {
+	r, err := tx.BucketRestores().Get(o.Bucket)
+	switch {
+	case errors.Is(err, meta.ErrNotFound):
+		return o.LastModified, nil
+	case err == nil && r.Status == model.BucketRestoreRunning && !o.LastModified.After(r.StartedAt):
+		return r.StartedAt.Add(1), nil
+	}
+	return o.LastModified, err
 }
 
 // recentObjects holds the latest versions that are in the journal but not yet in the metadata.
