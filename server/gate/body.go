@@ -83,6 +83,7 @@ const (
 type stream struct {
 	x     *Exchange
 	moved time.Time // time of the last progress
+	whole bool      // it has a deadline as a whole
 	ended bool
 }
 
@@ -90,9 +91,15 @@ type stream struct {
 // failure to read it is the client's error, not the disk's.
 func (x *Exchange) StreamBody() io.Reader { return &stream{x: x} }
 
-// Read implements io.Reader. Each read extends the deadline.
+// WholeBody is StreamBody for a body that must be there within d.
+func (x *Exchange) WholeBody(d time.Duration) io.Reader {
+	x.SetBodyTimeout(d)
+	return &stream{x: x, whole: true}
+}
+
+// Read implements io.Reader. Each read extends the deadline, unless it is that of the whole.
 func (b *stream) Read(p []byte) (int, error) {
-	if now := time.Now(); now.Sub(b.moved) >= idleStep && !b.ended {
+	if now := time.Now(); !b.whole && now.Sub(b.moved) >= idleStep && !b.ended {
 		b.x.SetBodyTimeout(streamIdle)
 		b.moved = now
 	}

@@ -108,7 +108,7 @@ func (q *request) readACL() (string, error) {
 			Permission string
 		} `xml:"AccessControlList>Grant"`
 	}
-	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
+	if some, err := q.readLooseXML(&in, maxXMLTags, sigv4.OfPayload); err != nil {
 		return "", err
 	} else if !some {
 		return "", malformedXML()

@@ -85,7 +85,7 @@ func (q *request) createBucket() error {
 		LocationConstraint string
 		Tags               []tag `xml:"Tags>Tag"`
 	}
-	if _, err := q.readXML(&in, sigv4.OfPayload); err != nil {
+	if _, err := q.readLooseXML(&in, maxXMLTags, sigv4.OfPayload); err != nil {
 		return err
 	}
 	if in.LocationConstraint != "" && in.LocationConstraint != model.S3Region {

@@ -52,15 +52,13 @@ func (q *request) putWebsite() error {
 	if q.websites == "" {
 		return fail("NotImplemented", "No websites are served here: the operator can start holdfast with --s3-website-url.")
 	}
-	text, err := q.readAll(maxXML, sigv4.OfPayload)
-	if err != nil {
-		return err
-	}
-	if len(text) > model.MaxWebsiteBytes {
+	if q.Request.ContentLength > model.MaxWebsiteBytes {
 		return fail("MaxMessageLengthExceeded", "Your request was too big.").with("MaxMessageLengthBytes", strconv.Itoa(model.MaxWebsiteBytes))
 	}
 	var in websiteDocument
-	if xml.Unmarshal(text, &in) != nil {
+	if some, err := q.readXML(&in, sigv4.OfPayload); err != nil {
+		return err
+	} else if !some {
 		return malformedXML()
 	}
 	site, err := in.website()

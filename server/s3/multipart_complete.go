@@ -58,12 +58,12 @@ func (q *request) completeMultipart() error {
 	m, missing := q.engine.Objects.MultipartGet(q.Call, b.ID, q.key, in.Multipart)
 	var parts completion
 	if missing != nil { // it may be complete: then only its id counts
-		if text, err := q.readAll(maxXML, sigv4.OfObject); err != nil {
+		if some, err := q.readDocument(maxXML, sigv4.OfObject, func([]byte) error { return nil }); err != nil {
 			return err
-		} else if len(text) == 0 {
+		} else if !some {
 			return malformedXML()
 		}
-	} else if _, err := q.readXMLOf(&parts, maxCompletionTags, sigv4.OfObject); err != nil {
+	} else if _, err := q.readLooseXML(&parts, maxCompletionTags, sigv4.OfObject); err != nil {
 		return err
 	} else if len(parts.Parts) == 0 {
 		return malformedXML()

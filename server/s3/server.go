@@ -1,9 +1,7 @@
 package s3
 
 import (
-	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"hash"
 	"io"
@@ -20,19 +18,6 @@ import (
 	"holdfast/engine/model"
 	"holdfast/server/gate"
 	"holdfast/server/s3/sigv4"
-)
-
-// maxXML is the maximum size of an XML body in bytes: the names of 1000 long keys fit.
-const maxXML = 4 << 20
-
-// maxXMLTags is the maximum number of tags in an XML body: 1000 keys to delete with each of their fields fit. An element
-// takes far more memory decoded than its tag takes in the body.
-const maxXMLTags = 20_000
-
-// A document of more than largeXML bytes is decoded when fewer than largeXMLs others are.
-const (
-	largeXML  = 64 << 10
-	largeXMLs = 4
 )
 
 // Options are the options of a Server.
@@ -60,13 +45,13 @@ type Server struct {
 	sites  string // the host that follows the names of websites, likewise
 	scheme string // of websites
 
-	digests digests
-	decodes chan struct{} // holds an entry for each large document that is being decoded
+	digests   digests
+	documents documents
 }
 
 // New returns the handler of the endpoint.
 func New(e *engine.Engine, opts Options) *Server {
-	s := &Server{engine: e, routes: newRouteTable(), host: virtualHost(opts.URL), decodes: make(chan struct{}, largeXMLs)}
+	s := &Server{engine: e, routes: newRouteTable(), host: virtualHost(opts.URL), documents: newDocuments()}
 	s.gate = &gate.Gate{
 		Engine: e, Log: opts.Log, Header: http.Header{"Server": {"holdfast"}, "X-Content-Type-Options": {"nosniff"}},
 		Authenticate: s.authenticate, WriteError: writeError, Answered: opts.Answered, Known: opts.Known,
@@ -119,7 +104,7 @@ type request struct {
 	form        *form          // of an upload by a browser, once read
 	begun       bool           // the response's document has begun
 	digests     *digests
-	decodes     chan struct{}
+	documents   *documents
 	release     func() // of the digest, nil while there is none
 }
 
@@ -133,7 +118,7 @@ func requestOf(x *gate.Exchange) *request { return x.Request.Context().Value(req
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	continueEmpty(w, r)
-	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, decodes: s.decodes, websites: s.scheme}
+	q := &request{engine: s.engine, method: r.Method, digests: &s.digests, documents: &s.documents, websites: s.scheme}
 	defer q.end()
 	if bucket := s.websiteOf(r.Host); bucket != "" {
 		q.bucket, q.key = bucket, strings.TrimPrefix(r.URL.Path, "/")
@@ -277,12 +262,17 @@ func (q *request) findBucket() (model.Bucket, error) {
 
 // payload returns the body of the request, verified at its end.
 func (q *request) payload(withMD5 bool, of sigv4.Of) (*payload, error) {
+	return q.payloadOf(q.StreamBody(), withMD5, of)
+}
+
+// payloadOf is payload of what reads the body.
+func (q *request) payloadOf(stream io.Reader, withMD5 bool, of sigv4.Of) (*payload, error) {
 	if q.Request.ContentLength < 0 && q.Request.Header.Get("X-Amz-Decoded-Content-Length") == "" {
 		return nil, fail("MissingContentLength", "You must provide the Content-Length HTTP header.")
 	}
 	body := io.Reader(http.NoBody)
 	if q.Request.Body != nil && q.Request.Body != http.NoBody {
-		body = q.StreamBody()
+		body = stream
 	}
 	var digest hash.Hash
 	if withMD5 {
@@ -318,55 +308,4 @@ type payload struct{ *sigv4.Body }
 func (p *payload) Read(b []byte) (int, error) {
 	n, err := p.Body.Read(b)
 	return n, refused(err)
-}
-
-// readXML reads the body into a document. It returns false if the body is empty.
-func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
-	return q.readXMLOf(document, maxXMLTags, of)
-}
-
-// readXMLOf is readXML for a document of at most that many tags.
-func (q *request) readXMLOf(document any, tags int, of sigv4.Of) (bool, error) {
-	text, err := q.readAll(maxXML, of)
-	if err != nil || len(text) == 0 {
-		return false, err
-	}
-	if bytes.Count(text, []byte("<")) > tags {
-		return false, malformedXML()
-	}
-	if len(text) > largeXML {
-		select {
-		case q.decodes <- struct{}{}:
-			defer func() { <-q.decodes }()
-		case <-q.Request.Context().Done():
-			return false, context.Cause(q.Request.Context())
-		}
-	}
-	if err := xml.Unmarshal(text, document); err != nil {
-		return false, malformedXML()
-	}
-	return true, nil
-}
-
-// readAll reads a body of at most that many bytes, and checks that the key was not revoked meanwhile.
-func (q *request) readAll(most int64, of sigv4.Of) ([]byte, error) {
-	if q.signature.IsStreamed() {
-		return nil, fail("InvalidRequest", "The value of x-amz-content-sha256 header is invalid.")
-	}
-	body, err := q.payload(false, of)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(body, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > most {
-		return nil, fail("EntityTooLarge", "Your request was too big: it has more than %d bytes", most)
-	}
-	return text, q.engine.Core.CheckAuthority(q.Call)
-}
-
-func malformedXML() error {
-	return fail("MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema.")
 }
