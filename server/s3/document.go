@@ -60,12 +60,17 @@ func takeSlot(ctx context.Context, slots chan struct{}) (release func(), err err
 	}
 }
 
-// readXML reads the body into a document. It returns false if the body is empty.
+// readXML reads the body into a document, which has to have all its elements. It returns false if the body is empty.
 func (q *request) readXML(document any, of sigv4.Of) (bool, error) {
-	return q.readLooseXML(document, maxXMLTags, of)
+	return q.readDocument(maxXML, of, func(text []byte) error {
+		if err := decodeXML(text, document, maxXMLTags); err != nil {
+			return err
+		}
+		return checkElements(text, document)
+	})
 }
 
-// readLooseXML is readXML for a document of at most that many tags.
+// readLooseXML is readXML for a document of at most that many tags, whose unknown elements say nothing that matters.
 func (q *request) readLooseXML(document any, tags int, of sigv4.Of) (bool, error) {
 	return q.readDocument(maxXML, of, func(text []byte) error { return decodeXML(text, document, tags) })
 }

@@ -7,8 +7,60 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/signer"
 )
+
+// TestUnknownElements: a document with an element that is unknown here, or that occurs twice, is refused. To pass over it would
+// do something else than the client means.
+func TestUnknownElements(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	client := w.minio(t, w.org.full)
+	w.bucketWith(t, client, "photos")
+	if err := client.MakeBucket(t.Context(), "vault", minio.MakeBucketOptions{ObjectLocking: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.objectIn(t, client, "vault")
+	rule := func(filter string) string {
+		return "<LifecycleConfiguration><Rule><Status>Enabled</Status>" + filter + "<Expiration><Days>3</Days></Expiration></Rule></LifecycleConfiguration>"
+	}
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	for _, test := range []struct{ method, path, document, want string }{
+		{"PUT", "/photos?lifecycle", rule("<filter><Prefix>logs/</Prefix></filter>"), "MalformedXML"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><prefix>logs/</prefix></Filter>"), "MalformedXML"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><Prefixes>logs/</Prefixes></Filter>"), "MalformedXML"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><Prefix>logs/</Prefix></Filter><Filter><Prefix/></Filter>"), "MalformedXML"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><Prefix>logs/</Prefix></Filter>"), "NotImplemented"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><And><Prefix>logs/</Prefix><Tag><Key>a</Key></Tag></And></Filter>"), "NotImplemented"},
+		{"PUT", "/photos?lifecycle", rule("<Transition><Days>1</Days></Transition><Transition><Days>2</Days></Transition>"), "NotImplemented"},
+		{"PUT", "/photos?lifecycle", rule("<Filter></Filter>"), ""},
+		{"PUT", "/vault?object-lock", "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><rule><DefaultRetention><Mode>COMPLIANCE</Mode><Days>1</Days></DefaultRetention></rule></ObjectLockConfiguration>", "MalformedXML"},
+		{"PUT", "/vault/k?retention", "<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>" + until + "</RetainUntilDate></Retention>", ""},
+		{"PUT", "/vault/k?retention", "<Retention><mode>GOVERNANCE</mode><retainUntilDate>" + until + "</retainUntilDate></Retention>", "MalformedXML"},
+		{"PUT", "/photos?publicAccessBlock", "<PublicAccessBlockConfiguration><BlockPublicACLs>true</BlockPublicACLs></PublicAccessBlockConfiguration>", "MalformedXML"},
+		{"PUT", "/photos?tagging", "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag><Tag><Key>c</Key><Value>d</Value></Tag></TagSet></Tagging>", ""},
+		{"PUT", "/photos?tagging", "<Tagging><TagSet><tag><Key>a</Key><Value>b</Value></tag></TagSet></Tagging>", "MalformedXML"},
+		{"POST", "/photos?delete", "<Delete><Object><Key>a/b</Key><VersionID>null</VersionID></Object></Delete>", "MalformedXML"},
+		{"POST", "/photos?delete", "<Delete><Object><Key>a/b</Key><Etag>other</Etag></Object></Delete>", "MalformedXML"},
+		{"POST", "/photos?delete", `<?xml version="1.0"?><!-- two --><Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet><Object><Key>x</Key></Object><Object><Key>y</Key></Object></Delete>`, ""},
+	} {
+		if _, code, text := w.ask(t, w.org.full, test.method, test.path, test.document, nil); code != test.want {
+			t.Errorf("%s %s: %q, want %q: %s", test.path, test.document, code, test.want, text)
+		}
+	}
+	if _, err := client.StatObject(t.Context(), "photos", "a/b", minio.StatObjectOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// objectIn uploads an object k.
+func (w *world) objectIn(t *testing.T, client *minio.Client, bucket string) {
+	t.Helper()
+	if _, err := client.PutObject(t.Context(), bucket, "k", strings.NewReader("x"), 1, minio.PutObjectOptions{SendContentMd5: true}); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestManyAttributes: an attribute takes more memory than its text, too.
 func TestManyAttributes(t *testing.T) {
