@@ -168,6 +168,18 @@ func validateBucketAffixes(field, name string) error {
 // MaxObjectKey is the longest object key, in bytes.
 const MaxObjectKey = 1024
 
+// ValidateNewObjectKey is ValidateObjectKey for an object to make. XML, and so a list of the S3 endpoint, cannot carry the two
+// characters that it refuses.
+func ValidateNewObjectKey(field, key string) error {
+	if err := ValidateObjectKey(field, key); err != nil {
+		return err
+	}
+	if strings.ContainsAny(key, "\ufffe\uffff") {
+		return Invalid(field, "must not have the characters U+FFFE and U+FFFF")
+	}
+	return nil
+}
+
 // ValidateObjectKey checks an object's key. Keys are byte-exact. "." and ".."
 // are refused as segments because browsers and proxies rewrite them, so deleting
 // one object could delete another.

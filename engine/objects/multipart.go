@@ -32,7 +32,7 @@ type NewMultipart struct {
 // MultipartCreate begins a multipart upload. Its parts count toward the organization's totals until it is complete or
 // aborted.
 func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Multipart, error) {
-	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+	if err := model.ValidateNewObjectKey("key", in.Key); err != nil {
 		return model.Multipart{}, err
 	}
 	b, err := s.bucket(call, in.Bucket)

@@ -18,7 +18,7 @@ type Copy struct {
 
 // ObjectCopy makes an object with the content of another, and with what is stored with it apart from its lock.
 func (s *Service) ObjectCopy(ctx context.Context, call *model.Call, in Copy) (ObjectView, error) {
-	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+	if err := model.ValidateNewObjectKey("key", in.Key); err != nil {
 		return ObjectView{}, err
 	}
 	if err := model.ValidateObjectKey("source_key", in.Source.Key); err != nil {

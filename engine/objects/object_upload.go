@@ -145,7 +145,7 @@ func (in Upload) digestAll(largest int64) ([]byte, error) {
 func (in Upload) minSize() int64 { return max(in.Length, in.Least, 0) }
 
 func (in Upload) validate(largest int64) error {
-	if err := model.ValidateObjectKey("key", in.Key); err != nil {
+	if err := model.ValidateNewObjectKey("key", in.Key); err != nil {
 		return err
 	}
 	if in.minSize() > largest {

@@ -66,9 +66,9 @@ func (l UploadLink) validate() error {
 		return model.Invalid("key", "or key_prefix must be given, and not both")
 	}
 	if l.Key != "" {
-		return model.ValidateObjectKey("key", l.Key)
+		return model.ValidateNewObjectKey("key", l.Key)
 	}
-	return model.ValidateObjectKey("key_prefix", l.Prefix+"x")
+	return model.ValidateNewObjectKey("key_prefix", l.Prefix+"x")
 }
 
 // LinkParameter is the parameter of URLs that holds the text of an upload link.
