@@ -29,6 +29,9 @@ func (c *Core) RemoveDiscarded() error {
 		}); err != nil || !more {
 			return err
 		}
+		if err := c.Meta.Durable(); err != nil {
+			return err
+		}
 		if err := c.removeBlobs(refs); err != nil {
 			return err
 		}

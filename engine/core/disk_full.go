@@ -58,13 +58,21 @@ func (c *Core) RecordWhenSpace(ctx context.Context, fn func(*meta.Tx) error) err
 }
 
 // ExplainDiskFull turns an error from a full disk, or from a limit of the kernel that
-// looks like one, into one for the client. It returns every other error unchanged.
+// looks like one, or that the metadata are read-only, into one for the client. It returns
+// every other error unchanged.
 func ExplainDiskFull(err error) error {
 	if err == nil || model.CodeOf(err) != model.CodeInternal {
 		return err
 	}
 	if IsDiskFull(err) {
 		return NoSpace(err, "%s: the operator must free disk space", DiskFull)
+	}
+	if errors.Is(err, meta.ErrReadOnly) {
+		return &model.Error{
+			Code:    model.CodeForbidden,
+			Message: "the metadata are read-only since a sync to disk failed; the operator must check the disk and restart holdfast",
+			Err:     err,
+		}
 	}
 	if limit := kernelLimit(err.Error()); limit != "" {
 		return &model.Error{Code: model.CodeConflict, Message: limit, Err: err}

@@ -26,6 +26,8 @@ var (
 // DB is the open metadata file. It is safe for use by many goroutines.
 type DB struct {
 	bolt        *bbolt.DB
+	file        *os.File                          // of bolt, which closes it
+	update      func(func(*bbolt.Tx) error) error // bolt.Update, which tests replace
 	writeBehind *writeBehindQueue
 	records     *recordCache
 	queue       chan *commit
@@ -38,6 +40,7 @@ type DB struct {
 
 	capturing sync.Mutex // held during a transaction, until its changes are in the queue
 	capture   *Capture   // nil when nobody captures; under capturing
+	failed    error      // an ErrReadOnly if the last commit is not durable; under capturing
 }
 
 // Open opens the metadata file at path, making it with mode 0600 when it is
@@ -45,11 +48,14 @@ type DB struct {
 // *NewerFormatError when a newer program wrote it; in both cases it changes
 // nothing. The caller closes the DB.
 func Open(path string) (*DB, error) {
-	bolt, err := openBolt(path)
+	bolt, file, err := openBolt(path)
 	if err != nil {
 		return nil, err
 	}
 	if err = bolt.View(checkFormat); err == nil {
+		err = rewriteLastPages(bolt, file) // the process before may have ended without
+	}
+	if err == nil {
 		err = bolt.Update(prepare)
 	}
 	if err != nil {
@@ -57,6 +63,8 @@ func Open(path string) (*DB, error) {
 	}
 	db := &DB{
 		bolt:        bolt,
+		file:        file,
+		update:      bolt.Update,
 		writeBehind: newWriteBehindQueue(),
 		records:     newRecordCache(),
 		queue:       make(chan *commit, maxBatch),
@@ -67,26 +75,34 @@ func Open(path string) (*DB, error) {
 	return db, nil
 }
 
-func openBolt(path string) (*bbolt.DB, error) {
-	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{
+// openBolt returns the open file, and the descriptor that bbolt uses.
+func openBolt(path string) (bolt *bbolt.DB, file *os.File, err error) {
+	bolt, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: lockTimeout,
 		// With the freelist synced, one long read makes the file grow without
 		// bound; rebuilding it at start is cheap.
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
+		OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
+			opened, err := os.OpenFile(path, flag, mode)
+			if file == nil { // the later ones are for copies
+				file = opened
+			}
+			return opened, err
+		},
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, ErrLocked
+		return nil, nil, ErrLocked
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open metadata %s: %w", path, err)
+		return nil, nil, fmt.Errorf("open metadata %s: %w", path, err)
 	}
 	// Sync even if the file is not new: the process that created it may have crashed
 	// before this.
 	if err := syncDirectory(filepath.Dir(path)); err != nil {
-		return nil, errors.Join(err, bolt.Close())
+		return nil, nil, errors.Join(err, bolt.Close())
 	}
-	return bolt, nil
+	return bolt, file, nil
 }
 
 // syncDirectory makes the file names in dir durable.

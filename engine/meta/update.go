@@ -96,7 +96,7 @@ func (db *DB) tryQueued(changes []*queuedChange, read func(*Tx) error) error {
 // one is left out, and the others run again. So change may run more than once and
 // must only set what it captured, never add to it. Effects that must happen exactly
 // once, after success, go into Tx.OnCommit. A change must not call Update. Its panic
-// reaches only its caller. After a disk error in the final sync, it is undefined
+// reaches only its caller. After an ErrReadOnly of a change that ran, it is undefined
 // whether a restart finds the change.
 func (db *DB) Update(change func(*Tx) error) error {
 	c := &commit{change: change, answered: make(chan struct{})}
@@ -235,12 +235,19 @@ func (db *DB) commit(batch []*commit) error {
 func (db *DB) transact(change func(boltTx) error) error {
 	db.capturing.Lock()
 	defer db.capturing.Unlock()
+	if db.failed != nil {
+		return db.failed
+	}
 	r, number := db.capture.begin(), uint64(0)
-	err := db.bolt.Update(func(tx *bbolt.Tx) error {
+	err := db.update(func(tx *bbolt.Tx) error {
 		number = uint64(tx.ID())
 		return change(boltTx{tx, r})
 	})
-	if r != nil && (err == nil || db.committed(number)) {
+	committed := err == nil
+	if err != nil && number > 0 && db.committed(number) {
+		committed, err = true, db.makeDurable(err)
+	}
+	if committed && r != nil {
 		db.capture.add(number, r)
 	}
 	return err

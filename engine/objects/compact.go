@@ -87,6 +87,9 @@ func (s *Service) compactSegment(ctx context.Context, segment uint32) error {
 	if needed, err := s.neededByRecovery(segment); needed || err != nil {
 		return err
 	}
+	if err := s.core.Meta.Durable(); err != nil {
+		return err
+	}
 	s.core.RemovalLock.RLock()
 	defer s.core.RemovalLock.RUnlock()
 	return s.core.Blobs.DropSegment(segment)

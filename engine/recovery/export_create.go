@@ -284,6 +284,9 @@ func (s *Service) publishExport(db model.Database, x model.Export, op model.Data
 		}
 		return tx.ClaimBlob(x.Blob)
 	})
+	if errors.Is(err, meta.ErrReadOnly) { // a record may refer to the blob, as the next start will find
+		return err
+	}
 	if err != nil { // no record refers to the blob
 		return errors.Join(err, s.core.Blobs.Remove(blobstore.Ref(x.Blob)))
 	}
