@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -130,40 +132,86 @@ func togetherFailing(t *testing.T, db *DB, changes ...func(*Tx) error) []outcome
 
 // breakDisk replaces the store's descriptor by a read-only one, so that every write fails
 // until the returned function is called.
-func breakDisk(t *testing.T, path string) (repair func()) {
+func breakDisk(t testing.TB, path string) (repair func()) {
 	t.Helper()
+	putBack, err := replaceDescriptor(path, os.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := putBack(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// replaceDescriptor replaces the store's descriptor by one that is opened with flag, until
+// the returned function is called.
+func replaceDescriptor(path string, flag int) (putBack func() error, err error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	readOnly, err := os.Open(path)
+	other, err := os.OpenFile(path, flag, 0)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	defer readOnly.Close()
+	defer other.Close()
 	for _, entry := range entries {
 		var fd int
 		if _, err := fmt.Sscan(entry.Name(), &fd); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		if target, err := os.Readlink("/proc/self/fd/" + entry.Name()); err != nil || target != path || fd == int(readOnly.Fd()) {
+		if target, err := os.Readlink("/proc/self/fd/" + entry.Name()); err != nil || target != path || fd == int(other.Fd()) {
 			continue
 		}
 		kept, err := syscall.Dup(fd)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		if err := syscall.Dup3(int(readOnly.Fd()), fd, syscall.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			if err := errors.Join(syscall.Dup3(kept, fd, syscall.O_CLOEXEC), syscall.Close(kept)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return func() error {
+			return errors.Join(syscall.Dup3(kept, fd, syscall.O_CLOEXEC), syscall.Close(kept))
+		}, syscall.Dup3(int(other.Fd()), fd, syscall.O_CLOEXEC)
 	}
-	t.Fatal("the store's descriptor is not found")
-	return nil
+	return nil, errors.New("the store's descriptor is not found")
+}
+
+// TestUnmappedFileEndsTheProcess: a process that cannot map the file as it grows can read
+// nothing any more. It ends, and another one finds everything.
+func TestUnmappedFileEndsTheProcess(t *testing.T) {
+	const inHelper = "HOLDFAST_META_UNMAPPED"
+	if path := os.Getenv(inHelper); path != "" {
+		growUnmapped(t, path)
+		return
+	}
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "meta.db")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestUnmappedFileEndsTheProcess$")
+	cmd.Env = append(os.Environ(), inHelper+"="+path)
+	output, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "panic: the metadata cannot be read any more") {
+		t.Errorf("the process ended with %v:\n%s", err, output)
+	}
+	if got := setting(t, openChecked(t, path), "before"); got != "set" {
+		t.Errorf("before is %q", got)
+	}
+}
+
+// growUnmapped runs in the process. It returns only if that goes on.
+func growUnmapped(t *testing.T, path string) {
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, db, set("before", "set"))
+	if _, err := replaceDescriptor(path, os.O_WRONLY); err != nil { // which cannot be mapped
+		t.Fatal(err)
+	}
+	t.Errorf("the commit that grows the file: %v", db.Update(set("large", string(make([]byte, 8<<20)))))
 }
 
 // TestAFailedCommitIsNotCaptured makes the disk fail between two changes.

@@ -243,6 +243,9 @@ func (db *DB) transact(change func(boltTx) error) error {
 		number = uint64(tx.ID())
 		return change(boltTx{tx, r})
 	})
+	if err != nil {
+		db.endUnmapped(err)
+	}
 	committed := err == nil
 	if err != nil && number > 0 && db.committed(number) {
 		committed, err = true, db.makeDurable(err)
@@ -258,6 +261,15 @@ func (db *DB) transact(change func(boltTx) error) error {
 func (db *DB) committed(number uint64) bool {
 	last, err := db.Commits()
 	return err == nil && last >= number
+}
+
+// endUnmapped ends the process if the file is not mapped any more, as when the kernel
+// refuses to map a file that has grown: nothing can be read or changed then, and only
+// another start can map it.
+func (db *DB) endUnmapped(cause error) {
+	if _, err := db.Commits(); errors.Is(err, bolterrors.ErrInvalidMapping) {
+		panic(fmt.Sprintf("the metadata cannot be read any more, start again: %v", cause))
+	}
 }
 
 // finished removes applied changes from the queue and runs their OnCommit

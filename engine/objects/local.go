@@ -33,10 +33,14 @@ func (s *Service) LocalLimit() int64 {
 // Away returns how many objects are in the off-site copy only, by a count.
 func (s *Service) Away() (objects int64, err error) {
 	err = s.core.Blobs.EachListed(func(a blobstore.Away, here bool) error {
-		if !here && s.blobKnown(a.Ref) {
+		if here {
+			return nil
+		}
+		known, err := s.blobKnown(a.Ref)
+		if known {
 			objects++
 		}
-		return nil
+		return err
 	})
 	return objects, err
 }

@@ -18,15 +18,21 @@ func (s *Service) ReconcileBlobs(ctx context.Context, older bool) {
 		s.core.Log.Error("remove discarded blobs", "error", err)
 	}
 	err := s.core.Blobs.Walk(func(ref blobstore.Ref, size int64, _ time.Time) error {
-		if ctx.Err() != nil || s.core.Blobs.IsNew(ref) || s.blobKnown(ref) {
+		if ctx.Err() != nil || s.core.Blobs.IsNew(ref) {
 			return ctx.Err()
+		}
+		if known, err := s.blobKnown(ref); known || err != nil {
+			return err
 		}
 		return s.discardBlob(ref, size, older)
 	})
 	if err == nil && !older {
 		err = s.core.Blobs.EachListed(func(a blobstore.Away, _ bool) error {
-			if ctx.Err() != nil || s.blobKnown(a.Ref) {
+			if ctx.Err() != nil {
 				return ctx.Err()
+			}
+			if known, err := s.blobKnown(a.Ref); known || err != nil {
+				return err
 			}
 			return s.core.Blobs.Remove(a.Ref)
 		})
@@ -36,16 +42,20 @@ func (s *Service) ReconcileBlobs(ctx context.Context, older bool) {
 	}
 }
 
-func (s *Service) blobKnown(ref blobstore.Ref) (known bool) {
+// blobKnown reports whether a blob has a row. Without one it may be removed, so it is asked for in what is durable, and an
+// error is no answer.
+func (s *Service) blobKnown(ref blobstore.Ref) (known bool, err error) {
 	lookup := func(tx *meta.Tx) error {
 		known = tx.BlobKnown(string(ref))
 		return nil
 	}
-	_ = s.core.Meta.View(lookup)
-	if !known { // its row may be queued
-		_ = s.core.Meta.ViewFlushed(lookup)
+	if err = s.core.Meta.View(lookup); err == nil && !known { // its row may be queued
+		err = s.core.Meta.ViewFlushed(lookup)
 	}
-	return known
+	if err == nil && !known {
+		err = s.core.Meta.Durable()
+	}
+	return known, err
 }
 
 // discardBlob removes an orphan; with older metadata it quarantines it.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/blobstore"
+	"holdfast/engine/model"
 	"holdfast/internal/testenv"
 )
 
@@ -53,5 +55,37 @@ func TestReconcileBlobs(t *testing.T) {
 	}
 	if len(files()) != 2 {
 		t.Errorf("left: %v, also %s", files(), orphan)
+	}
+}
+
+// TestReconcileWithoutMetadata: a start that cannot read the metadata removes nothing.
+func TestReconcileWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "files")
+	for _, key := range []string{"here", "away"} {
+		s.mustPut(t, bucket, key, text(300_000))
+	}
+	away, err := s.object(bucket, "away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, away)
+	s.open(t)
+	here, err := s.object(bucket, "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.core.Meta.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.ReconcileBlobs(t.Context(), false)
+	for _, o := range []model.Object{here, away} {
+		if !s.core.Blobs.Has(blobstore.Ref(o.Blob)) {
+			t.Errorf("the bytes of %s are gone", o.Key)
+		}
+	}
+	if n, err := s.Away(); err == nil {
+		t.Errorf("%d objects are said to be away", n)
 	}
 }

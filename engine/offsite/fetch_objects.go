@@ -127,9 +127,9 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 			case errors.Is(err, blobstore.ErrDamaged):
 				c.Log.Error("the bytes of an object are damaged or missing in the off-site copy", "blob", a.Ref, "error", err)
 				lost.Add(1)
-			case isNoSpace(err) && isLive(c, a.Ref):
+			case isNoSpace(err) && mayBeLive(c, a.Ref):
 				noSpace.Store(&err)
-			case err != nil && isLive(c, a.Ref): // otherwise its object was deleted meanwhile
+			case err != nil && mayBeLive(c, a.Ref): // otherwise its object was deleted meanwhile
 				return err
 			}
 		}
@@ -174,10 +174,11 @@ func listedBodies(c *core.Core, which func(here bool) bool) (bodies []blobstore.
 	return bodies, err
 }
 
-func isLive(c *core.Core, ref blobstore.Ref) (live bool) {
-	_ = c.Meta.View(func(tx *meta.Tx) error {
+// mayBeLive reports whether a blob has a row, or the metadata cannot be read.
+func mayBeLive(c *core.Core, ref blobstore.Ref) (live bool) {
+	err := c.Meta.View(func(tx *meta.Tx) error {
 		live = tx.BlobKnown(string(ref))
 		return nil
 	})
-	return live
+	return live || err != nil
 }
