@@ -223,6 +223,14 @@ func (s *Store) RemovePart(id string) error {
 	return nil
 }
 
+// QuarantinePart moves a Part out of the store, to path on the same file system.
+func (s *Store) QuarantinePart(id, path string) error {
+	if err := s.fs.Rename(s.partPath(id), path); err != nil {
+		return fmt.Errorf("quarantine part: %w", err)
+	}
+	return nil
+}
+
 // HasPart reports whether the Part exists.
 func (s *Store) HasPart(id string) bool {
 	_, err := os.Stat(s.partPath(id))

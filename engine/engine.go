@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"holdfast/engine/access"
@@ -37,8 +38,10 @@ type Engine struct {
 	Offsite   *offsite.Service
 	Webhooks  *webhooks.Service
 
-	unlock   func() error // releases the data directory
-	sweeping sync.Mutex   // held while a sweep runs
+	unlock func() error // releases the data directory
+	// quarantining is set while what older metadata do not know is not in quarantine yet.
+	quarantining atomic.Bool
+	sweeping     sync.Mutex // held while a sweep runs
 }
 
 // Open locks the data directory, which no other appliance, recovery or import may be using, and opens its metadata and
@@ -132,6 +135,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.quarantining.Store(older)
 	e.Databases.OlderMetadata = older
 	err = e.recover()
 	e.Databases.OlderMetadata = false
@@ -171,7 +175,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		})
 	}
 	e.Core.Background(e.Insight.Advise)
-	e.Core.Background(func(ctx context.Context) { e.Objects.ReconcileBlobs(ctx, older) })
+	e.Core.Background(func(ctx context.Context) { e.reconcileBlobs(ctx, older) })
 	if err := e.Objects.ResumeRestores(); err != nil {
 		return fmt.Errorf("resume the restores of buckets: %w", err)
 	}

@@ -1,10 +1,15 @@
 package engine
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"holdfast/engine/core"
@@ -16,31 +21,67 @@ import (
 
 // An operator may restore an older copy of holdfast.db. Its pending operations have ended since, databases in its trash
 // may be in use, and it has no record of anything created since. So a file in the data directory records the number of
-// the last commit. A start with fewer commits removes nothing: it quarantines unknown files and extends retention
-// periods.
+// the last commit, and the history that it belongs to. A start with fewer commits, or with another history, removes
+// nothing: it quarantines unknown files, begins a new history and extends retention periods. Until the quarantine is
+// complete, nothing is recorded, so that the next start does the same.
 
 const (
 	// commitsFile, in MetadataBackups, has the number of the last commit, at most a
-	// sweepInterval old.
+	// sweepInterval old, and after a space the history unless it is the first one.
 	commitsFile = "commits"
 	// olderGrace is how long nothing expires after a start with older metadata.
 	olderGrace = 72 * time.Hour
+	// historySetting names what the commits since the last restored copy have in common.
+	historySetting = "history"
 )
 
 func (e *Engine) commitsPath() string {
 	return filepath.Join(e.Core.Config.DataDir, core.MetadataBackups, commitsFile)
 }
 
+// position is a number of a commit, and the history that it counts in.
+type position struct {
+	commits uint64
+	history string
+}
+
+func (p position) String() string { return strings.TrimSpace(fmt.Sprint(p.commits, " ", p.history)) }
+
+// parsePosition parses what String returns.
+func parsePosition(text string) (p position, err error) {
+	number, history, _ := strings.Cut(text, " ")
+	p.history = history
+	p.commits, err = strconv.ParseUint(number, 10, 64)
+	return p, err
+}
+
+// position returns the position of the metadata.
+func (e *Engine) position() (p position, err error) {
+	if p.commits, err = e.Core.Meta.Commits(); err != nil {
+		return p, err
+	}
+	p.history, err = meta.Value(e.Core.Meta.View, func(tx *meta.Tx) (string, error) {
+		return string(tx.Setting(historySetting)), nil
+	})
+	return p, err
+}
+
 // noteCommits records the number of the last commit.
 func (e *Engine) noteCommits() error {
-	n, err := e.Core.Meta.Commits()
+	if e.quarantining.Load() {
+		return nil
+	}
+	p, err := e.position()
+	if err == nil {
+		err = e.Core.Meta.Durable()
+	}
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(e.commitsPath()), 0o700); err != nil {
 		return fmt.Errorf("record the number of the newest commit: %w", err)
 	}
-	_, err = durable.WriteFileIfChanged(e.commitsPath(), strconv.AppendUint(nil, n, 10), 0o600)
+	_, err = durable.WriteFileIfChanged(e.commitsPath(), []byte(p.String()), 0o600)
 	return err
 }
 
@@ -52,21 +93,42 @@ func (e *Engine) tryNoteCommits() {
 	}
 }
 
-// isOlder reports whether the metadata have fewer commits than were recorded. An unreadable record counts as none.
+// isOlder reports whether the metadata have fewer commits than were recorded, or another history. A record that cannot be
+// read does not say that they have not.
 func (e *Engine) isOlder() (bool, error) {
+	p, err := e.position()
+	if err != nil {
+		return false, err
+	}
 	text, err := os.ReadFile(e.commitsPath())
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	noted, err := strconv.ParseUint(string(text), 10, 64)
-	if err != nil {
-		return false, nil
+	var noted position
+	if err == nil {
+		noted, err = parsePosition(string(text))
 	}
-	n, err := e.Core.Meta.Commits()
-	return n < noted, err
+	if err != nil {
+		e.Core.Log.Warn("the number of the newest commit cannot be read: holdfast.db may be older than the data directory", "path", e.commitsPath(), "error", err)
+		return true, nil
+	}
+	return p.commits < noted.commits || p.history != noted.history, nil
 }
 
-// recoverOlder extends retention periods and reserves the numbers of generations that are missing from the older
+// reconcileBlobs removes or quarantines the blobs without a record, and records that it is done.
+func (e *Engine) reconcileBlobs(ctx context.Context, older bool) {
+	if err := e.Objects.ReconcileBlobs(ctx, older); err != nil {
+		if ctx.Err() == nil {
+			e.Core.Log.Error("reconcile blobs", "error", err)
+		}
+		return
+	}
+	if e.quarantining.Swap(false) {
+		e.tryNoteCommits()
+	}
+}
+
+// recoverOlder begins a new history, extends retention periods and reserves the numbers of generations that are missing from the older
 // metadata.
 func (e *Engine) recoverOlder() error {
 	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is moved to quarantine, "+
@@ -92,7 +154,7 @@ func (e *Engine) recoverOlder() error {
 		begun[id] = max(highestNumber(e.Databases.DatabaseDirectory(id)), highestNumber(filepath.Join(e.Recovery.BackupDirectory(id), recovery.WALDirectory)))
 	}
 	return e.Core.Meta.Update(func(tx *meta.Tx) error {
-		if err := tx.PutSetting(core.OlderSetting, text); err != nil {
+		if err := errors.Join(tx.PutSetting(core.OlderSetting, text), tx.PutSetting(historySetting, []byte(rand.Text()))); err != nil {
 			return err
 		}
 		for id, number := range begun {

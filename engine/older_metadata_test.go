@@ -12,6 +12,7 @@ import (
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/internal/durable"
 	"holdfast/internal/testenv"
 )
 
@@ -53,7 +54,16 @@ func TestOlderMetadata(t *testing.T) {
 	}
 
 	by.Store(int64(olderGrace - time.Hour)) // it expired in the trash long ago
+	// The first start ends before the quarantine is complete: the next one goes on.
+	obstacle := filepath.Join(a.cfg.DataDir, core.QuarantineDir, "blobs")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(obstacle), 0o700), os.WriteFile(obstacle, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	b := a.reopen(t)
+	if err := errors.Join(b.sweepOnce(t.Context()), b.Close(t.Context()), os.Remove(obstacle)); err != nil {
+		t.Fatal(err)
+	}
+	b = b.reopen(t)
 	if err := b.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +79,10 @@ func TestOlderMetadata(t *testing.T) {
 			t.Errorf("%s is not in quarantine", pattern)
 		}
 	}
-	testenv.Within(t, time.Minute, "the blob in quarantine", func() bool { return quarantined("blobs/" + string(blob)) })
+	testenv.Within(t, time.Minute, "the end of the quarantine", func() bool { return !b.quarantining.Load() })
+	if !quarantined("blobs/" + string(blob)) {
+		t.Error("the blob is not in quarantine")
+	}
 	if _, err := b.Databases.TrashRestore(t.Context(), b.call(model.ActionTrashRestore), trashed.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -130,4 +143,64 @@ func TestOlderMetadataKeepsObjects(t *testing.T) {
 	a = openEngine(t, cfg)
 	pass(olderGrace-26*time.Hour, 1)
 	pass(2*time.Hour, 0)
+}
+
+// A newer copy that is put back does not know what was made with the older one, whose commits may be fewer.
+func TestNewerMetadataPutBack(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, newDataDir(t))
+	file := filepath.Join(cfg.DataDir, core.MetadataFile)
+	dir := t.TempDir()
+	copied := func(a *appliance, name string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := durable.WriteStream(path, 0o600, a.Core.Meta.Snapshot); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	start := func(put string, want bool) *appliance {
+		t.Helper()
+		if put != "" {
+			if err := os.Rename(put, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := openEngine(t, cfg)
+		if older, err := a.isOlder(); older != want || err != nil {
+			t.Errorf("with %q: older %t, %v", filepath.Base(put), older, err)
+		}
+		return a
+	}
+	end := func(a *appliance) {
+		t.Helper()
+		if err := errors.Join(a.noteCommits(), a.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := start("", false)
+	older := copied(a, "older")
+	for range 20 {
+		if err := a.Core.KeepClock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newer := copied(a, "newer")
+	end(a)
+	a = start(older, true)
+	if err := a.recoverOlder(); err != nil {
+		t.Fatal(err)
+	}
+	end(a)
+	end(start("", false))
+	a = start(newer, true)
+	if err := a.recoverOlder(); err != nil {
+		t.Fatal(err)
+	}
+	end(a)
+	if err := os.WriteFile(a.commitsPath(), []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end(start("", true))
+	end(start("", false))
 }

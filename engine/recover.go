@@ -33,7 +33,7 @@ func (e *Engine) recover() error {
 	if err := e.Recovery.RecoverBackups(""); err != nil {
 		return err
 	}
-	if err := e.Objects.RecoverUploads(); err != nil {
+	if err := e.Objects.RecoverUploads(e.Databases.OlderMetadata); err != nil {
 		return fmt.Errorf("recover uploads: %w", err)
 	}
 	if err := e.Objects.BeginHistory(); err != nil {

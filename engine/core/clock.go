@@ -171,6 +171,15 @@ func (c *Core) RemovableBefore(kept time.Duration) (before time.Time, ok bool) {
 	return before, !c.KeepsAll()
 }
 
+// KeepsUnknown reports whether the metadata may lack what was there before an older copy of them was restored recently:
+// what no record refers to is kept then, so that a newer copy can be put back.
+func (c *Core) KeepsUnknown() bool {
+	c.Guard.Mu.Lock()
+	restored := !c.Guard.KeepAll.IsZero()
+	c.Guard.Mu.Unlock()
+	return restored && c.KeepsAll()
+}
+
 // MayRemove reports whether something with a retention period until that time may be
 // removed permanently.
 func (c *Core) MayRemove(until time.Time) bool {

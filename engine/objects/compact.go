@@ -44,8 +44,11 @@ func (s *Service) Compact(ctx context.Context) {
 }
 
 // compactOnce compacts the segments whose notes are all in the metadata, so that no replay needs them. It keeps damaged
-// segments as evidence.
+// segments as evidence, and all while the metadata may not know what is in them.
 func (s *Service) compactOnce(ctx context.Context) error {
+	if s.core.KeepsUnknown() {
+		return nil
+	}
 	var errs []error
 	applied := blobstore.Position(s.core.Meta.Applied())
 	kept := map[uint32]bool{}

@@ -356,7 +356,7 @@ func TestPartsAfterRestart(t *testing.T) {
 	aborted.mustPut(1, parts[0])
 	s.close(t)
 	s.open(t)
-	if err := s.RecoverUploads(); err != nil {
+	if err := s.RecoverUploads(false); err != nil {
 		t.Fatal(err)
 	}
 	u.wantFiles(2, "after a restart")
@@ -397,7 +397,7 @@ func TestStartEndsUpload(t *testing.T) {
 		}
 		s.core.Work.Wait()
 	})
-	if err := errors.Join(err, s.core.Begin(), s.RecoverUploads()); err != nil {
+	if err := errors.Join(err, s.core.Begin(), s.RecoverUploads(false)); err != nil {
 		t.Fatal(err)
 	}
 	u.mustHold(parts)

@@ -382,8 +382,8 @@ func (s *Service) uploadsWhere(want func(*meta.Tx, model.Upload) (bool, error)) 
 }
 
 // RecoverUploads removes, at start, parts without an upload and uploads without their part, which a crash in between
-// leaves behind.
-func (s *Service) RecoverUploads() error {
+// leaves behind. With older metadata it quarantines the parts instead.
+func (s *Service) RecoverUploads(older bool) error {
 	uploads, err := s.uploadsWhere(func(_ *meta.Tx, u model.Upload) (bool, error) { return !u.Complete, nil })
 	if err != nil {
 		return err
@@ -409,7 +409,20 @@ func (s *Service) RecoverUploads() error {
 		errs = append(errs, s.dropUpload(u))
 	}
 	for part := range orphans {
-		errs = append(errs, s.core.Blobs.RemovePart(part))
+		errs = append(errs, s.clearPart(part, older))
 	}
 	return errors.Join(errs...)
+}
+
+// clearPart removes a part without an upload; with older metadata it quarantines it.
+func (s *Service) clearPart(part string, older bool) error {
+	if !older {
+		return s.core.Blobs.RemovePart(part)
+	}
+	to, err := s.quarantine(quarantinedUploads, part)
+	if err != nil {
+		return err
+	}
+	s.core.Log.Warn("quarantining a part that belongs to no upload", "part", part, "to", to)
+	return s.core.Blobs.QuarantinePart(part, to)
 }

@@ -48,7 +48,7 @@ func serve(dir string) error {
 		return err
 	}
 	defer e.Close(context.Background())
-	if err := e.Objects.RecoverUploads(); err != nil {
+	if err := e.Objects.RecoverUploads(false); err != nil {
 		return err
 	}
 	first, err := e.Access.Initialize(true)
