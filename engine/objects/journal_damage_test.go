@@ -15,12 +15,26 @@ import (
 	"holdfast/internal/durable"
 )
 
-// A note that cannot be applied is reported, and does not block later notes.
+// A note that cannot be applied, or decoded, is reported, and does not block later notes.
 func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
+	for name, encode := range map[string]func(bucket string) ([]byte, error){
+		"applied": func(bucket string) ([]byte, error) {
+			return (&objectNote{Act: actPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).encode()
+		},
+		"decoded": func(string) ([]byte, error) { return []byte("rubbish"), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNoteThatFails(t, encode)
+		})
+	}
+}
+
+func testNoteThatFails(t *testing.T, encode func(bucket string) ([]byte, error)) {
 	s := openStore(t)
 	bucket := s.bucket(t, "files")
-	note, err := (&objectNote{Act: actPut, Object: model.Object{Bucket: bucket, Key: "bad", Version: "too short"}}).encode()
+	note, err := encode(bucket)
 	if err != nil {
 		t.Fatal(err)
 	}

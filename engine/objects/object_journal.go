@@ -57,7 +57,7 @@ func (s *Service) deliver(entries []blobstore.Entry) {
 		if !ok { // from a replay or a copy
 			note = new(objectNote)
 			if err := json.Unmarshal(entry.Note, note); err != nil {
-				s.core.Log.Error("a note of the journal cannot be read", "position", entry.Position, "error", err)
+				s.noteDamaged(entry.Position, fmt.Errorf("decode note: %w", err))
 				continue
 			}
 		}
