@@ -245,14 +245,26 @@ func (s *Store) onDisk(ref Ref) bool {
 	return err == nil
 }
 
-// Has reports whether a blob is there or away. Of a blob in the journal it looks only at the size of the segment.
+// Has reports whether a blob is there or away. It returns false only if the blob is certainly neither: what the disk fails to
+// tell is no absence. Of a blob in the journal it looks only at the size of the segment.
 func (s *Store) Has(ref Ref) bool {
 	if at, ok := ref.position(); ok {
 		info, err := os.Stat(s.journal.path(at.Segment()))
-		return err == nil && at.offset() < info.Size()
+		return isThere(err) && (err != nil || at.offset() < info.Size())
 	}
-	return s.onDisk(ref) || s.IsAway(ref)
+	path, err := ref.path(s.blobs)
+	if err != nil {
+		return false
+	}
+	if _, err = os.Lstat(path); isThere(err) {
+		return true
+	}
+	_, err = s.away.find(ref)
+	return !errors.Is(err, ErrNotFound)
 }
+
+// isThere reports whether a file may be there of which stat returned err.
+func isThere(err error) bool { return !errors.Is(err, fs.ErrNotExist) }
 
 // EachListed calls fn for each file that can be fetched, until fn fails, and returns that error unchanged. here says
 // whether it is on this disk too. It also counts for Absent.

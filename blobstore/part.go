@@ -231,10 +231,10 @@ func (s *Store) QuarantinePart(id, path string) error {
 	return nil
 }
 
-// HasPart reports whether the Part exists.
+// HasPart reports whether the Part exists. It returns false only if it certainly does not.
 func (s *Store) HasPart(id string) bool {
 	_, err := os.Stat(s.partPath(id))
-	return err == nil
+	return isThere(err)
 }
 
 // Parts returns the ids of all Parts.

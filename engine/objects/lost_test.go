@@ -56,6 +56,63 @@ func TestDropLost(t *testing.T) {
 	}
 }
 
+// unreadable makes a directory one that cannot be read, until readable is called.
+func unreadable(t *testing.T, dir string) (readable func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(dir, dir+"-aside"), os.Symlink(dir, dir)); err != nil { // too many levels of links
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(os.Remove(dir), os.Rename(dir+"-aside", dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDropLostOnABrokenDisk: bytes that the disk fails to find are not taken for lost.
+func TestDropLostOnABrokenDisk(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket, large := s.bucket(t, "photos"), strings.Repeat("large ", 20_000)
+	want := map[string]string{"small": "small", "large": large}
+	for key, content := range want {
+		s.mustPut(t, bucket, key, content)
+	}
+	for _, dir := range []string{"blobs/00000001", "journal"} {
+		readable := unreadable(t, filepath.Join(blobDirectory(s.core), dir))
+		n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour))
+		readable()
+		if n != 0 || err != nil {
+			t.Errorf("%s: %d were dropped, %v", dir, n, err)
+		}
+	}
+	s.mustHold(t, bucket, want)
+}
+
+// TestCompleteOnABrokenDisk: an upload whose bytes the disk fails to find stays, and goes on once it does.
+func TestCompleteOnABrokenDisk(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "photos")
+	u, err := s.UploadCreate(t.Context(), s.call(model.ActionUploadCreate), NewUpload{Bucket: bucket, Key: "k", Length: 10})
+	if err == nil {
+		u, err = s.UploadAppend(t.Context(), s.call(model.ActionUploadAppend), bucket, u.ID, 0, strings.NewReader("12345"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable := unreadable(t, filepath.Join(blobDirectory(s.core), "parts"))
+	if _, err := s.CompleteUpload(t.Context(), s.call(model.ActionUploadAppend), u); err == nil {
+		t.Error("an upload without its bytes is complete")
+	}
+	readable()
+	if u, err = s.UploadAppend(t.Context(), s.call(model.ActionUploadAppend), bucket, u.ID, 5, strings.NewReader("67890")); err != nil || !u.Complete {
+		t.Errorf("the upload goes on: complete %t, %v", u.Complete, err)
+	}
+	s.mustHold(t, bucket, map[string]string{"k": "1234567890"})
+}
+
 // TestDropLostBringsBack: what a lost object replaced comes back, the newest of which the copy has the bytes.
 func TestDropLostBringsBack(t *testing.T) {
 	s := openStore(t)
