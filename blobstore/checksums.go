@@ -94,7 +94,13 @@ func contentSize(file int64) int64 {
 // checkFooter checks that the file ends with the footer for its size.
 func checkFooter(r io.ReaderAt, fileSize int64) error {
 	got, want := make([]byte, footerLength), footer(contentSize(fileSize))
-	if _, err := r.ReadAt(got, fileSize-footerLength); err != nil || string(got) != string(want) {
+	if fileSize < footerLength {
+		return fmt.Errorf("end of blob: %w", ErrDamaged)
+	}
+	if _, err := r.ReadAt(got, fileSize-footerLength); err != nil && err != io.EOF {
+		return fmt.Errorf("read end of blob: %w", err)
+	}
+	if string(got) != string(want) {
 		return fmt.Errorf("end of blob: %w", ErrDamaged)
 	}
 	return nil

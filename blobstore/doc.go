@@ -34,7 +34,8 @@
 // A Restorer makes a store of such a copy. It writes the journal and lists the files that are elsewhere: they are away.
 // Evict makes a file away that the copy has: it lists the file durably, then removes it. What is away is not lost: Has
 // reports it, and Walk leaves it out. Reading one fetches it, whole if it is small, otherwise what is read; what was fetched
-// whole is kept on the disk if there is room, and stays listed, so that it can be evicted again at once.
+// whole is kept on the disk if there is room, and stays listed, so that it can be evicted again at once. A listed file that
+// is damaged here is fetched in the same way after ReadCopy, and stays until what was fetched takes its place.
 //
 // # On disk (format 1)
 //

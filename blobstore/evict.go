@@ -64,25 +64,6 @@ func (s *Store) Unlist(ref Ref) error {
 	return err
 }
 
-// EvictCopy takes a file from this disk if it is listed as away and can be fetched, and reports whether it did.
-func (s *Store) EvictCopy(ref Ref) bool {
-	if s.fetches.from == nil || s.enter(context.Background()) != nil {
-		return false
-	}
-	defer s.life.RUnlock()
-	s.evicting.Lock()
-	defer s.evicting.Unlock()
-	a, err := s.away.find(ref)
-	if err != nil {
-		return false
-	}
-	there, err := s.unlink(ref)
-	if there {
-		s.absent.add(1, a.Size)
-	}
-	return there && err == nil
-}
-
 // unlink removes the file of a blob, and reports whether it was there.
 func (s *Store) unlink(ref Ref) (there bool, err error) {
 	path, err := ref.path(s.blobs)

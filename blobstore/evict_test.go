@@ -185,18 +185,18 @@ func TestEvictedCopies(t *testing.T) {
 	m := newMemory()
 	s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{Fetch: m.fetch})
 	refs, want := files(t, s, 3)
-	if s.EvictCopy(refs[0]) {
-		t.Error("a file without a copy elsewhere was evicted")
+	if s.ReadCopy(refs[0]) {
+		t.Error("a file without a copy elsewhere is read there")
 	}
 	if err := m.evict(s, refs...); err != nil {
 		t.Fatal(err)
 	}
 	mustRead(t, s, refs[0], want[refs[0]], "eviction")
-	if s.IsAway(refs[0]) || !s.EvictCopy(refs[0]) || !s.IsAway(refs[0]) || s.EvictCopy(refs[0]) {
-		t.Error("a copy was not evicted")
+	if err := m.evict(s, refs[0]); err != nil || !s.IsAway(refs[0]) {
+		t.Errorf("a copy was not evicted again: %v", err)
 	}
 	mustRead(t, s, refs[1], want[refs[1]], "eviction")
-	if err := s.Unlist(refs[1]); err != nil || s.EvictCopy(refs[1]) || !s.Has(refs[1]) {
+	if err := s.Unlist(refs[1]); err != nil || s.ReadCopy(refs[1]) || !s.Has(refs[1]) {
 		t.Errorf("it is listed still, or gone: %v", err)
 	}
 	if err := s.Evict([]Away{{Ref: "../x"}}); !errors.Is(err, ErrBadRef) {
@@ -521,8 +521,8 @@ func TestUnlistEvicted(t *testing.T) {
 		t.Error("it is neither here nor away")
 	}
 	mustRead(t, s, ref, "content", "it was not forgotten")
-	if err := s.Unlist(ref); err != nil || s.EvictCopy(ref) {
-		t.Errorf("what is here and not listed leaves: %v", err)
+	if err := s.Unlist(ref); err != nil || s.ReadCopy(ref) {
+		t.Errorf("what is here is listed still: %v", err)
 	}
 }
 
@@ -546,5 +546,93 @@ func TestAbsentByTwoCounts(t *testing.T) {
 	}
 	if one, oneBytes := s.Absent(); both != 50 || both != one || bothBytes != oneBytes {
 		t.Errorf("two counts found %d files of %d bytes, and one %d of %d", both, bothBytes, one, oneBytes)
+	}
+}
+
+// TestReadCopy: a file that is damaged here is read elsewhere, and stays here until it was fetched whole. What cannot be fetched
+// can still be read here, as far as it is whole.
+func TestReadCopy(t *testing.T) {
+	content := strings.Repeat("0123456789abcdef", 64<<10) // 4 blocks
+	for _, whole := range []int64{0, 1} {
+		for _, room := range []error{nil, errors.New("none")} {
+			m, dir := newMemory(), filepath.Join(t.TempDir(), "store")
+			var full, gone error
+			fetch := func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error) {
+				if gone != nil {
+					return nil, gone
+				}
+				return m.fetch(ctx, a, from, n)
+			}
+			s := openStore(t, dir, Options{Fetch: fetch, FetchWhole: whole, Room: func(int64) error { return full }})
+			ref, err := put(t, s, content)
+			if err == nil {
+				err = m.evict(s, ref)
+			}
+			if err == nil {
+				err = s.Fetch(t.Context(), ref)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			local := s.Local()
+			path, err := ref.path(s.blobs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text[blockSize+7] ^= 1
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			full = room
+			read := func() (string, error) {
+				r, err := s.Open(t.Context(), ref)
+				if err != nil {
+					return "", err
+				}
+				b, err := io.ReadAll(r)
+				return string(b), errors.Join(err, r.Close())
+			}
+			if _, err := read(); !errors.Is(err, ErrDamaged) {
+				t.Errorf("the damage: %v", err)
+			}
+			if !s.ReadCopy(ref) {
+				t.Error("it is not listed")
+			}
+			gone = errBroken
+			if got, err := read(); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrAway) || len(got) != blockSize {
+				t.Errorf("damaged here, and not to be fetched: %d bytes, %v", len(got), err)
+			} else if _, ok := errors.AsType[*CopyError](err); !ok {
+				t.Errorf("it does not say that it was not fetched: %v", err)
+			}
+			gone = nil
+			if got, err := read(); !errors.Is(err, ErrDamaged) || len(got) != blockSize {
+				t.Errorf("it is not read here again: %d bytes, %v", len(got), err)
+			}
+			s.ReadCopy(ref)
+			for range 2 {
+				if got, err := read(); err != nil || got != content {
+					t.Errorf("damaged here only: %d bytes, %v", len(got), err)
+				}
+			}
+			full = nil
+			if err := s.Fetch(t.Context(), ref); err != nil {
+				t.Error(err)
+			}
+			if r, err := s.openFile(ref); err != nil || r.Verify(0, r.Size()) != nil || r.Close() != nil {
+				t.Errorf("it is damaged here still: %v", err)
+			}
+			gone = errBroken
+			if got, err := read(); err != nil || got != content {
+				t.Errorf("fetched again: %d bytes, %v", len(got), err)
+			}
+			s.Close() // which waits for what is being kept
+			if n, size := s.Absent(); n != 0 || size != 0 || s.Local() != local {
+				t.Errorf("%d files of %d bytes are away, and %d bytes here, not %d", n, size, s.Local(), local)
+			}
+		}
 	}
 }

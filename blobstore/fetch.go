@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 )
@@ -16,6 +17,13 @@ var ErrAway = errors.New("blob is not on this disk and could not be fetched")
 // errNotKept means that a file could be fetched, but not written to this disk.
 var errNotKept = errors.New("it cannot be kept on this disk")
 
+// CopyError says why a file that is damaged on this disk could not be read elsewhere either. It belongs to the error of reading
+// the file, and does not stand for its cause: that this disk has the file counts.
+type CopyError struct{ Err error }
+
+// Error implements error.
+func (e *CopyError) Error() string { return e.Err.Error() }
+
 // fetchesAtOnce is the number of files that are fetched at the same time.
 const fetchesAtOnce = 4
 
@@ -25,8 +33,10 @@ type fetches struct {
 	from  func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error)
 	room  func(size int64) error
 	whole int64 // Options.FetchWhole
-	slots chan struct{}
-	tasks sync.WaitGroup
+	// damaged are the Refs of listed files that are damaged on this disk, and read elsewhere, see ReadCopy.
+	damaged sync.Map
+	slots   chan struct{}
+	tasks   sync.WaitGroup
 
 	mu      sync.Mutex
 	flying  map[Ref]*fetch
@@ -42,10 +52,27 @@ type fetch struct {
 	err     error // set before done is closed
 }
 
-// Fetch brings a file that is away to this disk. Callers share one fetch, which ends when none is left. It returns
-// ErrNotFound for what is neither here nor away, and ErrAway with the cause after a failure, as when there is no room.
+// ReadCopy lets a file that is damaged on this disk be read elsewhere, and reports whether it is listed. It stays here until
+// a fetch has brought it whole, which then takes its place. Once reading it elsewhere fails, it is read here again.
+func (s *Store) ReadCopy(ref Ref) bool {
+	if _, err := s.away.find(ref); s.fetches.from == nil || err != nil {
+		return false
+	}
+	s.fetches.damaged.Store(ref, true)
+	return true
+}
+
+// intact reports whether a file is here, and not known to be damaged.
+func (g *fetches) intact(ref Ref) bool {
+	_, damaged := g.damaged.Load(ref)
+	return !damaged && g.store.onDisk(ref)
+}
+
+// Fetch brings a file that is away to this disk, or again after ReadCopy. Callers share one fetch, which ends when none is
+// left. It returns ErrNotFound for what is neither here nor away, and ErrAway with the cause after a failure, as when there is
+// no room.
 func (s *Store) Fetch(ctx context.Context, ref Ref) error {
-	if s.onDisk(ref) {
+	if s.fetches.intact(ref) {
 		return nil
 	}
 	a, err := s.away.find(ref)
@@ -79,7 +106,7 @@ func (g *fetches) join(ctx context.Context, a Away) (*fetch, error) {
 		return nil, ErrClosed
 	}
 	f := g.flying[a.Ref]
-	if f == nil && g.store.onDisk(a.Ref) {
+	if f == nil && g.intact(a.Ref) {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
 	if f == nil {
@@ -112,6 +139,7 @@ func (g *fetches) end(ref Ref, f *fetch) {
 func (g *fetches) remove(ref Ref) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.damaged.Delete(ref)
 	if f := g.flying[ref]; f != nil {
 		g.end(ref, f)
 	}
@@ -136,6 +164,9 @@ func (g *fetches) run(ctx context.Context, f *fetch, a Away) {
 		<-g.slots
 	case <-ctx.Done():
 		f.err = ctx.Err()
+	}
+	if f.err != nil && ctx.Err() == nil && !errors.Is(f.err, errNotKept) {
+		g.damaged.Delete(a.Ref)
 	}
 	if f.err != nil && !errors.Is(f.err, ErrClosed) {
 		f.err = fmt.Errorf("%w: %w", ErrAway, f.err)
@@ -213,15 +244,22 @@ func (g *fetches) publish(w *Writer, ref Ref) error {
 		return w.abandon(err)
 	}
 	g.mu.Lock()
-	if g.store.onDisk(ref) { // another reader was faster
+	if g.intact(ref) { // another reader was faster
 		g.mu.Unlock()
 		return w.abandon(nil)
 	}
+	old, oldErr := os.Lstat(path)
 	if _, err = g.store.away.find(ref); err == nil { // a removal unlists the file first
 		err = g.store.fs.Rename(w.temp, path)
 	}
 	if err == nil {
 		g.store.local.Add(fileSize(w.size))
+		g.damaged.Delete(ref)
+	}
+	switch {
+	case err == nil && oldErr == nil: // it was damaged
+		g.store.local.Add(-old.Size())
+	case err == nil:
 		g.store.absent.add(-1, -w.size)
 	}
 	g.mu.Unlock()

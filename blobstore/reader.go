@@ -41,14 +41,17 @@ var (
 
 // Open opens a blob. It returns ErrNotFound, ErrBadRef for a malformed Ref, or ErrDamaged for a small blob whose bytes
 // differ from what was written. The bytes of one that is away are fetched when they are read, for as long as ctx lasts;
-// reading returns ErrAway if they cannot be.
+// reading returns ErrAway if they cannot be. After ReadCopy the same holds for a file that is here and damaged, but what cannot be
+// fetched is read here then, and an error has a CopyError.
 func (s *Store) Open(ctx context.Context, ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
 	}
-	r, err := s.openFile(ref)
-	if !errors.Is(err, ErrNotFound) {
-		return r, err
+	if _, damaged := s.fetches.damaged.Load(ref); !damaged {
+		r, err := s.openFile(ref)
+		if !errors.Is(err, ErrNotFound) {
+			return r, err
+		}
 	}
 	a, awayErr := s.away.find(ref)
 	switch {

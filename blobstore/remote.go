@@ -21,6 +21,7 @@ type remote struct {
 
 	mu     sync.Mutex
 	here   *Reader       // once the file is on this disk
+	failed error         // why here is read although it is damaged; nil if it is not
 	body   io.ReadCloser // of a window; nil between two
 	next   int64         // offset of the next byte of body
 	end    int64         // of the window
@@ -56,18 +57,37 @@ func (r *remote) read(p []byte, off int64) (int, error) {
 	if err := r.begin(off); err != nil {
 		return 0, err
 	}
-	if r.here != nil {
-		n, err := r.here.ReadAt(p, off)
-		if n > 0 {
-			return n, nil // an error that lasts comes again
+	if r.here == nil {
+		n, err := r.stream(p, off)
+		if err == nil {
+			return n, nil
 		}
-		return 0, err
+		err = fmt.Errorf("read blob %s: %w: %w", r.away.Ref, ErrAway, err)
+		if !r.fallBack(err) {
+			return 0, err
+		}
 	}
-	n, err := r.stream(p, off)
-	if err != nil {
-		return n, fmt.Errorf("read blob %s: %w: %w", r.away.Ref, ErrAway, err)
+	n, err := r.here.ReadAt(p, off)
+	if n > 0 {
+		return n, nil // an error that lasts comes again
 	}
-	return n, nil
+	if err != nil && r.failed != nil {
+		err = fmt.Errorf("%w, and elsewhere: %w", err, &CopyError{r.failed})
+	}
+	return 0, err
+}
+
+// fallBack has the file be read that is on this disk, although it is damaged, once it cannot be read elsewhere.
+func (r *remote) fallBack(err error) bool {
+	if r.ctx.Err() != nil {
+		return false
+	}
+	r.store.fetches.damaged.Delete(r.away.Ref)
+	here, openErr := r.store.openFile(r.away.Ref)
+	if openErr == nil {
+		r.begun, r.here, r.failed = true, here, err
+	}
+	return openErr == nil
 }
 
 // begin decides with the first read whether the whole file is fetched first, and whether what is read is kept.
@@ -76,11 +96,14 @@ func (r *remote) begin(off int64) error {
 		return nil
 	}
 	f := r.store.fetches
-	here := r.store.onDisk(r.away.Ref) // since Open
+	here := f.intact(r.away.Ref) // since Open
 	if !here && r.away.Size <= f.whole && f.room(r.away.Size) == nil {
 		err := r.store.Fetch(r.ctx, r.away.Ref)
 		streams := errors.Is(err, errNotKept) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed) // the last two since Open
 		if err != nil && !streams {
+			if r.fallBack(err) {
+				return nil
+			}
 			return err
 		}
 		here = err == nil

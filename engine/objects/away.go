@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"time"
 
 	"holdfast/blobstore"
@@ -90,6 +91,46 @@ func (s *Service) fetch(ctx context.Context, a blobstore.Away, from, n int64) (i
 		return nil, errors.New("this appliance runs without an off-site copy")
 	}
 	return s.fetchAway(ctx, a, from, n)
+}
+
+// readCopy lets an object be read from the off-site copy that is damaged on this disk, and reports whether that may help. It
+// does not once the copy was found damaged too, or is another one.
+func (s *Service) readCopy(object model.Object, err error) bool {
+	if !isDamagedHere(err) || s.fetchAway == nil || s.isKnownDamaged(object) {
+		return false
+	}
+	if failed, tried := errors.AsType[*blobstore.CopyError](err); tried && isLostThere(failed.Err) {
+		return false
+	}
+	return s.core.Blobs.ReadCopy(blobstore.Ref(object.Blob))
+}
+
+// fetchAgain fetches the bytes of an object that are damaged on this disk and may be whole in the off-site copy. The bytes here
+// stay until they are.
+func (s *Service) fetchAgain(ctx context.Context, object model.Object, damage error) error {
+	log := s.core.Log.With("bucket", object.Bucket, "key", object.Key, "version", object.Version)
+	err := s.core.Blobs.Fetch(ctx, blobstore.Ref(object.Blob))
+	switch {
+	case err == nil:
+		log.Warn("an object was damaged on this disk and has been fetched from the off-site copy", "error", damage)
+	case ctx.Err() != nil:
+	case isLostThere(err):
+		s.reportDamage(object, fmt.Errorf("%w, and elsewhere: %w", damage, &blobstore.CopyError{Err: err}))
+	default:
+		log.Warn("an object is damaged on this disk and cannot be fetched from the off-site copy now", "error", damage, "fetch", err)
+	}
+	return err
+}
+
+// isDamagedHere reports whether an error of reading means that bytes on this disk are damaged.
+func isDamagedHere(err error) bool {
+	return errors.Is(err, blobstore.ErrDamaged) || errors.Is(err, syscall.EIO)
+}
+
+// isLostThere reports whether an error of fetching will not pass by itself.
+func isLostThere(err error) bool {
+	_, other := errors.AsType[*OtherCopyError](err)
+	return other || errors.Is(err, blobstore.ErrDamaged)
 }
 
 // away returns the error for a client that requests an object whose bytes could not be fetched.

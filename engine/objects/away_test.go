@@ -166,6 +166,73 @@ func TestLostInTheCopy(t *testing.T) {
 	}
 }
 
+// TestDamagedHere: an object that is damaged on this disk is read from the copy, which takes its place. While the copy does not
+// answer, and once it is lost, the bytes here stay; then the object is reported as damaged, until the copy has it again.
+func TestDamagedHere(t *testing.T) {
+	s := openStore(t)
+	bucket, content := s.bucket(t, "photos"), strings.Repeat("large ", 100_000)
+	s.mustPut(t, bucket, "large", content)
+	object, err := s.object(bucket, "large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendAway(t, s, object)
+	s.open(t)
+	var failure error
+	s.FetchWith(func(_ context.Context, _ blobstore.Away, from, n int64) (io.ReadCloser, error) {
+		if failure != nil {
+			return nil, failure
+		}
+		return io.NopCloser(strings.NewReader(content[from : from+n])), nil
+	})
+	get := func(when string, want error) {
+		t.Helper()
+		got, err := s.get(bucket, "large")
+		if !errors.Is(err, want) || err == nil && got != content {
+			t.Errorf("%s: %d bytes, %v", when, len(got), err)
+		}
+		if s.core.Blobs.IsAway(blobstore.Ref(object.Blob)) {
+			t.Errorf("%s: the bytes here are gone", when)
+		}
+	}
+	reported := func(when string, want int) {
+		t.Helper()
+		if found, err := s.damageAdvice(); err != nil || len(found) != want {
+			t.Errorf("%s: %v, %v", when, found, err)
+		}
+	}
+	if err := s.core.Blobs.Fetch(t.Context(), blobstore.Ref(object.Blob)); err != nil {
+		t.Fatal(err)
+	}
+	s.flip(t, content)
+	get("damaged here", ErrAway)
+	get("read from the copy", nil)
+	failure = errors.New("unreachable")
+	get("in its place", nil)
+	s.flip(t, content)
+	for range 4 {
+		get("the copy does not answer", ErrAway)
+	}
+	reported("the copy does not answer", 0)
+	failure = blobstore.ErrDamaged
+	get("damaged here and there", blobstore.ErrDamaged)
+	reported("damaged here and there", 1)
+	get("the second time", blobstore.ErrDamaged)
+	for want := 1; want >= 0; want-- {
+		if err := s.scrubOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reported("after a scrub", want)
+		failure = nil
+	}
+	failure = errors.New("unreachable")
+	get("fetched by a scrub", nil)
+	s.FetchWith(nil)
+	s.flip(t, content)
+	get("without a copy", blobstore.ErrDamaged)
+	reported("without a copy", 1)
+}
+
 // TestHeadOfAway: what is only about an object does not fetch its bytes.
 func TestHeadOfAway(t *testing.T) {
 	s := openStore(t)

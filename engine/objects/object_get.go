@@ -202,9 +202,9 @@ func (s *Service) Unreadable(object model.Object, err error) error {
 		s.core.Log.Warn("an object cannot be fetched", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
 		return away(err)
 	}
-	if errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
-		s.core.Log.Warn("the copy of an object on this disk was damaged and is fetched again", "bucket", object.Bucket, "key", object.Key, "error", err)
-		return away(fmt.Errorf("%w: %w", ErrAway, errors.New("its copy on this disk was damaged")))
+	if s.readCopy(object, err) {
+		s.core.Log.Warn("an object is damaged on this disk and is read from the off-site copy", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", err)
+		return away(fmt.Errorf("%w: its bytes on this disk are damaged", ErrAway))
 	}
 	s.reportDamage(object, err)
 	if isObjectDamage(err) {

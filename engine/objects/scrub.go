@@ -78,17 +78,11 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 		s.core.Log.Error("an object cannot be read", "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
 		return
 	}
-	known, isAway := false, errors.Is(cause, ErrAway)
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		it, err := readScrub(tx)
-		known = it.knows(object)
-		return err
-	})
-	if err == nil && known { // further requests for the object cause no write
+	if s.isKnownDamaged(object) { // further requests for the object cause no write
 		return
 	}
-	organization := ""
-	err = s.updateScrub(func(tx *meta.Tx, it *scrubState) {
+	organization, known, isAway := "", false, errors.Is(cause, ErrAway)
+	err := s.updateScrub(func(tx *meta.Tx, it *scrubState) {
 		if b, err := tx.Buckets().Get(object.Bucket); err == nil {
 			organization = b.Organization
 		}
@@ -109,6 +103,12 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 	}
 	s.core.Log.Error(where, "bucket", object.Bucket, "key", object.Key, "version", object.Version, "error", cause)
 	s.core.Finish(s.core.System(model.ActionObjectDamaged, organization, objectResource(object.Bucket, object.Key)), cause)
+}
+
+// isKnownDamaged reports whether an object was reported as damaged, and not found whole since.
+func (s *Service) isKnownDamaged(object model.Object) bool {
+	it, err := meta.Value(s.core.Meta.View, readScrub)
+	return err == nil && it.knows(object)
 }
 
 func (s *scrubState) knows(object model.Object) bool {
@@ -264,9 +264,8 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 	if err == nil || lookupErr != nil || now.Blob != object.Blob {
 		return err == nil, nil
 	}
-	if errors.Is(err, blobstore.ErrDamaged) && s.core.Blobs.EvictCopy(blobstore.Ref(object.Blob)) {
-		s.core.Log.Warn("the copy of an object on this disk was damaged and is fetched again", "bucket", object.Bucket, "key", object.Key, "error", err)
-		return true, nil
+	if isDamagedHere(err) && s.core.Blobs.ReadCopy(blobstore.Ref(object.Blob)) {
+		return s.fetchAgain(ctx, object, err) == nil, ctx.Err()
 	}
 	if errors.Is(err, ErrAway) && !errors.Is(err, blobstore.ErrDamaged) { // the store does not answer
 		return false, nil
