@@ -549,6 +549,26 @@ func TestAbsentByTwoCounts(t *testing.T) {
 	}
 }
 
+// TestFetchReadOnly: what is away can be read, whatever its size, while the store is read-only after a failed sync.
+func TestFetchReadOnly(t *testing.T) {
+	for _, whole := range []int64{0, 1} {
+		m := newMemory()
+		s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{Fetch: m.fetch, FetchWhole: whole})
+		refs, want := files(t, s, 3)
+		if err := m.evict(s, refs...); err != nil {
+			t.Fatal(err)
+		}
+		cause := error(syscall.EIO)
+		s.broken.Store(&cause)
+		for _, ref := range refs {
+			mustRead(t, s, ref, want[ref], "a failed sync")
+		}
+		if err := s.Fetch(t.Context(), refs[0]); !errors.Is(err, ErrAway) || !errors.Is(err, ErrReadOnly) {
+			t.Errorf("a fetch to this disk: %v", err)
+		}
+	}
+}
+
 // TestReadCopy: a file that is damaged here is read elsewhere, and stays here until it was fetched whole. What cannot be fetched
 // can still be read here, as far as it is whole.
 func TestReadCopy(t *testing.T) {

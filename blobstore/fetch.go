@@ -194,8 +194,8 @@ func (g *fetches) fetch(ctx context.Context, a Away) error {
 	}
 	defer body.Close()
 	w, err := g.store.Create(ctx)
-	if err != nil {
-		return err
+	if err != nil { // the store is read-only, for example
+		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	defer w.Abort()
 	n, err := w.ReadFrom(io.LimitReader(body, a.Size+1))
