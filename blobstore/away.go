@@ -30,7 +30,7 @@ import (
 //	    CRC-32C of the record, 4 bytes
 //	    0, or 1 once the blob was removed, 1 byte
 //
-// Numbers are big-endian. A file that is listed and is on the disk is a copy that can be evicted at any time.
+// Numbers are big-endian. A damaged record is passed over, and costs no other one. A file that is listed and is on the disk is a copy that can be evicted at any time.
 const (
 	awayDirectory = "away"
 	awayText      = "holdfast away 1 "
@@ -38,6 +38,8 @@ const (
 	awayKey       = 4 + 16
 	awayFixed     = awayKey + 8 + 1 + 4 + 1
 	maxLocation   = 255
+	// maxTried is how many records are tried to find their size.
+	maxTried = 100
 )
 
 // Away is a file that can be fetched. Location is what the caller of Options.Fetch needs to find it.
@@ -90,7 +92,7 @@ func decodeAway(b []byte) (a Away, removed bool, err error) {
 		Ref:      makeRef(binary.BigEndian.Uint32(b), hex.EncodeToString(b[4:awayKey])),
 		Size:     int64(binary.BigEndian.Uint64(b[awayKey:])),
 		Location: bytes.Clone(b[awayKey+9 : awayKey+9+length]),
-	}, b[end+4] != 0, nil
+	}, b[end+4] == 1, nil
 }
 
 // awayList is an open list.
@@ -155,19 +157,47 @@ func openAway(path string, span awaySpan) (*awayList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a list of blobs that are away: %w", err)
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a list of blobs that are away: %w", err), f.Close())
+	}
+	l := &awayList{path: path, file: f, span: span}
+	if err := l.measure(info.Size()); err != nil {
+		return nil, errors.Join(fmt.Errorf("list of blobs that are away: %w", err), f.Close())
+	}
+	return l, nil
+}
+
+// measure finds the size of the records and their number, in a list of that size: by its first line or, if that is damaged, by
+// a record.
+func (l *awayList) measure(size int64) error {
 	head := make([]byte, awayHead)
-	_, err = io.ReadFull(f, head)
-	info, statErr := f.Stat()
+	_, err := io.ReadFull(l.file, head)
 	location := uint64(0)
-	if err = errors.Join(err, statErr); err == nil {
+	if err == nil {
 		location, err = strconv.ParseUint(string(head[len(awayText):len(awayText)+2]), 16, 8)
 	}
-	if err != nil || string(head) != awayLine(int(location)) {
-		return nil, errors.Join(fmt.Errorf("list of blobs that are away: %w", ErrDamaged), err, f.Close())
+	l.setLocation(int(location), size)
+	if err == nil && string(head) == awayLine(int(location)) {
+		return nil
 	}
-	l := &awayList{path: path, file: f, record: int64(awayFixed) + int64(location), span: span}
-	l.count = (info.Size() - int64(awayHead)) / l.record
-	return l, nil
+	for location := range maxLocation + 1 {
+		l.setLocation(location, size)
+		if int64(awayHead)+l.count*l.record != size {
+			continue
+		}
+		for n := range min(l.count, maxTried) {
+			if _, _, err := l.at(l.count - 1 - n); err == nil {
+				return nil
+			}
+		}
+	}
+	return errors.Join(ErrDamaged, err)
+}
+
+func (l *awayList) setLocation(location int, size int64) {
+	l.record = int64(awayFixed) + int64(location)
+	l.count = max(0, size-int64(awayHead)) / l.record
 }
 
 // location returns the size that locations have at most.
@@ -182,7 +212,7 @@ func (l *awayList) at(n int64) (a Away, removed bool, err error) {
 	return decodeAway(b)
 }
 
-// all yields the records of blobs that were not removed.
+// all yields the records of blobs that were not removed, without damaged ones.
 func (l *awayList) all() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		from := bufio.NewReaderSize(io.NewSectionReader(l.file, int64(awayHead), l.count*l.record), 256<<10)
@@ -194,6 +224,9 @@ func (l *awayList) all() iter.Seq2[Away, error] {
 			if err == nil {
 				a, removed, err = decodeAway(b)
 			}
+			if errors.Is(err, ErrDamaged) {
+				continue
+			}
 			if !removed && !yield(a, err) || err != nil {
 				return
 			}
@@ -201,26 +234,39 @@ func (l *awayList) all() iter.Seq2[Away, error] {
 	}
 }
 
-// find returns the record of a Ref and its number, or ErrNotFound, also if the blob was removed.
+// find returns the record of a Ref and its number, or ErrNotFound, also if the blob was removed or its record is damaged. If
+// some record could not be read, it returns that error instead.
 func (l *awayList) find(ref Ref) (found Away, number int64, err error) {
+	missing := ErrNotFound
+	passOver := func(err error) bool {
+		if isDamage(err) && !errors.Is(err, ErrDamaged) {
+			missing = err
+		}
+		return isDamage(err)
+	}
 	low, high := int64(0), l.count
 	for low < high {
 		middle := (low + high) / 2
-		a, removed, err := l.at(middle)
-		if err != nil {
-			return a, 0, err
+		n := middle
+		a, removed, err := l.at(n)
+		for passOver(err) && n+1 < high {
+			n++
+			a, removed, err = l.at(n)
 		}
-		switch cmp.Compare(a.Ref, ref) {
-		case 0:
-			if removed {
-				return Away{}, 0, ErrNotFound
-			}
-			return a, middle, nil
-		case -1:
-			low = middle + 1
+		switch {
+		case isDamage(err): // so are all from the middle on
+			high = middle
+		case err != nil:
+			return a, 0, err
+		case a.Ref == ref && removed:
+			return Away{}, 0, ErrNotFound
+		case a.Ref == ref:
+			return a, n, nil
+		case a.Ref < ref:
+			low = n + 1
 		default:
 			high = middle
 		}
 	}
-	return Away{}, 0, ErrNotFound
+	return Away{}, 0, missing
 }

@@ -15,6 +15,9 @@ import (
 	"holdfast/internal/durable"
 )
 
+// damagedList begins the name of a list that cannot be used.
+const damagedList = "damaged-"
+
 // awayLists are the lists of a store. Each addition is a new list, merged with those before it that are not much
 // larger, so there are few, and a record is rewritten seldom.
 type awayLists struct {
@@ -28,8 +31,9 @@ type awayLists struct {
 	lists []*awayList // oldest first; the files of replaced ones stay open for those who read them
 }
 
-// openAwayLists opens the lists in dir. It removes what was merged and what was not finished.
-func openAwayLists(fsys durable.FS, dir string) (*awayLists, error) {
+// openAwayLists opens the lists in dir. It removes what was merged and what was not finished. A list that cannot be used gets
+// another name, and damaged is called with it.
+func openAwayLists(fsys durable.FS, dir string, damaged func(path string, err error)) (*awayLists, error) {
 	l := &awayLists{fs: fsys, dir: dir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -48,10 +52,17 @@ func openAwayLists(fsys durable.FS, dir string) (*awayLists, error) {
 		if span.last <= merged {
 			err = fsys.Remove(path)
 		} else {
+			l.last = max(l.last, span.last)
 			var list *awayList
 			list, err = openAway(path, span)
-			merged, l.last = span.last, span.last
-			l.lists = append(l.lists, list)
+			if errors.Is(err, ErrDamaged) { // it leaves the lists that it was merged from, if they are still there
+				aside := filepath.Join(dir, damagedList+span.name())
+				damaged(aside, err)
+				err = fsys.Rename(path, aside)
+			} else {
+				merged = span.last
+				l.lists = append(l.lists, list)
+			}
 		}
 		if err != nil {
 			return nil, errors.Join(err, l.close())
@@ -86,13 +97,17 @@ func (l *awayLists) find(ref Ref) (Away, error) {
 }
 
 func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err error) {
+	missing := ErrNotFound
 	for _, list := range slices.Backward(l.now()) {
 		a, number, err := list.find(ref)
+		if err == nil {
+			return list, number, a, nil
+		}
 		if !errors.Is(err, ErrNotFound) {
-			return list, number, a, err
+			missing = err
 		}
 	}
-	return nil, 0, a, ErrNotFound
+	return nil, 0, a, missing
 }
 
 // all yields the records of blobs that were not removed.
@@ -164,7 +179,7 @@ func merge(a, b iter.Seq2[Away, error]) iter.Seq2[Away, error] {
 }
 
 // remove notes that a blob was removed, and returns what was listed of it, nil for nothing. Like the removal of a file, it may
-// be forgotten by a power cut.
+// be forgotten by a power cut, and where a list cannot be read: most blobs were never listed.
 func (l *awayLists) remove(ref Ref) (*Away, error) {
 	if len(l.now()) == 0 {
 		return nil, nil //nolint:nilnil // not listed
@@ -172,7 +187,7 @@ func (l *awayLists) remove(ref Ref) (*Away, error) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
 	list, number, a, err := l.search(ref)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) || isDamage(err) {
 		return nil, nil //nolint:nilnil // not listed
 	}
 	if err != nil {

@@ -3,7 +3,9 @@ package blobstore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -38,5 +40,117 @@ func TestListedAfterFailedList(t *testing.T) {
 	s = openStore(t, dir, Options{Fetch: remote.fetch})
 	for n, ref := range refs {
 		mustRead(t, s, ref, fmt.Sprint("content ", n), "after a start")
+	}
+}
+
+// damageList has change damage the only list in a closed store.
+func damageList(t *testing.T, dir string, change func(text []byte)) {
+	t.Helper()
+	lists, err := filepath.Glob(filepath.Join(dir, awayDirectory, "0*"))
+	if err != nil || len(lists) != 1 {
+		t.Fatal(lists, err)
+	}
+	text, err := os.ReadFile(lists[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(text)
+	if err := os.WriteFile(lists[0], text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedRecords: damaged records of a list cost no other one, and what they named can be listed again.
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	for _, damaged := range [][]int{{15}, {0}, {30}, {0, 1, 2}, {14, 15, 16, 17}, {3, 7, 15, 23}, {28, 29, 30}} {
+		m, dir := newMemory(), filepath.Join(t.TempDir(), "store")
+		s := openStore(t, dir, Options{Fetch: m.fetch})
+		refs, want := files(t, s, 31)
+		if err := m.evict(s, refs...); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		slices.Sort(refs)
+		damageList(t, dir, func(text []byte) {
+			for _, n := range damaged {
+				text[awayHead+n*(len(text)-awayHead)/31+22] ^= 1 // the size of the content
+			}
+		})
+		s = openStore(t, dir, Options{Fetch: m.fetch, Room: func(int64) error { return errBroken }})
+		var lost []Away
+		for n, ref := range refs {
+			if !slices.Contains(damaged, n) {
+				mustRead(t, s, ref, want[ref], fmt.Sprint("damage ", damaged))
+				continue
+			}
+			lost = append(lost, Away{ref, int64(len(want[ref])), []byte("at " + ref)})
+			if _, err := s.Open(t.Context(), ref); !errors.Is(err, ErrNotFound) {
+				t.Errorf("damage %v: record %d: %v", damaged, n, err)
+			}
+		}
+		listed := 0
+		if err := s.EachListed(func(Away, bool) error { listed++; return nil }); err != nil || listed != 31-len(lost) {
+			t.Errorf("damage %v: %d are listed, %v", damaged, listed, err)
+		}
+		more, _ := files(t, s, 2)
+		if err := errors.Join(m.evict(s, more[0]), s.Remove(more[1], lost[0].Ref)); err != nil {
+			t.Errorf("damage %v: %v", damaged, err)
+		}
+		again := append(lost, Away{Ref: refs[10], Size: 1})
+		if fresh, err := s.List(again); err != nil || len(fresh) != len(lost) {
+			t.Errorf("damage %v: listed again %v, %v", damaged, fresh, err)
+		}
+		for _, ref := range refs {
+			mustRead(t, s, ref, want[ref], fmt.Sprint("what was listed again, damage ", damaged))
+		}
+	}
+}
+
+// TestDamagedHead: a list whose first line is damaged is used all the same. One of which nothing can be used is set aside.
+func TestDamagedHead(t *testing.T) {
+	t.Parallel()
+	m, dir := newMemory(), filepath.Join(t.TempDir(), "store")
+	s := openStore(t, dir, Options{Fetch: m.fetch, Room: func(int64) error { return errBroken }})
+	refs, want := files(t, s, 3)
+	if err := m.evict(s, refs...); err != nil {
+		t.Fatal(err)
+	}
+	for n := range awayHead {
+		s.Close()
+		damageList(t, dir, func(text []byte) { text[n] ^= 1 })
+		s = openStore(t, dir, Options{Fetch: m.fetch, Room: func(int64) error { return errBroken }})
+		for _, ref := range refs {
+			mustRead(t, s, ref, want[ref], fmt.Sprint("byte ", n))
+		}
+		damageList(t, dir, func(text []byte) { text[n] ^= 1 })
+	}
+	s.Close()
+	damageList(t, dir, func(text []byte) { clear(text) })
+	aside := ""
+	s = openStore(t, dir, Options{Fetch: m.fetch, DamagedList: func(path string, err error) {
+		if aside = path; !errors.Is(err, ErrDamaged) {
+			t.Error(err)
+		}
+	}})
+	if _, err := os.Stat(aside); err != nil {
+		t.Error(err)
+	}
+	for _, ref := range refs {
+		if s.Has(ref) {
+			t.Errorf("%s is there", ref)
+		}
+	}
+	var lost []Away
+	for _, ref := range refs {
+		lost = append(lost, Away{ref, int64(len(want[ref])), []byte("at " + ref)})
+	}
+	if _, err := s.List(lost); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	s = openStore(t, dir, Options{Fetch: m.fetch})
+	for _, ref := range refs {
+		mustRead(t, s, ref, want[ref], "what was listed again")
 	}
 }

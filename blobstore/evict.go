@@ -18,7 +18,7 @@ func (s *Store) Evict(files []Away) error {
 	defer s.life.RUnlock()
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
-	if err := s.listAway(files); err != nil {
+	if _, err := s.listAway(files, true); err != nil {
 		return fmt.Errorf("evict blobs: %w", err)
 	}
 	var errs []error
@@ -32,25 +32,43 @@ func (s *Store) Evict(files []Away) error {
 	return errors.Join(errs...)
 }
 
-// listAway lists the files that are here and not listed.
-func (s *Store) listAway(files []Away) error {
-	var fresh []Away
+// List durably lists files as away that are neither here nor listed, as after damage to a list, and returns those. The caller
+// knows that they can be fetched.
+func (s *Store) List(files []Away) ([]Away, error) {
+	if err := s.enter(context.Background()); err != nil {
+		return nil, fmt.Errorf("list blobs that are away: %w", err)
+	}
+	defer s.life.RUnlock()
+	s.evicting.Lock()
+	defer s.evicting.Unlock()
+	fresh, err := s.listAway(files, false)
+	if err != nil {
+		return nil, fmt.Errorf("list blobs that are away: %w", err)
+	}
+	for _, a := range fresh {
+		s.absent.add(1, a.Size)
+	}
+	return fresh, nil
+}
+
+// listAway lists the files that are here, or are not, and are not listed.
+func (s *Store) listAway(files []Away, here bool) (fresh []Away, err error) {
 	for _, a := range files {
 		if err := a.valid(); err != nil {
-			return err
+			return nil, err
 		}
 		_, err := s.away.find(a.Ref)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			return nil, err
 		}
-		if err != nil && s.onDisk(a.Ref) {
+		if err != nil && s.onDisk(a.Ref) == here {
 			fresh = append(fresh, a)
 		}
 	}
 	if len(fresh) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s.away.add(fresh)
+	return fresh, s.away.add(fresh)
 }
 
 // Unlist forgets that a file can be fetched, unless it is not on this disk.

@@ -478,7 +478,7 @@ func TestListsMerge(t *testing.T) {
 		}
 		if i%50 == 0 {
 			var err error
-			if l, err = openAwayLists(l.fs, dir); err != nil {
+			if l, err = openAwayLists(l.fs, dir, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

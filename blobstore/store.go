@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"holdfast/internal/durable"
 )
@@ -46,6 +47,9 @@ type Options struct {
 	// Damaged is called by Open with an ErrDamaged for each record after After that was acknowledged and is damaged,
 	// in order with Deliver. It may be nil.
 	Damaged func(at Position, err error)
+	// DamagedList is called by Open for each list of what is away that cannot be used, with the path to which it was moved. It
+	// may be nil.
+	DamagedList func(path string, err error)
 	// After is the position of the last entry that the caller has made durable itself. Open delivers the later
 	// entries.
 	After Position
@@ -131,8 +135,14 @@ func (o Options) orDefaults() Options {
 	if o.Damaged == nil {
 		o.Damaged = func(Position, error) {}
 	}
+	if o.DamagedList == nil {
+		o.DamagedList = func(string, error) {}
+	}
 	return o
 }
+
+// isDamage reports whether an error of reading means that bytes on the disk are damaged, or not given back by it.
+func isDamage(err error) bool { return errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) }
 
 func (s *Store) open(dir string, opts Options) (err error) {
 	if err := durable.EnsureDir(s.fs, dir); err != nil {
@@ -147,7 +157,7 @@ func (s *Store) open(dir string, opts Options) (err error) {
 	if s.layout, err = openLayout(s, opts.DirectorySize); err != nil {
 		return err
 	}
-	if s.away, err = openAwayLists(s.fs, filepath.Join(dir, awayDirectory)); err != nil {
+	if s.away, err = openAwayLists(s.fs, filepath.Join(dir, awayDirectory), opts.DamagedList); err != nil {
 		return err
 	}
 	s.journal, err = s.openJournal(filepath.Join(dir, "journal"), opts)

@@ -133,6 +133,11 @@ func isLostThere(err error) bool {
 	return other || errors.Is(err, blobstore.ErrDamaged)
 }
 
+// noteDamagedList logs that it is not known any more which large objects are in the off-site copy only.
+func (s *Service) noteDamagedList(path string, err error) {
+	s.core.Log.Error("a list of large objects that are in the off-site copy only is damaged: they cannot be read until the copy's first checkpoint lists them again", "moved_to", path, "error", err)
+}
+
 // away returns the error for a client that requests an object whose bytes could not be fetched.
 func away(err error) error {
 	message := "the object's bytes are in the off-site copy only, which cannot be read now: try again later; the operator can look at `holdfast offsite status`"

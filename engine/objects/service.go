@@ -56,7 +56,7 @@ func (s *Service) Open() error { return s.replay(s.deliver) }
 func (s *Service) replay(deliver func([]blobstore.Entry)) (err error) {
 	s.core.Blobs, err = blobstore.Open(blobDirectory(s.core), blobstore.Options{
 		After: blobstore.Position(s.core.Meta.Applied()), Deliver: deliver, Damaged: s.noteDamaged,
-		Fetch: s.fetch, Room: s.room,
+		DamagedList: s.noteDamagedList, Fetch: s.fetch, Room: s.room,
 	})
 	if err != nil {
 		return fmt.Errorf("open blob store: %w", err)
