@@ -232,6 +232,44 @@ func (s *evictingStore) path(t testing.TB, key string) string {
 	return filepath.Join(s.core.Config.DataDir, "blobs", "blobs", directory, id)
 }
 
+// TestDamagedList: objects that are only in the store can be read again after damage to the list of them, also to all of it,
+// once a checkpoint was made.
+func TestDamagedList(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	dir := dataDir(t)
+	s := openEvicting(t, at, dir, core.LocalObjects{Bytes: 1, Above: 100_000})
+	want := s.fill(t, 5)
+	s.checkpoint(t)
+	s.evict(t)
+	for _, all := range []bool{false, true} {
+		if n := s.away(t); n != 5 {
+			t.Fatal(n)
+		}
+		s.end(t)
+		lists, err := filepath.Glob(filepath.Join(dir, objects.Directory, "away", "0*"))
+		for _, path := range lists {
+			text, readErr := os.ReadFile(path)
+			if all {
+				clear(text)
+			} else if len(text) > 80 {
+				text[80] ^= 1
+			}
+			err = errors.Join(err, readErr, os.WriteFile(path, text, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = openEvicting(t, at, dir, core.LocalObjects{Bytes: 1, Above: 100_000})
+		if n := s.away(t); n == 5 {
+			t.Error("nothing is damaged")
+		}
+		s.checkpoint(t)
+		s.mustHave(t, want, "listed again")
+		s.evict(t)
+	}
+	s.end(t)
+}
+
 // TestEvictUnused: what nobody reads leaves although there is room.
 func TestEvictUnused(t *testing.T) {
 	at, _ := preparedDirectory(t)

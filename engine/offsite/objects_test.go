@@ -479,13 +479,13 @@ func TestCheckpointHasWhatIsRemovedMeanwhile(t *testing.T) {
 	for p.isCopied(old) {
 		time.Sleep(time.Millisecond)
 	}
-	entries, _, err := p.allBodies(t.Context(), before)
+	entries, err := p.allBodies(t.Context(), before)
 	if err != nil || len(entries) != 1 || entries[0].Name != string(old) {
 		t.Errorf("a checkpoint that was begun before has %v, %v", entries, err)
 	}
 	now, err := p.bodiesHere(t.Context())
 	if err == nil {
-		entries, _, err = p.allBodies(t.Context(), now)
+		entries, err = p.allBodies(t.Context(), now)
 	}
 	if err != nil || len(entries) != 1 || entries[0].Name == string(old) {
 		t.Errorf("the next has %v, %v", entries, err)

@@ -124,10 +124,10 @@ func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {
 		return nil, fmt.Errorf("copy the journal: %w", err)
 	}
 	var bodies []stream.Entry
-	var lost, unread error
+	var unread error
 	here, err := p.bodiesHere(ctx)
 	if err == nil {
-		bodies, lost, err = p.allBodies(ctx, here)
+		bodies, err = p.allBodies(ctx, here)
 	}
 	if err == nil {
 		unread, err = p.unreadBodies()
@@ -135,6 +135,6 @@ func (p *objectsPart) entries(ctx context.Context) ([]stream.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("copy large objects: %w", err)
 	}
-	p.unreadable.note(p.core.Log, "", errors.Join(failed, lost, unread))
+	p.unreadable.note(p.core.Log, "", errors.Join(failed, unread))
 	return append(segments, bodies...), nil
 }

@@ -51,15 +51,15 @@ func (p *objectsPart) bodiesHere(ctx context.Context) (b presentBodies, err erro
 
 // allBodies returns the entries of all bodies that were here, once they have been stored. It has those that were removed
 // since: they come back in a recovery that has no bytes of what replaced them. It has those, too, that the store has and that are
-// lost here although objects need them; lost says so. It uses b up.
-func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, lost, err error) {
+// lost here although objects need them, and lists them as away. It uses b up.
+func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries []stream.Entry, err error) {
 	if err := p.tap.Copied(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// What is listed as away comes first: it is in the store, whether or not it comes or leaves meanwhile.
 	entries, err = p.listedBodies()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	listed := map[string]bool{}
 	for _, e := range entries {
@@ -78,17 +78,31 @@ func (p *objectsPart) allBodies(ctx context.Context, b presentBodies) (entries [
 		}
 	}
 	needed, err := p.live(slices.Sorted(maps.Keys(b.had)))
+	if err != nil {
+		return nil, err
+	}
+	var lost []blobstore.Away
 	for _, name := range needed {
 		entries = append(entries, stream.Entry{Kind: KindBlob, Name: name, Ref: b.had[name]})
+		lost = append(lost, awayOf(p.repository, name, b.had[name]))
 		delete(b.had, name)
 	}
-	if err != nil {
-		return nil, nil, err
+	if err := p.listAgain(lost); err != nil {
+		return nil, err
 	}
 	for name := range b.had { // they were gone already, which the tap may have forgotten
 		p.known.Drop("", KindBlob, name)
 	}
-	return entries, bodiesError(needed, blobstore.ErrNotFound), nil
+	return entries, nil
+}
+
+// listAgain lists bodies as away that are lost here, and so can be read from the store.
+func (p *objectsPart) listAgain(lost []blobstore.Away) error {
+	listed, err := p.core.Blobs.List(lost)
+	if len(listed) > 0 {
+		p.core.Log.Error("large objects were not on this disk, nor listed as being in the off-site copy only: they are now, and are read from there", "objects", len(listed), "such as", listed[0].Ref)
+	}
+	return err
 }
 
 // live returns those of some bodies that objects need.

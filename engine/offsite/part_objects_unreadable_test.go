@@ -55,8 +55,8 @@ func hide(t *testing.T, path string, gone bool) (restore func()) {
 	}
 }
 
-// TestUnreadableObjects: what records need and the disk does not give back, or has lost, stays in the copy and is named. So it is
-// with a segment of the journal and with a large body, while the appliance runs and after a start.
+// TestUnreadableObjects: what records need and the disk does not give back, or has lost, stays in the copy. So it is with a
+// segment of the journal, which is named, and with a large body, which is away then, while the appliance runs and after a start.
 func TestUnreadableObjects(t *testing.T) {
 	t.Parallel()
 	for _, below := range []string{"journal", "blobs"} {
@@ -99,8 +99,11 @@ func TestUnreadableObjects(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if all := p.unreadable.all(); !slices.Equal(all, []string{""}) {
+				if all := p.unreadable.all(); slices.Equal(all, []string{""}) != (below == "journal") {
 					t.Errorf("unreadable are %q", all)
+				}
+				if away, err := s.Away(); err != nil || (away == 1) != (below == "blobs") {
+					t.Errorf("%d are away, %v", away, err)
 				}
 				to := dataDir(t)
 				s.copyMetadata(t, to)
