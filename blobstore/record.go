@@ -123,7 +123,7 @@ const firstRead = 4096
 func readRecord(r io.ReaderAt, m mark, at Position, into *[]byte) (h header, note, blob []byte, err error) {
 	buf := (*into)[:firstRead]
 	n, err := r.ReadAt(buf, at.offset())
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF && n < recordHeader {
 		return header{}, nil, nil, fmt.Errorf("read journal: %w", err)
 	}
 	if m == (mark{}) && n >= len(m) {

@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,8 +99,8 @@ func (j *journal) replay(number uint32, opts Options) error {
 	return err
 }
 
-// scan calls fn for each complete record of a segment, with its blob, and damaged for each run of one or more
-// records that were acknowledged and are damaged.
+// scan calls fn for each complete record of a segment, with its blob, and damaged with an ErrDamaged for each run of one or
+// more records that were acknowledged and are damaged. What the disk does not give back counts as acknowledged and damaged.
 //
 // Incomplete data that a crash left at the end of a segment was never acknowledged and is ignored; any part of the
 // last batch may have reached the disk. A damaged record before the first record of a batch was acknowledged: that
@@ -110,28 +111,40 @@ func (j *journal) scan(number uint32, fn func(e Entry, blob []byte) error, damag
 		return err
 	}
 	defer file.Close()
-	f := &segmentFile{File: file, number: number}
-	if err := f.readMark(); err != nil {
-		return err
-	}
-	end, err := f.Seek(0, io.SeekEnd)
+	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("measure journal segment: %w", err)
 	}
+	f := &segmentFile{ReaderAt: file, number: number}
+	return f.scan(end, fn, damaged)
+}
+
+func (f *segmentFile) scan(end int64, fn func(e Entry, blob []byte) error, damaged func(Position, error)) error {
+	if err := f.readMark(); err != nil {
+		return err
+	}
 	if f.damaged != nil {
-		damaged(PositionOf(number, 0), f.damaged)
+		damaged(PositionOf(f.number, 0), f.damaged)
 	}
 	batch := int64(-1) // of the last complete record
 	for offset := int64(segmentHeader); offset < end; {
-		at := PositionOf(number, offset)
+		at := PositionOf(f.number, offset)
 		buf := make([]byte, firstRead) // fn may keep its arguments
 		h, note, blob, err := readRecord(f, f.mark, at, &buf)
-		if errors.Is(err, ErrDamaged) {
-			next := afterDamage(f, offset+1, end, batch)
+		if isDamage(err) {
+			next, unread := afterDamage(f, offset+1, end, batch, err)
+			if unread != nil && !isDamage(unread) {
+				return unread
+			}
+			if unread != nil && !errors.Is(err, ErrDamaged) {
+				err = fmt.Errorf("%w: %w", ErrDamaged, unread)
+			}
+			if next >= 0 || unread != nil {
+				damaged(at, err)
+			}
 			if next < 0 {
 				return nil
 			}
-			damaged(at, err)
 			offset = next
 			continue
 		}
@@ -154,27 +167,37 @@ func entryOf(h header, at Position, note []byte) Entry {
 	return e
 }
 
-// afterDamage returns the offset of the first header from offset on, after a damaged record, or -1 if that record
-// was never acknowledged. batch is the batch of the last complete record.
-func afterDamage(f *segmentFile, offset, end, batch int64) int64 {
-	next := findHeader(f, offset, end, func(h header) bool { return int64(h.batch) >= batch })
-	if next < 0 {
-		return -1
+// afterDamage returns the offset of the first header from offset on, after a damaged record, or -1 if there is none or that
+// record was never acknowledged. batch is the batch of the last complete record, and cause why that one was not read. unread is
+// why the record or part of what follows could not be read, nil if all of it was: without that part, it counts as acknowledged.
+func afterDamage(f *segmentFile, offset, end, batch int64, cause error) (next int64, unread error) {
+	if !errors.Is(cause, ErrDamaged) {
+		unread = cause
 	}
-	acknowledged := findHeader(f, next, end, func(h header) bool {
+	next, err := findHeader(f, offset, end, func(h header) bool { return int64(h.batch) >= batch })
+	unread = cmp.Or(err, unread)
+	if next < 0 || unread != nil {
+		return next, unread
+	}
+	acknowledged, unread := findHeader(f, next, end, func(h header) bool {
 		return int64(h.batch) > batch && h.flags&flagFirst != 0 || int64(h.batch) > batch+1
 	})
-	if acknowledged < 0 {
-		return -1
+	if acknowledged < 0 && unread == nil {
+		return -1, nil
 	}
-	return next
+	return next, unread
 }
 
-// findHeader returns the offset of the first valid header from offset on for which wanted returns true, or -1.
-func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int64 {
+// unreadStep is how much is passed over where the disk gives back nothing, and twice as much each time.
+const unreadStep = 4 << 10
+
+// findHeader returns the offset of the first valid header from offset on for which wanted returns true, or -1. It passes over
+// what the disk does not give back, and returns why.
+func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) (found int64, unread error) {
 	buf := make([]byte, 1<<20)
+	step := int64(unreadStep)
 	for offset+recordHeader <= end {
-		n, _ := f.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
 		for i := 0; i+recordHeader <= n; i++ {
 			next := bytes.Index(buf[i:n], f.mark[:])
 			if next < 0 {
@@ -183,15 +206,24 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) int
 			i += next
 			h, ok := parseHeader(buf[i:n], f.mark, PositionOf(f.number, offset+int64(i)))
 			if ok && wanted(h) {
-				return offset + int64(i)
+				return offset + int64(i), unread
 			}
 		}
-		if n < recordHeader {
-			return -1
+		switch {
+		case err != nil && err != io.EOF:
+			unread = fmt.Errorf("read journal: %w", err)
+			if !isDamage(err) {
+				return -1, unread
+			}
+			offset = (offset+int64(n))/unreadStep*unreadStep + step
+			step *= 2
+		case n < recordHeader:
+			return -1, unread
+		default:
+			offset, step = offset+int64(n)-recordHeader+1, unreadStep
 		}
-		offset += int64(n) - recordHeader + 1
 	}
-	return -1
+	return -1, unread
 }
 
 // Segments returns the numbers of the journal's complete segments, oldest first.

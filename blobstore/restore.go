@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"holdfast/internal/durable"
 )
@@ -180,11 +181,16 @@ func (r *Restorer) finish() error {
 func (r *Restorer) complete(number uint32) error {
 	end := int64(segmentHeader)
 	j := &journal{dir: filepath.Join(r.dir, "journal")}
+	var unread error
 	err := j.scan(number, func(e Entry, blob []byte) error {
 		end = e.Position.offset() + recordHeader + int64(len(e.Note)+len(blob))
 		return nil
-	}, func(Position, error) {})
-	if err != nil {
+	}, func(_ Position, err error) {
+		if errors.Is(err, syscall.EIO) {
+			unread = err
+		}
+	})
+	if err := errors.Join(err, unread); err != nil {
 		return err
 	}
 	info, err := os.Stat(r.path(number))

@@ -89,7 +89,7 @@ func (s *segmentFiles) closeAll() {
 
 // segmentFile is a segment open for reading.
 type segmentFile struct {
-	*os.File
+	io.ReaderAt
 	number  uint32
 	mark    mark
 	damaged error // an ErrDamaged if the first line differs from what was written

@@ -177,7 +177,7 @@ func (s *Store) describe(segment *Segment) error {
 		}
 		segment.Size = info.Size()
 	}
-	read := &segmentFile{File: f, number: segment.Number}
+	read := &segmentFile{ReaderAt: f, number: segment.Number}
 	if err := read.readMark(); err != nil {
 		return err
 	}
