@@ -111,6 +111,29 @@ func mustRead(t *testing.T, s *Store, ref Ref, want, fired string) {
 	}
 }
 
+// TestSegmentInTheWay: the file of a segment that could neither be begun nor removed keeps the next one from nothing.
+func TestSegmentInTheWay(t *testing.T) {
+	fs, dir := &faultfs.FS{Err: syscall.ENOSPC}, filepath.Join(t.TempDir(), "store")
+	s := openStore(t, dir, Options{fs: fs})
+	fs.Arm(func(_ int, verb, path string) bool {
+		return filepath.Base(filepath.Dir(path)) == "journal" && (verb == "write" || verb == "remove")
+	})
+	if _, err := publish(t, s, "refused"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	fs.Arm(nil)
+	ref, err := publish(t, s, "content")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	var notes []string
+	mustRead(t, openStore(t, dir, Options{Deliver: collect(&notes)}), ref, "content", "a segment in the way")
+	if len(notes) != 1 {
+		t.Errorf("replayed %q", notes)
+	}
+}
+
 func TestFailedSyncMakesReadOnly(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb string

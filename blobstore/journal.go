@@ -144,7 +144,11 @@ func (j *journal) roll() error {
 	}
 	s := &segment{number: number, mark: newMark(), pageWriter: pageWriter{file: f, buffer: j.buffer}}
 	if err := j.start(s); err != nil {
-		return errors.Join(err, f.Close(), j.store.fs.Remove(j.path(number)))
+		removeErr := j.store.fs.Remove(j.path(number))
+		if removeErr != nil { // the file may be in the way
+			j.last = number
+		}
+		return errors.Join(err, f.Close(), removeErr)
 	}
 	j.last, j.current = number, s
 	j.numbers.add(number)
