@@ -34,6 +34,7 @@ type DamagedObject struct {
 	SizeBytes int64
 	FoundAt   time.Time
 	Away      bool // the off-site copy had the only bytes
+	InTrash   bool // the object or its bucket was deleted
 }
 
 // Database is one of the organization's databases.

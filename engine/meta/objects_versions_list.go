@@ -27,8 +27,16 @@ type VersionFolder struct {
 // ListVersions is ListFolder for all versions. It starts after the version afterVersion
 // of afterKey, or after all versions of afterKey if afterVersion is "".
 func (tx *Tx) ListVersions(bucket, prefix, delimiter, afterKey, afterVersion string, limit int) (VersionFolder, error) {
+	return listVersions(tx.locate(bucket), bucket, prefix, delimiter, afterKey, afterVersion, limit)
+}
+
+// ListKept is ListVersions without folders, including buckets in the trash.
+func (tx *Tx) ListKept(bucket, afterKey, afterVersion string, limit int) (VersionFolder, error) {
+	return listVersions(tx.keptObjects(bucket), bucket, "", "", afterKey, afterVersion, limit)
+}
+
+func listVersions(location objectLocation, bucket, prefix, delimiter, afterKey, afterVersion string, limit int) (VersionFolder, error) {
 	var f VersionFolder
-	location := tx.locate(bucket)
 	if location.keys == nil {
 		return f, nil
 	}

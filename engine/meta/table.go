@@ -267,6 +267,21 @@ func (t Table[T]) All(visit func(T) error) error {
 	})
 }
 
+// After returns up to limit records with higher ids, oldest first. It skips damaged records.
+func (t Table[T]) After(id string, limit int) (records []T) {
+	cursor := t.bucket().Cursor()
+	k, _ := cursor.Seek([]byte(id))
+	if k != nil && string(k) == id {
+		k, _ = cursor.Next()
+	}
+	for ; k != nil && len(records) < limit; k, _ = cursor.Next() {
+		if record, err := t.Get(string(k)); err == nil {
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
 // Where returns the records that match, oldest first.
 func (t Table[T]) Where(matches func(T) bool) (records []T, err error) {
 	err = t.All(func(record T) error {

@@ -44,6 +44,7 @@ type scrubState struct {
 	Bucket      string          `json:"bucket"` // of the last object read
 	Key         string          `json:"key"`
 	Version     string          `json:"version"`
+	InTrash     bool            `json:"in_trash,omitempty"` // all buckets were read, and the last object was in the trash
 	Damaged     []damagedObject `json:"damaged"`
 }
 
@@ -83,7 +84,7 @@ func (s *Service) reportDamage(object model.Object, cause error) {
 	}
 	organization, known, isAway := "", false, errors.Is(cause, ErrAway)
 	err := s.updateScrub(func(tx *meta.Tx, it *scrubState) {
-		if b, err := tx.Buckets().Get(object.Bucket); err == nil {
+		if b, err := scrubbedBucket(tx, object.Bucket); err == nil {
 			organization = b.Organization
 		}
 		known = it.knows(object)
@@ -173,13 +174,13 @@ func (s *Service) scrubIfDue(ctx context.Context) error {
 func (s *Service) scrubOnce(ctx context.Context) error {
 	limit := rate.NewLimiter(scrubRate, scrubStep)
 	for {
-		objects, err := s.scrubNext()
+		objects, inTrash, err := s.scrubNext()
 		if err != nil {
 			return err
 		}
 		if len(objects) == 0 {
 			return s.updateScrub(func(tx *meta.Tx, it *scrubState) {
-				it.Bucket, it.Key, it.Version, it.CompletedAt = "", "", "", s.core.Clock()
+				it.Bucket, it.Key, it.Version, it.InTrash, it.CompletedAt = "", "", "", false, s.core.Clock()
 				it.forgetGone(tx)
 			})
 		}
@@ -195,7 +196,7 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 		}
 		last := objects[len(objects)-1]
 		if err := s.updateScrub(func(_ *meta.Tx, it *scrubState) {
-			it.Bucket, it.Key, it.Version = last.Bucket, last.Key, last.Version
+			it.Bucket, it.Key, it.Version, it.InTrash = last.Bucket, last.Key, last.Version, inTrash
 			it.Damaged = slices.DeleteFunc(it.Damaged, func(d damagedObject) bool { return whole[d.Version] })
 		}); err != nil {
 			return err
@@ -203,37 +204,72 @@ func (s *Service) scrubOnce(ctx context.Context) error {
 	}
 }
 
-// forgetGone removes damaged objects that have been replaced or deleted.
+// forgetGone removes damaged objects that have been replaced or deleted, and are not in the trash.
 func (s *scrubState) forgetGone(tx *meta.Tx) {
 	s.Damaged = slices.DeleteFunc(s.Damaged, func(d damagedObject) bool {
-		_, err := tx.KeptVersion(d.Bucket, d.Key, d.Version)
+		_, err := tx.ObjectOfVersion(d.Bucket, d.Key, d.Version)
 		return err != nil
 	})
 }
 
-// scrubNext returns the next objects with their versions, none at the end.
-func (s *Service) scrubNext() (objects []model.Object, err error) {
+// scrubbedBucket returns a bucket, or one in the trash.
+func scrubbedBucket(tx *meta.Tx, id string) (model.Bucket, error) {
+	b, err := tx.Buckets().Get(id)
+	if !errors.Is(err, meta.ErrNotFound) {
+		return b, err
+	}
+	trashed, err := tx.TrashedBuckets().Get(id)
+	return trashed.Bucket, err
+}
+
+// scrubNext returns the next objects with their versions, none at the end: first those in buckets, including deleted ones, and
+// then those in the trash.
+func (s *Service) scrubNext() (objects []model.Object, inTrash bool, err error) {
 	err = s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		it, err := readScrub(tx)
-		if err != nil {
+		if err == nil && !it.InTrash {
+			objects, err = it.nextInBuckets(tx)
+			it.Version = ""
+		}
+		if err != nil || len(objects) > 0 {
 			return err
 		}
-		return tx.Buckets().All(func(b model.Bucket) error {
-			if len(objects) > 0 || b.ID < it.Bucket {
-				return nil
-			}
-			key, version := "", ""
-			if b.ID == it.Bucket {
-				key, version = it.Key, it.Version
-			}
-			page, err := tx.ListVersions(b.ID, "", "", key, version, scrubPage)
-			for _, v := range page.Versions {
-				objects = append(objects, v.Object)
-			}
-			return err
-		})
+		inTrash = true
+		for _, o := range tx.TrashedObjects().After(it.Version, scrubPage) {
+			objects = append(objects, o.Object)
+		}
+		return nil
 	})
-	return objects, err
+	return objects, inTrash, err
+}
+
+func (s *scrubState) nextInBuckets(tx *meta.Tx) (objects []model.Object, err error) {
+	var buckets []string
+	add := func(b model.Bucket) error {
+		buckets = append(buckets, b.ID)
+		return nil
+	}
+	if err := errors.Join(tx.Buckets().All(add), tx.TrashedBuckets().All(func(b model.TrashedBucket) error { return add(b.Bucket) })); err != nil {
+		return nil, err
+	}
+	slices.Sort(buckets)
+	for _, bucket := range buckets {
+		if bucket < s.Bucket {
+			continue
+		}
+		key, version := "", ""
+		if bucket == s.Bucket {
+			key, version = s.Key, s.Version
+		}
+		page, err := tx.ListKept(bucket, key, version, scrubPage)
+		for _, v := range page.Versions {
+			objects = append(objects, v.Object)
+		}
+		if err != nil || len(objects) > 0 {
+			return objects, err
+		}
+	}
+	return nil, nil
 }
 
 // scrubObject reads an object and reports whether it is intact. An object deleted meanwhile is not an error. What is away is
@@ -260,9 +296,14 @@ func (s *Service) scrubObject(ctx context.Context, limit *rate.Limiter, object m
 			err = fmt.Errorf("%d of %d bytes: %w", r.Size(), object.SizeBytes, blobstore.ErrDamaged)
 		}
 	}
-	now, lookupErr := s.version(object.Bucket, object.Key, object.VersionID())
-	if err == nil || lookupErr != nil || now.Blob != object.Blob {
-		return err == nil, nil
+	if err == nil {
+		return true, nil
+	}
+	now, lookupErr := meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) (model.Object, error) {
+		return tx.ObjectOfVersion(object.Bucket, object.Key, object.Version)
+	})
+	if lookupErr != nil || now.Blob != object.Blob {
+		return false, nil
 	}
 	if isDamagedHere(err) && s.core.Blobs.ReadCopy(blobstore.Ref(object.Blob)) {
 		return s.fetchAgain(ctx, object, err) == nil, ctx.Err()
@@ -284,12 +325,13 @@ func DamagedObjects(tx *meta.Tx, organization string) (found []advice.DamagedObj
 		return nil, err
 	}
 	for _, d := range s.Damaged {
-		b, err := tx.Buckets().Get(d.Bucket)
-		o, objectErr := tx.KeptVersion(d.Bucket, d.Key, d.Version)
+		b, err := scrubbedBucket(tx, d.Bucket)
+		o, objectErr := tx.ObjectOfVersion(d.Bucket, d.Key, d.Version)
 		if err != nil || b.Organization != organization || objectErr != nil {
 			continue
 		}
-		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt, Away: d.Away})
+		_, keptErr := tx.KeptVersion(d.Bucket, d.Key, d.Version)
+		found = append(found, advice.DamagedObject{Bucket: b, Key: d.Key, SizeBytes: o.SizeBytes, FoundAt: d.FoundAt, Away: d.Away, InTrash: keptErr != nil})
 	}
 	return found, nil
 }

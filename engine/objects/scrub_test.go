@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/blobstore"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -76,6 +77,57 @@ func TestScrub(t *testing.T) {
 	}
 	if got, err := s.get(bucket, "good"); got != content["good"] || err != nil {
 		t.Errorf("the good one: %v", err)
+	}
+}
+
+// TestScrubTrash: objects in the trash, and those of a bucket in the trash, are read too, over several pages and restarts of the
+// scrub.
+func TestScrubTrash(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = time.Hour })
+	kept, gone := s.bucket(t, "kept"), s.bucket(t, "gone")
+	contents := map[string]string{"kept": "a" + text(3000), "overwritten": "b" + text(3000), "deleted": "c" + text(700_000), "of a deleted bucket": "d" + text(3000)}
+	for n := range scrubPage + 3 {
+		key := fmt.Sprintf("key %d", n)
+		s.mustPut(t, kept, key, text(10))
+		s.mustPut(t, kept, key, text(11))
+	}
+	for key, content := range contents {
+		bucket := kept
+		if key == "of a deleted bucket" {
+			bucket = gone
+		}
+		s.mustPut(t, bucket, key, content)
+	}
+	s.mustPut(t, kept, "overwritten", "new")
+	if err := s.delete(kept, "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	s.deleteBucket(t, gone)
+	if err := s.scrubOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.damageAdvice(); err != nil || len(found) != 0 {
+		t.Fatalf("before any damage: %v, %v", found, err)
+	}
+	for _, content := range contents {
+		s.flip(t, content)
+	}
+	if err := s.scrubOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.damageAdvice()
+	if err != nil || len(found) != len(contents) {
+		t.Fatalf("advice %+v, %v", found, err)
+	}
+	for _, a := range found {
+		if inTrash := a.Resource.Name != "kept"; inTrash != (a.Severity == model.SeverityWarning) || inTrash != strings.Contains(a.Message, "in the trash") {
+			t.Errorf("advice %+v", a)
+		}
+	}
+	it, err := meta.Value(s.core.Meta.View, readScrub)
+	if err != nil || it.InTrash || it.Bucket != "" || len(it.Damaged) != len(contents) {
+		t.Errorf("after the scrub: %+v, %v", it, err)
 	}
 }
 
