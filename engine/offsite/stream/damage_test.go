@@ -169,24 +169,27 @@ func half(b []byte) []byte { return b[:len(b)/2] }
 
 // TestNeededNamesLostLog: a log object of the newest epoch that is missing in the middle is damage, and not the end of the log.
 func TestNeededNamesLostLog(t *testing.T) {
-	s := newStored(t)
-	src := &script{owner: "a"}
-	w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
-	p := checkpoint(t, w, nil)
-	for range maxInFlight + 4 {
-		src.add(w, 100)
-		flush(t, w)
-	}
-	missing := p.Epoch.logKey(p.Through + 3)
-	for _, want := range []int{0, 1} {
-		n, err := s.Needed(t.Context(), time.Time{})
-		if err != nil || len(n.Damage) != want || want > 0 && (n.Damage[0].Key != missing || !n.Damage[0].IsLog()) {
-			t.Errorf("%d damaged: %+v, %v", want, n, err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStored(t)
+		src := &script{owner: "a"}
+		w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+		defer kill(w)
+		p := checkpoint(t, w, nil)
+		for range maxInFlight + 4 {
+			src.add(w, 100)
+			flush(t, w)
 		}
-		if want == 0 {
-			s.remove(t, missing)
+		missing := p.Epoch.logKey(p.Through + 3)
+		for _, want := range []int{0, 1} {
+			n, err := s.Needed(t.Context(), time.Time{})
+			if err != nil || len(n.Damage) != want || want > 0 && (n.Damage[0].Key != missing || !n.Damage[0].IsLog()) {
+				t.Errorf("%d damaged: %+v, %v", want, n, err)
+			}
+			if want == 0 {
+				s.remove(t, missing)
+			}
 		}
-	}
+	})
 }
 
 // TestDamagedLog: what is damaged, missing, exchanged or out of order ends the log for a
@@ -215,25 +218,27 @@ func TestDamagedLog(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := newStored(t)
-			src := &script{owner: "a"}
-			w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
-			for range 5 {
-				src.add(w, 100)
-				flush(t, w)
-			}
-			kill(w)
-			damage(t, s)
-			h := claim(t, s.Repository, "one", false)
-			if cut := h.Tip().Cut; cut.Log != 2 || !cut.Last.Equal(src.frames[1].Time) {
-				t.Errorf("the cut is %+v", cut)
-			}
-			if named := len(h.Ignored) == 1 && h.Ignored[0].Key == key(3); named == (what == "missing") {
-				t.Errorf("named is %v", h.Ignored)
-			}
-			if seen := texts(t, s.Repository, nil, time.Time{}); seen["a"] != 2 {
-				t.Errorf("a reader sees %v", seen)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				s := newStored(t)
+				src := &script{owner: "a"}
+				w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+				for range 5 {
+					src.add(w, 100)
+					flush(t, w)
+				}
+				kill(w)
+				damage(t, s)
+				h := claim(t, s.Repository, "one", false)
+				if cut := h.Tip().Cut; cut.Log != 2 || !cut.Last.Equal(src.frames[1].Time) {
+					t.Errorf("the cut is %+v", cut)
+				}
+				if named := len(h.Ignored) == 1 && h.Ignored[0].Key == key(3); named == (what == "missing") {
+					t.Errorf("named is %v", h.Ignored)
+				}
+				if seen := texts(t, s.Repository, nil, time.Time{}); seen["a"] != 2 {
+					t.Errorf("a reader sees %v", seen)
+				}
+			})
 		})
 	}
 }

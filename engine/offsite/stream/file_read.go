@@ -43,8 +43,10 @@ type fileReader struct {
 	object io.Closer
 	// damaged is how often in a row what follows has arrived damaged.
 	damaged int
-	hash    *blake3.Hasher // nil for a range
-	err     error
+	// paused is how often in a row it was not found, while the store has it.
+	paused int
+	hash   *blake3.Hasher // nil for a range
+	err    error
 }
 
 // Read implements io.Reader.
@@ -56,7 +58,10 @@ func (f *fileReader) Read(p []byte) (int, error) {
 			_, _ = f.hash.Write(p[:n])
 		}
 		if n > 0 {
-			f.damaged = 0
+			f.damaged, f.paused = 0, 0
+		}
+		if errors.Is(err, objectstore.ErrNotFound) {
+			err = f.find(err)
 		}
 		switch {
 		case err == io.EOF:
@@ -82,6 +87,16 @@ func (f *fileReader) again() bool {
 		_ = f.closePart()
 	}
 	return true
+}
+
+// find returns nil if the part that was not found is to be read again.
+func (f *fileReader) find(notFound error) error {
+	err := f.repo.confirmMissing(f.ctx, f.ref.partKey(f.offset/PartSize), f.paused, notFound)
+	f.paused++
+	if f.object != nil {
+		_ = f.closePart()
+	}
+	return err
 }
 
 // finish returns io.EOF when the whole is what it should be.

@@ -20,6 +20,7 @@ import (
 type History struct {
 	repo    *Repository
 	spans   []*span   // newest first
+	lost    uint64    // a log object of the newest epoch that awaitLost has waited for
 	Ignored []Problem // objects that are not what they should be, and were passed over
 }
 
@@ -269,24 +270,55 @@ func (h *History) end(ctx context.Context) (Cut, error) {
 	return cut, h.nameLost(ctx, cut.Log+1, cut.Last)
 }
 
-// nameLost adds to Ignored that the newest epoch has lost a log object, if it has
-// later ones that were not stored before that one was. until is up to when the log before it leads.
-func (h *History) nameLost(ctx context.Context, missing uint64, until time.Time) error {
+// lastListed returns the last log object of the newest epoch that follows one in a list; that one itself if none does.
+func (h *History) lastListed(ctx context.Context, after uint64) (uint64, error) {
 	e := h.Tip().Epoch
-	last := missing
-	for info, err := range h.repo.store.List(ctx, e.dir()+"log/", e.logKey(missing)) {
+	last := after
+	for info, err := range h.repo.store.List(ctx, e.dir()+"log/", e.logKey(after)) {
 		if err != nil {
-			return fmt.Errorf("list the log of epoch %s: %w", e, err)
+			return 0, fmt.Errorf("list the log of epoch %s: %w", e, err)
 		}
 		if seq, ok := parseLogKey(e, info.Key); ok {
 			last = seq
 		}
 	}
-	if last < missing+maxInFlight {
-		return nil
+	return last, nil
+}
+
+// pausesInFlight is how many pauses are made for a log object that may never have been stored: its machine stored a few later
+// ones and ended.
+const pausesInFlight = 2
+
+// awaitLost pauses if the newest epoch goes on after a log object that is missing. It returns notFound if it does not, or after
+// the last pause.
+func (h *History) awaitLost(ctx context.Context, missing uint64, paused int, notFound error) error {
+	last, err := h.lastListed(ctx, missing)
+	if err != nil {
+		return err
 	}
-	_, err := h.repo.store.Stat(ctx, e.logKey(missing))
-	if err == nil { // a machine goes on writing
+	pauses := maxPauses
+	if last < missing+maxInFlight {
+		pauses = pausesInFlight
+	}
+	switch {
+	case last == missing || h.lost == missing:
+		return notFound
+	case paused >= pauses:
+		h.lost = missing
+		return notFound
+	}
+	return pause(ctx, paused)
+}
+
+// nameLost adds to Ignored that the newest epoch has lost a log object, if it has
+// later ones that were not stored before that one was. until is up to when the log before it leads.
+func (h *History) nameLost(ctx context.Context, missing uint64, until time.Time) error {
+	e := h.Tip().Epoch
+	last, err := h.lastListed(ctx, missing)
+	if err != nil || last < missing+maxInFlight {
+		return err
+	}
+	if _, err = h.repo.store.Stat(ctx, e.logKey(missing)); err == nil { // a machine goes on writing
 		return nil
 	}
 	if !errors.Is(err, objectstore.ErrNotFound) {

@@ -21,10 +21,10 @@ type logObject struct {
 	hash   Hash
 }
 
-// readLog returns a log object.
+// readLog returns a log object. That it is not found is what the store says: see ahead.again.
 func (r *Repository) readLog(ctx context.Context, e Epoch, seq uint64) (*logObject, error) {
 	key := e.logKey(seq)
-	b, err := r.get(ctx, key, logHead+maxLogPlain+1<<16)
+	b, err := reread(func() ([]byte, error) { return r.getOnce(ctx, key, logHead+maxLogPlain+1<<16) })
 	if err != nil {
 		return nil, fmt.Errorf("read log object %s: %w", key, err)
 	}
@@ -71,9 +71,11 @@ type ahead struct {
 // fetched is a log object that was read, or why not. last means that the newest
 // epoch may end before it.
 type fetched struct {
-	log  *logObject
-	err  error
-	last bool
+	epoch Epoch
+	seq   uint64
+	log   *logObject
+	err   error
+	last  bool
 }
 
 // log returns the next log object, nil after the last.
@@ -85,6 +87,9 @@ func (a *ahead) log(previous Hash) (*logObject, error) {
 	}
 	f := <-a.queue[0]
 	a.queue = a.queue[1:]
+	if errors.Is(f.err, objectstore.ErrNotFound) {
+		f.log, f.err = a.again(f)
+	}
 	switch {
 	case f.last && errors.Is(f.err, objectstore.ErrNotFound):
 		return nil, nil //nolint:nilnil // the end
@@ -96,6 +101,24 @@ func (a *ahead) log(previous Hash) (*logObject, error) {
 	return f.log, nil
 }
 
+// again reads a log object that was not found again, as long as the store has it. Where later ones of the newest epoch exist, it
+// waits for it, too: what follows would be lost for good by a claim that cuts the log here.
+func (a *ahead) again(f fetched) (*logObject, error) {
+	h, key := a.history, f.epoch.logKey(f.seq)
+	for paused := 0; ; paused++ {
+		err := h.repo.confirmMissing(a.ctx, key, paused, f.err)
+		if f.last && errors.Is(err, objectstore.ErrNotFound) {
+			err = h.awaitLost(a.ctx, f.seq, paused, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.log, f.err = h.repo.readLog(a.ctx, f.epoch, f.seq); !errors.Is(f.err, objectstore.ErrNotFound) {
+			return f.log, f.err
+		}
+	}
+}
+
 // fetch begins to read one more.
 func (a *ahead) fetch() error {
 	s, err := a.history.spanOf(a.ctx, a.next)
@@ -105,7 +128,7 @@ func (a *ahead) fetch() error {
 	result, seq := make(chan fetched, 1), a.next
 	a.reads.Go(func() {
 		l, err := a.history.repo.readLog(a.ctx, s.claim.Epoch, seq)
-		result <- fetched{l, err, s.newest}
+		result <- fetched{s.claim.Epoch, seq, l, err, s.newest}
 	})
 	a.next, a.queue = a.next+1, append(a.queue, result)
 	return nil

@@ -40,9 +40,9 @@ func (r *Repository) seal(key string, plain sealed.Body) (objectstore.Body, erro
 	return sealed.Seal(r.keys.Newest(), key, plain)
 }
 
-// get returns the plaintext of an object, at most limit bytes.
+// get returns the plaintext of an object that must be there, at most limit bytes.
 func (r *Repository) get(ctx context.Context, key string, limit int64) ([]byte, error) {
-	return reread(func() ([]byte, error) { return r.getOnce(ctx, key, limit) })
+	return present(ctx, r, key, func() ([]byte, error) { return r.getOnce(ctx, key, limit) })
 }
 
 func (r *Repository) getOnce(ctx context.Context, key string, limit int64) (plain []byte, err error) {

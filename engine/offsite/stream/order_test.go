@@ -83,19 +83,21 @@ func TestAWindowIsInFlight(t *testing.T) {
 }
 
 func TestLostLogObjectIsNamed(t *testing.T) {
-	s := newStored(t)
-	src := &script{owner: "a"}
-	w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
-	for range 30 {
-		src.add(w, 100)
-		flush(t, w)
-	}
-	kill(w)
-	s.remove(t, w.Epoch().logKey(3))
-	h := claim(t, s.Repository, "one", false)
-	if len(h.Ignored) != 1 || h.Ignored[0].Key != w.Epoch().logKey(3) {
-		t.Errorf("ignored is %v", h.Ignored)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStored(t)
+		src := &script{owner: "a"}
+		w := open(t, claim(t, s.Repository, "one", false), Options{}, src)
+		for range 30 {
+			src.add(w, 100)
+			flush(t, w)
+		}
+		kill(w)
+		s.remove(t, w.Epoch().logKey(3))
+		h := claim(t, s.Repository, "one", false)
+		if len(h.Ignored) != 1 || h.Ignored[0].Key != w.Epoch().logKey(3) {
+			t.Errorf("ignored is %v", h.Ignored)
+		}
+	})
 }
 
 // TestCheckpointFollowsItsState: what happens while the state is collected may be part
