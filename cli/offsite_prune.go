@@ -26,7 +26,7 @@ func newOffsitePrune() *cobra.Command {
 	cmd.Long = fmt.Sprintf(`Remove from the store what no recovery to a moment within the retention needs. It needs credentials that may delete, which
 the appliance does not: run it elsewhere, or with other credentials. Points whose lock has not ended remain, and what recoveries from them
 on need: the appliance extends locks, so they end between once and twice its --offsite-retention after a point was made. What is younger than
-%.0f days is never removed.`, offsite.PruneGrace.Hours()/24)
+%.0f days is never removed. Ages are by the store's clock, which must not differ from this machine's by more than an hour.`, offsite.PruneGrace.Hours()/24)
 	cmd.Example = "  holdfast offsite prune s3://backups/home --passphrase-file /root/offsite.passphrase --retention 720h --yes"
 	durationVar(cmd.Flags(), &retention, "retention", 30*24*time.Hour, "how far back a recovery must reach")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be removed")

@@ -33,7 +33,7 @@ var (
 
 // Error is an operation that failed.
 type Error struct {
-	Act        string        // what was tried: create, read, stat, list, delete, retain, probe, open
+	Act        string        // what was tried: create, read, stat, list, delete, retain, probe, open, prune
 	Key        string        // relative to the store; empty where there is none
 	Store      string        // the URL
 	Kind       error         // one of the Err… values, or an error of a context or Body

@@ -16,21 +16,36 @@ func probeKey() string { return "probe/" + strings.ToLower(rand.Text()) }
 // Probe implements Store.
 func (i *interruptible) Probe(ctx context.Context) (Capabilities, error) {
 	key, c := probeKey(), Capabilities{}
-	began := time.Now()
-	if err := i.Create(ctx, key, Bytes("probe"), CreateOptions{}); err != nil {
+	var err error
+	if c.ClockSkew, err = i.createProbe(ctx, key); err != nil {
 		return c, err
 	}
-	info, err := i.Stat(ctx, key)
-	if err != nil {
-		return c, err
-	}
-	c.ClockSkew = skew(info.Modified, began)
 	c.Conditional = errors.Is(i.Create(ctx, key, Bytes("again"), CreateOptions{}), ErrExists)
 	if c.ListsWrites, err = lists(ctx, i, key); err != nil {
 		return c, err
 	}
 	c.MayDelete = i.Delete(ctx, key) == nil
 	return c, nil
+}
+
+// createProbe creates an object and returns how far ahead its time is.
+func (i *interruptible) createProbe(ctx context.Context, key string) (time.Duration, error) {
+	began := time.Now()
+	if err := i.Create(ctx, key, Bytes("probe"), CreateOptions{}); err != nil {
+		return 0, err
+	}
+	info, err := i.Stat(ctx, key)
+	return skew(info.Modified, began), err
+}
+
+// ClockSkew implements Store. The files of a network file system have the time of its server.
+func (i *interruptible) ClockSkew(ctx context.Context) (time.Duration, error) {
+	key := probeKey()
+	ahead, err := i.createProbe(ctx, key)
+	if err == nil {
+		err = i.Delete(ctx, key)
+	}
+	return ahead, err
 }
 
 // skew returns how far ahead a time is that a file got between began and now.
@@ -63,6 +78,25 @@ func (b *bucket) Probe(ctx context.Context) (Capabilities, error) {
 	return p.found, nil
 }
 
+// ClockSkew implements Store. Every answer has the time.
+func (b *bucket) ClockSkew(ctx context.Context) (ahead time.Duration, err error) {
+	err = b.do(ctx, "list", "", func(ctx context.Context) error {
+		l := &listing{bucket: b, yield: func(Info, error) bool { return false }}
+		err := l.run(ctx)
+		ahead = answeredSkew(ctx)
+		return err
+	})
+	return ahead, err
+}
+
+// answeredSkew returns how far the clock of the store was ahead in the last answer, 0 if that did not say.
+func answeredSkew(ctx context.Context) (ahead time.Duration) {
+	if a, ok := ctx.Value(answerKey{}).(*answer); ok {
+		ahead, _ = a.clockSkew(time.Now())
+	}
+	return ahead
+}
+
 // probing is one call of Probe.
 type probing struct {
 	bucket *bucket
@@ -82,9 +116,7 @@ func (p *probing) create(ctx context.Context) error {
 	first := p.creation(p.key, "probe", true)
 	err := p.bucket.do(ctx, "probe", p.key, func(ctx context.Context) error {
 		err := first.attempt(ctx)
-		if a, ok := ctx.Value(answerKey{}).(*answer); ok {
-			p.found.ClockSkew, _ = a.clockSkew(time.Now())
-		}
+		p.found.ClockSkew = answeredSkew(ctx)
 		return err
 	})
 	if errors.Is(err, ErrUnsupported) {

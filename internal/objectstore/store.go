@@ -36,6 +36,9 @@ type Store interface {
 	// Probe finds out what the store can do. It writes objects of a few bytes below
 	// "probe/" and removes them where it may.
 	Probe(ctx context.Context) (Capabilities, error)
+	// ClockSkew returns how far the clock of the store is ahead of this machine's, to about a second; 0 where the store does
+	// not say. In a directory it writes an object of a few bytes below "probe/" and removes it.
+	ClockSkew(ctx context.Context) (time.Duration, error)
 	// String returns the URL of the store.
 	String() string
 	// Close releases connections. No other call may be under way or follow.
@@ -116,7 +119,6 @@ type Capabilities struct {
 	DefaultRetention time.Duration
 	// MayDelete means that these credentials may delete objects.
 	MayDelete bool
-	// ClockSkew is how far the clock of the store is ahead of this machine's, to
-	// about a second.
+	// ClockSkew is what Store.ClockSkew returns.
 	ClockSkew time.Duration
 }

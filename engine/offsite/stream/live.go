@@ -22,6 +22,8 @@ type live struct {
 	spans  map[Epoch]*span // all epochs that lead to the newest
 	replay uint64          // log objects up to it are not needed
 	files  map[Reference]bool
+	tip    Epoch            // the newest
+	newest uint64           // id of the newest file of that epoch in files
 	parts  map[fileID]int64 // how many of each file
 	broken []Problem        // points that cannot be read
 }
@@ -47,7 +49,7 @@ func (r *Repository) findPoints(ctx context.Context, since time.Time) (l *live, 
 	if h, err = r.History(ctx); err != nil {
 		return nil, nil, nil, 0, err
 	}
-	l = &live{repo: r, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
+	l = &live{repo: r, tip: h.Tip().Epoch, since: since, points: map[string]bool{}, spans: map[Epoch]*span{}, files: map[Reference]bool{}, parts: map[fileID]int64{}}
 	if err := l.addSpans(ctx, h); err != nil {
 		return nil, nil, nil, 0, err
 	}
@@ -137,6 +139,9 @@ func (l *live) addFile(ref Reference) {
 		return
 	}
 	l.files[ref] = true
+	if ref.Epoch == l.tip {
+		l.newest = max(l.newest, ref.ID)
+	}
 	id := fileID{ref.Epoch, ref.ID}
 	l.parts[id] = max(l.parts[id], ref.parts())
 }
@@ -166,6 +171,9 @@ func (l *live) counts(p Point) bool {
 	s := l.spans[p.Epoch]
 	return s != nil && s.has(p)
 }
+
+// mayBeNew reports whether a file may be one that the machine of the newest epoch is storing, or has stored and is about to refer to.
+func (l *live) mayBeNew(id fileID) bool { return id.epoch == l.tip && id.id > l.newest }
 
 // needs reports whether an object is needed. What it cannot name is.
 func (l *live) needs(key string) bool {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"holdfast/internal/objectstore"
 	"holdfast/internal/testenv"
 )
 
@@ -482,11 +484,27 @@ func TestClockFarAhead(t *testing.T) {
 	kill(w)
 }
 
-// TestPruneSparesAFileUnderWay: of a file that takes longer than the retention to store, the first parts remain.
+// TestPruneSparesAFileUnderWay: of a file that takes longer than the retention to store, the first parts remain. So does what
+// the newest epoch has stored last, whatever its time: a file server may have had a wrong one.
 func TestPruneSparesAFileUnderWay(t *testing.T) {
 	s := newStored(t)
 	points, _ := twoPoints(t, s)
 	e := points[0].Epoch
+	w := open(t, claim(t, s.Repository, "one", false), Options{}, &script{owner: "a"})
+	defer kill(w)
+	unused, err := w.storeBytes(t.Context(), []byte("unused"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := w.storeBytes(t.Context(), []byte("used"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkpoint(t, w, []Entry{{Kind: "file", Ref: used}})
+	last, err := w.storeBytes(t.Context(), []byte("last"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, key := range []string{e.partKey(98, 0), e.partKey(98, 1), e.partKey(99, 0), e.partKey(99, 1)} {
 		junk(t, s.store, key, "part")
 	}
@@ -498,9 +516,34 @@ func TestPruneSparesAFileUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]bool{e.partKey(98, 0): true, e.partKey(98, 1): true, e.partKey(99, 0): false, e.partKey(99, 1): false} {
+	for key, want := range map[string]bool{
+		e.partKey(98, 0): true, e.partKey(98, 1): true, e.partKey(99, 0): false, e.partKey(99, 1): false,
+		unused.partKey(0): true, used.partKey(0): false, last.partKey(0): false,
+	} {
 		if got := slices.Contains(plan.Objects, key); got != want {
 			t.Errorf("%s goes: %v", key, got)
+		}
+	}
+}
+
+// skewed is a store whose clock is not that of this machine.
+type skewed struct {
+	objectstore.Store
+	ahead time.Duration
+}
+
+func (s skewed) ClockSkew(context.Context) (time.Duration, error) { return s.ahead, nil }
+
+// TestPruneWithAWrongClock: times of a wrong clock say nothing about what is old.
+func TestPruneWithAWrongClock(t *testing.T) {
+	s := newStored(t)
+	points, _ := twoPoints(t, s)
+	makeOld(t, s.dir)
+	for ahead, refused := range map[time.Duration]bool{0: false, MaxSkew: false, -MaxSkew: false, MaxSkew + time.Second: true, -10 * 365 * 24 * time.Hour: true} {
+		r := repository(t, skewed{s.store, ahead}, s.keys)
+		plan, err := r.PlanPrune(t.Context(), time.Now(), points[1].Time.Add(1))
+		if refused != errors.Is(err, objectstore.ErrClock) || refused != (plan == nil) {
+			t.Errorf("%s ahead: %+v, %v", ahead, plan, err)
 		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 // retention is: a file that is being stored is not referenced yet.
 const Grace = 7 * 24 * time.Hour
 
+// MaxSkew is how much the clocks of the store and of this machine may differ for a prune.
+const MaxSkew = time.Hour
+
 // PrunePlan is what can be deleted.
 type PrunePlan struct {
 	Points  []string // keys, oldest first within an epoch
@@ -24,12 +27,16 @@ type PrunePlan struct {
 }
 
 // PlanPrune finds the objects that no recovery to a moment from since on needs, and
-// that are older than that and than Grace. Times of objects are the store's. What a recovery that is under way brings back is
-// needed.
+// that are older than that and than Grace. Times of objects are the store's, so it returns objectstore.ErrClock where the clocks
+// differ by more than MaxSkew. What a recovery that is under way brings back is needed. What the newest epoch has stored after
+// the newest file that it refers to is spared, whatever its time.
 //
 // A point whose lock has not ended remains, and with it everything that recoveries from its moment on need: ExtendLocks
 // locks points for longer than a retention.
 func (r *Repository) PlanPrune(ctx context.Context, now, since time.Time) (*PrunePlan, error) {
+	if err := r.checkClock(ctx); err != nil {
+		return nil, err
+	}
 	plan, err := r.planPrune(ctx, now, since)
 	if err != nil {
 		return nil, err
@@ -43,6 +50,25 @@ func (r *Repository) PlanPrune(ctx context.Context, now, since time.Time) (*Prun
 	}
 	plan.LockedSince = locked
 	return plan, nil
+}
+
+// checkClock compares the clocks of the store and of this machine.
+func (r *Repository) checkClock(ctx context.Context) error {
+	ahead, err := r.store.ClockSkew(ctx)
+	if err != nil {
+		return fmt.Errorf("compare the clocks: %w", err)
+	}
+	if ahead.Abs() <= MaxSkew {
+		return nil
+	}
+	differs := fmt.Sprintf("the store's is %s ahead", ahead)
+	if ahead < 0 {
+		differs = fmt.Sprintf("the store's is %s behind", -ahead)
+	}
+	return &objectstore.Error{
+		Act: "prune", Store: r.store.String(), Kind: objectstore.ErrClock, Detail: differs,
+		Remedy: "nothing is removed: set both clocks, and let NTP keep them",
+	}
 }
 
 // oldestLocked returns the time of the oldest of some points that is locked, zero for none.
@@ -110,7 +136,7 @@ func (u *unneeded) add(plan *PrunePlan, l *live, before time.Time, id fileID, in
 
 // end adds the file to the plan, if it is old.
 func (u *unneeded) end(plan *PrunePlan, l *live, before time.Time) {
-	if !u.newest.Before(before) {
+	if !u.newest.Before(before) || l.mayBeNew(u.id) {
 		return
 	}
 	for _, info := range u.parts {
