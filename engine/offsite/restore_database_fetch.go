@@ -11,8 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"holdfast/backup/repository"
 	"holdfast/engine/offsite/stream"
@@ -121,8 +123,12 @@ func removeFetchList(dataDir, owner string) error {
 	return nil
 }
 
-// fetchesAtOnce is how many files of a database are fetched at a time.
-const fetchesAtOnce = 8
+const (
+	// fetchesAtOnce is how many files of a database are fetched at a time.
+	fetchesAtOnce = 8
+	// fetchAgain is before another attempt to fetch files that were damaged or not found.
+	fetchAgain = 3 * time.Second
+)
 
 // fetchDatabase fetches the files of a database's backups that are not here, and verifies them. It can be
 // repeated, and continues. When it returns without an error or with one for which stream.Damaged holds, it is
@@ -142,6 +148,9 @@ func fetchDatabase(ctx context.Context, r *stream.Repository, dataDir, owner str
 	if err := f.run(ctx, list.Files); err != nil {
 		return err
 	}
+	if err := f.again(ctx); err != nil {
+		return err
+	}
 	if err := removeFetchList(dataDir, owner); err != nil {
 		return err
 	}
@@ -158,9 +167,27 @@ type fetch struct {
 	progress   func(done, total int64)
 	total      int64
 
+	directories sync.Map // whose names are durable
+
 	mu     sync.Mutex
 	done   int64
+	failed []fetchFile // those of damage
+	last   bool        // they are not fetched again
 	damage []error
+}
+
+// again fetches the files that were damaged or not found once more: what a store says at one moment is final here.
+func (f *fetch) again(ctx context.Context) error {
+	if len(f.failed) == 0 {
+		return nil
+	}
+	if !wait(ctx, fetchAgain) {
+		return ctx.Err()
+	}
+	failed := f.failed
+	f.failed, f.damage, f.last = nil, nil, true
+	slices.SortFunc(failed, compareFetch)
+	return f.run(ctx, failed)
 }
 
 // run fetches the files in groups, so that no manifest is there before what it needs.
@@ -205,10 +232,28 @@ func (f *fetch) note(file fetchFile, damage error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if damage != nil {
-		f.damage = append(f.damage, damage)
+		f.failed, f.damage = append(f.failed, file), append(f.damage, damage)
+	}
+	if damage != nil && !f.last {
+		return
 	}
 	f.done += file.Size
 	f.progress(f.done, f.total)
+}
+
+// ensureDirectory makes the directories down to dir from that of the backups on, with durable names.
+func (f *fetch) ensureDirectory(dir string) error {
+	if _, ok := f.directories.Load(dir); ok || dir == f.backups {
+		return nil
+	}
+	if err := f.ensureDirectory(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := durable.EnsureDir(durable.OS{}, dir); err != nil {
+		return err
+	}
+	f.directories.Store(dir, nil)
+	return nil
 }
 
 // file fetches a file, unless it is here: files appear whole.
@@ -220,7 +265,7 @@ func (f *fetch) file(ctx context.Context, file fetchFile) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == file.Size {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := f.ensureDirectory(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	content, err := f.repository.Open(ctx, file.reference(), 0, -1)
