@@ -44,7 +44,7 @@ func (s *Service) evict(ctx context.Context, r *run) {
 		if r.checkpointed.Load() == 0 {
 			continue
 		}
-		unused := s.core.Config.LocalObjects.Unused > 0 && time.Since(looked) > unusedInterval
+		unused := s.evictsUnused() > 0 && time.Since(looked) > unusedInterval
 		if !unused && !looked.IsZero() && s.core.Blobs.Local() <= s.objects.LocalLimit() {
 			continue
 		}
@@ -102,7 +102,7 @@ func (s *Service) evictable(ctx context.Context, r *run) (files []blobstore.Loca
 	} else {
 		excess -= int64(evictTo * float64(limit))
 	}
-	unused := s.core.Config.LocalObjects.Unused
+	unused := s.evictsUnused()
 	n := 0
 	for n < len(files) && (excess > 0 || unused > 0 && s.core.Clock().Sub(files[n].Used) > unused) {
 		excess -= files[n].Size
@@ -112,6 +112,15 @@ func (s *Service) evictable(ctx context.Context, r *run) (files []blobstore.Loca
 		s.wakePoints()
 	}
 	return files[:n], nil
+}
+
+// evictsUnused returns after how long without being read an object leaves although there is room, 0 for never: a clock that is
+// implausibly ahead makes nothing old.
+func (s *Service) evictsUnused() time.Duration {
+	if s.core.KeepsAll() {
+		return 0
+	}
+	return s.core.Config.LocalObjects.Unused
 }
 
 // oldest returns the files of a batch that were used least recently, in that order.

@@ -292,6 +292,27 @@ func TestEvictUnused(t *testing.T) {
 	s.end(t)
 }
 
+// TestEvictUnusedClockAhead: a clock that leaps ahead makes nothing unused.
+func TestEvictUnusedClockAhead(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1 << 40, Above: 100_000, Unused: time.Hour})
+	s.fill(t, 4)
+	s.checkpoint(t)
+	s.core.Clock = func() time.Time { return time.Now().AddDate(1, 0, 0) }
+	s.evict(t)
+	if n := s.away(t); n > 0 {
+		t.Errorf("%d objects left", n)
+	}
+	s.core.Guard.Mu.Lock()
+	s.core.Guard.Believed.Time = s.core.WallClock()
+	s.core.Guard.Mu.Unlock()
+	s.evict(t)
+	if n := s.away(t); n != 4 {
+		t.Errorf("%d objects left once the clock is believed", n)
+	}
+	s.end(t)
+}
+
 // TestEvictNeedsTheCopy: what the store has lost or damaged stays here and is stored again.
 func TestEvictNeedsTheCopy(t *testing.T) {
 	at, store := preparedDirectory(t)
