@@ -50,16 +50,21 @@ func WriteStream(path string, mode fs.FileMode, write func(io.Writer) error) err
 	return Publish(OS{}, path, mode, func(f File) error { return write(f) })
 }
 
-// WriteFileIfChanged is WriteFile, but leaves a file that already has this data and mode unchanged. It reports
-// whether it wrote.
+// WriteFileIfChanged is WriteFile, but leaves a file that already has this data and mode unchanged. It syncs the
+// directory in either case: an earlier attempt may have ended between renaming the file and syncing its name. It
+// reports whether it wrote.
 func WriteFileIfChanged(path string, data []byte, mode fs.FileMode) (bool, error) {
+	return publishIfChanged(OS{}, path, data, mode)
+}
+
+func publishIfChanged(fsys FS, path string, data []byte, mode fs.FileMode) (bool, error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode() == mode {
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-			return false, nil
+			return false, SyncDir(fsys, filepath.Dir(path))
 		}
 	}
-	return true, WriteFile(path, data, mode)
+	return true, Publish(fsys, path, mode, Bytes(data))
 }
 
 // Stage writes data durably to the temporary name of path.

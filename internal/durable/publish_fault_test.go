@@ -12,6 +12,23 @@ import (
 	"holdfast/internal/durable/faultfs"
 )
 
+// TestPublishIfChangedSyncs: a file that has the data already may be one whose name was not synced.
+func TestPublishIfChangedSyncs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "conf")
+	failing := true
+	fs := faultfs.FailVerb("syncdir", &failing, syscall.EIO)
+	for range 2 {
+		if _, err := durable.PublishIfChanged(fs, path, []byte("new"), 0o600); !errors.Is(err, durable.ErrSync) {
+			t.Errorf("while the directory cannot be synced: %v", err)
+		}
+	}
+	failing = false
+	before := fs.Syncs()
+	if wrote, err := durable.PublishIfChanged(fs, path, []byte("new"), 0o600); wrote || err != nil || fs.Syncs() == before {
+		t.Errorf("afterwards: wrote is %t, %v, after %d syncs", wrote, err, fs.Syncs()-before)
+	}
+}
+
 // TestPublishEveryFault fails each operation of a publication in turn. The file has the old content or, once it was
 // renamed, the new one, and no temporary file is left.
 func TestPublishEveryFault(t *testing.T) {

@@ -1,0 +1,4 @@
+package durable
+
+// PublishIfChanged is WriteFileIfChanged on another file system.
+var PublishIfChanged = publishIfChanged
