@@ -17,8 +17,9 @@ import (
 // slotBounds limit what a source answers to a replication command.
 var slotBounds = bounds{what: "a replication slot, which waits for the transactions that run there", message: largestMessage, bytes: 64 << 20, rows: 100_000, time: 30 * time.Minute}
 
-// subscriberOptions are the settings that a subscriber of PostgreSQL asks for: values in a form that every server reads.
-const subscriberOptions = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3"
+// subscriberOptions are the settings that a subscriber of PostgreSQL asks for, and the locale of money that it does not ask
+// for: values in a form that every server reads.
+const subscriberOptions = "-c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=3 -c lc_monetary=C"
 
 // replicate opens a session with the source that takes replication commands. Its error is written for the person who gave
 // the source.
