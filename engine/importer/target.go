@@ -123,7 +123,9 @@ func fatal(err error) bool {
 		return true
 	}
 	switch pg.Code[:min(2, len(pg.Code))] {
-	case "53", "58": // insufficient resources, system error
+	case "53": // insufficient resources: memory and temp_file_limit bound one statement
+		return pg.Code != "53200" && pg.Code != "53400"
+	case "58": // system error
 		return true
 	case "57": // operator intervention, except a cancelled statement
 		return pg.Code != "57014"

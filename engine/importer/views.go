@@ -2,11 +2,13 @@ package importer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdfast/engine/model"
 )
@@ -75,8 +77,18 @@ func (c *copying) fillEmptyViews(ctx context.Context) error {
 			c.account.noteStale(v)
 			return nil
 		}
-		return c.flawed(v.data(), c.refresh(ctx, v))
+		return c.flawedView(v, c.refresh(ctx, v))
 	})
+}
+
+// flawedView records every refusal as a flaw, also a full disk: after a cutover nobody can write until the database is open,
+// and its owner can fill a view later.
+func (c *copying) flawedView(v view, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.SeverityUnlocalized == "ERROR" {
+		c.account.flaw(v.data(), err)
+		return nil
+	}
+	return c.flawed(v.data(), err)
 }
 
 func (c *copying) askTarget(ctx context.Context, query string, args ...any) (yes bool, err error) {
