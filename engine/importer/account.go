@@ -22,13 +22,19 @@ type Account struct {
 	done   float64
 	active map[*transfer]bool
 
-	logged, flawed int  // bytes of text in the record
-	full           bool // the log is full
+	logged, flawed int // bytes of text in the record
 }
 
 // NewAccount returns an account that starts with the given record.
 func NewAccount(record model.Import, clock func() time.Time) *Account {
-	return &Account{record: record, clock: clock, active: map[*transfer]bool{}}
+	a := &Account{record: record, clock: clock, active: map[*transfer]bool{}}
+	for _, line := range record.Log {
+		a.logged += len(line.Message)
+	}
+	for _, flaw := range record.Errors {
+		a.flawed += len(flaw.Object) + len(flaw.Message)
+	}
+	return a
 }
 
 // Limits of the record, which is rewritten every few seconds. The text of log lines and the text of flaws are limited
@@ -75,16 +81,25 @@ func (a *Account) Say(level, message string) {
 	a.say(level, message)
 }
 
+// say adds a line, for which the oldest ones make way: what ends an import must not be missing.
 func (a *Account) say(level, message string) {
-	if a.full {
-		return
-	}
 	message = oneLine(message)
-	if a.logged += len(message); a.logged > mostText || len(a.record.Log) == mostLines-1 {
-		a.full, level, message = true, model.ImportWarning, "the log is full: what follows is left out"
+	log := append(a.record.Log, model.ImportLine{At: a.clock(), Level: level, Message: message})
+	a.logged += len(message)
+	dropped := 0
+	for a.logged > mostText || len(log)-dropped > mostLines {
+		a.logged -= len(log[dropped].Message)
+		dropped++
 	}
-	a.record.Log = append(a.record.Log, model.ImportLine{At: a.clock(), Level: level, Message: message})
+	if log = log[dropped:]; dropped > 0 {
+		a.logged += len(logFull) - len(log[0].Message)
+		log[0].Level, log[0].Message = model.ImportWarning, logFull
+	}
+	a.record.Log = log
 }
+
+// logFull is the first line of a log that has lost lines.
+const logFull = "the log is full: earlier lines are left out"
 
 // missing records the extensions that are not available here.
 func (a *Account) missing(names []string) {
@@ -108,11 +123,14 @@ func newFlaw(object string, err error) model.ImportFlaw {
 	return flaw
 }
 
-// flaw records that something was not copied.
+// flaw records once that something was not copied.
 func (a *Account) flaw(object string, err error) {
 	flaw := newFlaw(object, err)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if slices.Contains(a.record.Errors, flaw) { // of an attempt before
+		return
+	}
 	a.flawed += len(flaw.Object) + len(flaw.Message)
 	if a.flawed > mostText || len(a.record.Errors) == mostFlaws {
 		a.record.ErrorsBeyond++
