@@ -131,7 +131,7 @@ func (s *Service) CloseOperation(tx *meta.Tx, id string, cause error) error {
 		if cause != nil {
 			o.Status, o.Error = model.OperationFailed, OperationMessage(cause)
 			if o.CancelledBy != nil {
-				o.Status, o.Error = model.OperationCancelled, cancelled(*o.CancelledBy).Message
+				o.Status, o.Error = model.OperationCancelled, Cancelled(*o.CancelledBy).Message
 			}
 			return nil
 		}
@@ -167,7 +167,7 @@ func (s *Service) BeginSwitching(id string) error {
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
 		_, err := tx.Operations().Update(id, func(o *model.DatabaseOperation) error {
 			if o.CancelledBy != nil {
-				return cancelled(*o.CancelledBy)
+				return Cancelled(*o.CancelledBy)
 			}
 			o.Phase = model.PhaseSwitching
 			return nil

@@ -39,7 +39,7 @@ func (s *Service) OperationCancel(ctx context.Context, call *model.Call, id stri
 		if err := s.core.Change(call, func(tx *meta.Tx) error { return recordCancel(tx, id, call.Actor) }); err != nil {
 			return op, err
 		}
-		s.core.Cancels.Signal(id, cancelled(call.Actor))
+		s.core.Cancels.Signal(id, Cancelled(call.Actor))
 	}
 	op, err = s.OperationWait(ctx, call, id, cancelWait)
 	if model.CodeOf(err) == model.CodeRateLimited { // the cancellation needs no wait
@@ -72,8 +72,8 @@ func recordCancel(tx *meta.Tx, id string, by model.Actor) error {
 	return nil
 }
 
-// cancelled is the error of an operation that was cancelled.
-func cancelled(by model.Actor) *model.Error {
+// Cancelled returns the error of an operation that was cancelled.
+func Cancelled(by model.Actor) *model.Error {
 	return model.Errorf(model.CodeConflict, "cancelled by %s", cmp.Or(by.Name, by.ID, string(by.Type)))
 }
 
@@ -83,7 +83,7 @@ func (s *Service) Cancelable(ctx context.Context, id string) (_ context.Context,
 	ctx, ended = s.core.Cancels.Add(ctx, id)
 	op, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (model.DatabaseOperation, error) { return tx.Operations().Get(id) })
 	if err == nil && op.CancelledBy != nil {
-		s.core.Cancels.Signal(id, cancelled(*op.CancelledBy))
+		s.core.Cancels.Signal(id, Cancelled(*op.CancelledBy))
 	}
 	return ctx, ended
 }

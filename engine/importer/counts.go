@@ -18,46 +18,77 @@ import (
 // counting compares the numbers of rows of both sides.
 type counting struct {
 	mu      sync.Mutex
-	left    []table
+	left    []countedTables
 	counted int
 	differ  []string
 	skipped []string
 }
 
-// next takes a table that is not counted yet, the smallest first.
-func (n *counting) next() (t table, ok bool) {
+// countedTables are a table, or partitions that are counted together.
+type countedTables []table
+
+func (g countedTables) heap() (bytes float64) {
+	for _, t := range g {
+		bytes += t.heap
+	}
+	return bytes
+}
+
+func (g countedTables) String() string {
+	if len(g) == 1 {
+		return g[0].String()
+	}
+	return fmt.Sprintf("%s with the other partitions of its root", g[0])
+}
+
+// newCounting returns what is to be counted, the smallest first.
+func newCounting(tables []table) *counting {
+	n := &counting{}
+	roots := map[uint32]int{}
+	for _, t := range tables {
+		if !t.published || !t.counted || t.columns == "" {
+			continue
+		}
+		at, ok := roots[t.together]
+		if t.together == 0 || !ok {
+			roots[t.together] = len(n.left)
+			n.left = append(n.left, countedTables{t})
+			continue
+		}
+		n.left[at] = append(n.left[at], t)
+	}
+	slices.SortStableFunc(n.left, func(a, b countedTables) int { return cmp.Compare(a.heap(), b.heap()) })
+	return n
+}
+
+// next takes what is not counted yet.
+func (n *counting) next() (g countedTables, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.left) == 0 {
-		return t, false
+		return nil, false
 	}
-	t, n.left = n.left[0], n.left[1:]
-	return t, true
+	g, n.left = n.left[0], n.left[1:]
+	return g, true
 }
 
-func (n *counting) done(t table, source, target int64, err error) {
+func (n *counting) done(g countedTables, source, target int64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case err != nil:
-		n.skipped = append(n.skipped, t.String())
+		n.skipped = append(n.skipped, g.String())
 	case source != target:
-		n.differ = append(n.differ, fmt.Sprintf("%s has %d there and %d here", t, source, target))
+		n.differ = append(n.differ, fmt.Sprintf("%s has %d there and %d here", g, source, target))
 	default:
-		n.counted++
+		n.counted += len(g)
 	}
 }
 
 // compareCounts counts the rows of the followed tables on both sides, for as long as patience lasts. It fails if they
 // differ, and logs which tables it could not count in time.
 func (c *copying) compareCounts(ctx context.Context, patience time.Duration) error {
-	n := &counting{}
-	for _, t := range c.inventory.tables {
-		if t.published && t.counted && t.columns != "" {
-			n.left = append(n.left, t)
-		}
-	}
-	slices.SortStableFunc(n.left, func(a, b table) int { return cmp.Compare(a.heap, b.heap) })
+	n := newCounting(c.inventory.tables)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -65,8 +96,8 @@ func (c *copying) compareCounts(ctx context.Context, patience time.Duration) err
 		all.Go(func() { c.count(ctx, n, w) })
 	}
 	all.Wait()
-	for _, t := range n.left {
-		n.skipped = append(n.skipped, t.String())
+	for _, g := range n.left {
+		n.skipped = append(n.skipped, g.String())
 	}
 	if len(n.differ) > 0 {
 		return model.Errorf(model.CodeConflict, "the numbers of rows differ, so somebody still writes at the source, or has written here: %s; stop every writer and cut over again",
@@ -90,19 +121,30 @@ func (c *copying) count(ctx context.Context, n *counting, w *worker) {
 		return
 	}
 	defer source.Close(context.WithoutCancel(ctx))
-	for t, ok := n.next(); ok; t, ok = n.next() {
-		there, err := countAt(ctx, source, t)
-		var here int64
-		if err == nil {
-			err = target.QueryRow(ctx, "select count(*) from only "+t.sanitized()).Scan(&here)
-		}
-		n.done(t, there, here, err)
+	for g, ok := n.next(); ok; g, ok = n.next() {
+		there, here, err := countBoth(ctx, source, target, g)
+		n.done(g, there, here, err)
 		if err != nil {
 			if source.IsClosed() || target.IsClosed() || c.enterAgain(ctx, source) != nil {
 				return
 			}
 		}
 	}
+}
+
+func countBoth(ctx context.Context, source, target *pgx.Conn, g countedTables) (there, here int64, err error) {
+	for _, t := range g {
+		rows, err := countAt(ctx, source, t)
+		if err != nil {
+			return 0, 0, err
+		}
+		there += rows
+		if err := target.QueryRow(ctx, "select count(*) from only "+t.sanitized()).Scan(&rows); err != nil {
+			return 0, 0, err
+		}
+		here += rows
+	}
+	return there, here, nil
 }
 
 // enterAgain begins another transaction after one that an error has aborted.

@@ -20,6 +20,9 @@ func (f *Follower) CaughtUp(ctx context.Context, patience time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if _, err := f.slot(ctx); err != nil {
+		return err
+	}
 	if err := f.awaitTransactions(ctx, conn); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,10 +20,52 @@ func (c *copying) checkRerouted(context.Context) error {
 	for _, r := range c.rerouted {
 		names = append(names, r.table.String())
 	}
-	name := quoteName(c.follow.Publication)
+	return refuseMoved(names, quoteName(c.follow.Publication))
+}
+
+// enumHashes is a query for what is below a table that is partitioned by the hash of an enum, or of a type that consists of one.
+const enumHashes = `with recursive consists (whole, part) as (
+		select distinct a.atttypid, a.atttypid from pg_attribute a join pg_partitioned_table p on p.partrelid = a.attrelid where a.attnum = any (p.partattrs)
+		union
+		select w.whole, p.part from consists w join pg_type t on t.oid = w.part cross join lateral (
+			select t.typbasetype where t.typtype = 'd'
+			union all select t.typelem where t.typtype = 'b' and t.typelem <> 0 and t.typlen = -1
+			union all select a.atttypid from pg_attribute a where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped) p (part)
+	), hashed (oid) as (
+		select p.partrelid from pg_partitioned_table p where p.partstrat = 'h' and exists (select from pg_attribute a
+			join consists w on w.whole = a.atttypid join pg_type t on t.oid = w.part
+			where a.attrelid = p.partrelid and a.attnum = any (p.partattrs) and t.typtype = 'e')
+		union
+		select i.inhrelid from hashed h join pg_inherits i on i.inhparent = h.oid
+	) select oid from hashed`
+
+// refuseEnumHashes refuses published partitions by the hash of an enum before the copy, unless their root routes changes: a
+// row that belongs to another partition here would stop all changes.
+func (s *Session) refuseEnumHashes(ctx context.Context, name string, tables []table) error {
+	if s.number < 110000 || s.follow.publication.viaRoot {
+		return nil
+	}
+	hashed, err := list(ctx, s.conn, "list partitions by the hash of an enum", pgx.RowTo[uint32], enumHashes)
+	if err != nil {
+		return sourceError{err}
+	}
+	var names []string
+	for _, t := range tables {
+		if t.published && slices.Contains(hashed, t.oid) {
+			names = append(names, t.String())
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return refuseMoved(names, name)
+}
+
+// refuseMoved refuses partitions whose rows are in others here.
+func refuseMoved(names []string, publication string) error {
 	return model.Invalid(PublicationField, "rows of the partitions %s belong to other partitions here, where enums hash or text sorts differently: "+
 		"run in the source's database ALTER PUBLICATION %s SET (publish_via_partition_root = true); (from PostgreSQL 13 on), and start the import again",
-		few(names), oneLine(name))
+		few(names), oneLine(publication))
 }
 
 // planCutover reads what a cutover needs besides the changes, within the snapshot.
@@ -33,6 +76,9 @@ func (c *copying) planCutover(ctx context.Context) (p Plan, err error) {
 	}
 	if p.Settings, err = c.readSettings(ctx); err != nil {
 		return p, err
+	}
+	if p.Publication, err = listParts(ctx, c.conn, c.number, c.follow.Publication); err != nil {
+		return p, sourceError{err}
 	}
 	if p.Fingerprint, err = count(ctx, c.conn, fingerprint); err != nil {
 		return p, sourceError{fmt.Errorf("read catalog: %w", err)}

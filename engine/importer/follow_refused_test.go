@@ -47,6 +47,10 @@ func TestFollowRefuses(t *testing.T) {
 		{"create table x (n json); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
 		{"create table x (n document); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
 		{"create table x (n place); alter table x replica identity full", "public.x; give each a primary key", "drop table x"},
+		{
+			"create type e as enum ('a', 'b'); create domain d as e; create table x (n int, d d[], primary key (n, d)) partition by hash (d); create table y partition of x for values with (modulus 2, remainder 0)",
+			`ALTER PUBLICATION "everything" SET (publish_via_partition_root = true);`, "drop table x; drop domain d; drop type e",
+		},
 		{"create table x (n int, d xml)", "no replica identity, so their updates and deletes fail: public.x; give each a primary key that is not DEFERRABLE", "drop table x"},
 		{"create table x (n int primary key deferrable)", `ALTER TABLE "public"."x" REPLICA IDENTITY FULL;`, "drop table x"},
 	} {

@@ -78,8 +78,16 @@ type slotState struct {
 	Lost                          bool // the source has removed WAL that the slot needs
 }
 
-// slot reads the state of the slot.
+// slot reads the state of the slot, and refuses one that the new database cannot follow.
 func (f *Follower) slot(ctx context.Context) (state slotState, err error) {
+	state, err = f.readSlot(ctx)
+	if err != nil {
+		return state, err
+	}
+	return state, f.refuseLost(state)
+}
+
+func (f *Follower) readSlot(ctx context.Context) (state slotState, err error) {
 	conn, err := f.session(ctx)
 	if err != nil {
 		return state, err
@@ -95,20 +103,36 @@ func (f *Follower) slot(ctx context.Context) (state slotState, err error) {
 	if err != nil {
 		return state, f.explain(ctx, fmt.Errorf("read the slot: %w", err))
 	}
-	return state, f.refuseLost(state)
+	return state, nil
 }
+
+// lossRemedy follows the reason why changes are lost.
+const lossRemedy = "changes are lost, so the new database cannot follow any more: cancel this import and start another"
 
 // refuseLost says that changes are lost, after which the new database cannot follow.
 func (f *Follower) refuseLost(state slotState) error {
-	const remedy = "changes are lost, so the new database cannot follow any more: cancel this import and start another"
 	switch {
 	case !state.Exists:
-		return model.Errorf(model.CodeConflict, "the source has no replication slot %s any more; %s", f.Follow.Slot, remedy)
+		return model.Errorf(model.CodeConflict, "the source has no replication slot %s any more; %s", f.Follow.Slot, lossRemedy)
 	case state.Lost:
-		return model.Errorf(model.CodeConflict, "the source has removed write-ahead log that the slot %s still needed (max_slot_wal_keep_size); %s", f.Follow.Slot, remedy)
+		return model.Errorf(model.CodeConflict, "the source has removed write-ahead log that the slot %s still needed (max_slot_wal_keep_size); %s", f.Follow.Slot, lossRemedy)
+	case f.isSetBack(state):
+		return model.Errorf(model.CodeConflict, "the source was set back to an earlier state: its log ended before a position that the new database has followed to; %s", lossRemedy)
 	default:
 		return nil
 	}
+}
+
+// isSetBack reports whether the source's log ever ended before a position that it had reached, as after it was set back to
+// a snapshot of its disk: what it writes up to that position never arrives. The slot's position does not tell: after a crash
+// of the source it is an earlier one.
+func (f *Follower) isSetBack(state slotState) (is bool) {
+	f.account.ChangeFollow(func(follow *model.ImportFollow) {
+		follow.SetBack = follow.SetBack || state.Position < follow.SourcePosition || state.Confirmed > state.Position
+		follow.SourcePosition = max(follow.SourcePosition, state.Position)
+		is = follow.SetBack
+	})
+	return is
 }
 
 // Poll records how far the new database is behind the source, and reports whether a subscriber reads the slot.

@@ -18,8 +18,12 @@ type table struct {
 	readable     bool
 	filtered     bool // row security would hide rows
 
-	published bool // in the publication that the import follows
-	counted   bool // its rows here are in the table itself
+	published bool   // in the publication that the import follows
+	root      uint32 // the topmost table that it is a partition of, 0 for none; set with published
+	counted   bool   // its rows are here
+	// together is the root below which rows may be in other partitions here, so that all of them are counted together; 0 for a
+	// table that is counted by itself.
+	together uint32
 }
 
 func (t table) sanitized() string { return pgx.Identifier{t.schema, t.name}.Sanitize() }

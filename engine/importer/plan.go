@@ -14,6 +14,7 @@ import (
 type Plan struct {
 	Number      int   // server_version_num of the source
 	Fingerprint int64 // of the source's definitions
+	Publication []PlannedPart
 	Tables      []PlannedTable
 	Views       []PlannedView  // materialized views to fill
 	Entries     []PlannedEntry // definitions to execute
@@ -30,7 +31,15 @@ type PlannedTable struct {
 	Column       string  // one that holds data, as SQL; "" for a table without
 	Heap         float64 // bytes
 	Followed     bool
-	Counted      bool // by itself: its rows are in itself
+	Counted      bool
+	// Together is the root below which rows may be in other partitions here: all of them are counted together.
+	Together uint32
+}
+
+// PlannedPart is a row of the source's catalog that the publication consists of.
+type PlannedPart struct {
+	Object uint32 // the table or schema that it publishes, 0 for the publication itself
+	Row    string // its oid and xmin, which no other row has, nor the row once it was changed
 }
 
 // PlannedView is a materialized view of the copy.
@@ -65,15 +74,18 @@ func (p Plan) Encode() ([]byte, error) {
 	return slices.Concat([]byte(planHead+hex.EncodeToString(sum[:])+"\n"), body), nil
 }
 
+// ErrPlan says that a plan cannot be used.
+var ErrPlan = errors.New("what the cutover needs is damaged, or of another version of holdfast")
+
 // DecodePlan is the reverse of Encode.
 func DecodePlan(data []byte) (p Plan, err error) {
 	head, body, _ := bytes.Cut(data, []byte("\n"))
 	sum := sha256.Sum256(body)
 	if string(head) != planHead+hex.EncodeToString(sum[:]) {
-		return p, errors.New("decode plan: it is damaged, or of another version of holdfast")
+		return p, ErrPlan
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
-		return p, fmt.Errorf("decode plan: %w", err)
+		return p, errors.Join(ErrPlan, err)
 	}
 	return p, nil
 }
@@ -81,15 +93,13 @@ func DecodePlan(data []byte) (p Plan, err error) {
 // plan returns what remains to be done at the cutover.
 func (c *copying) plan() Plan {
 	p := Plan{Number: c.number, LargeObjects: c.inventory.largeObjects}
-	rerouted := map[uint32]bool{}
-	for _, r := range c.rerouted {
-		rerouted[r.table.oid] = true
-	}
 	for _, t := range c.inventory.tables {
 		first, _ := cutColumn(t.columns)
-		p.Tables = append(p.Tables, PlannedTable{
-			OID: t.oid, Schema: t.schema, Name: t.name, Column: first, Heap: t.heap, Followed: t.published, Counted: c.rows[t.oid] != told && !rerouted[t.oid],
-		})
+		planned := PlannedTable{OID: t.oid, Schema: t.schema, Name: t.name, Column: first, Heap: t.heap, Followed: t.published, Counted: c.rows[t.oid] != told}
+		if c.follow.publication.viaRoot { // the root routes the rows
+			planned.Together = t.root
+		}
+		p.Tables = append(p.Tables, planned)
 	}
 	for _, v := range c.inventory.views {
 		p.Views = append(p.Views, PlannedView{v.oid, v.schema, v.name})
@@ -118,7 +128,7 @@ func (p Plan) copying(s *Session, owner string, open Target) *copying {
 	c := s.newCopy(Job{Owner: owner, Target: open})
 	for _, t := range p.Tables {
 		c.inventory.tables = append(c.inventory.tables, table{
-			oid: t.OID, schema: t.Schema, name: t.Name, columns: t.Column, heap: t.Heap, published: t.Followed, counted: t.Counted,
+			oid: t.OID, schema: t.Schema, name: t.Name, columns: t.Column, heap: t.Heap, published: t.Followed, counted: t.Counted, together: t.Together,
 		})
 	}
 	for _, v := range p.Views {

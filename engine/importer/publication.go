@@ -56,6 +56,9 @@ func (s *Session) checkPublication(ctx context.Context) error {
 	if err := s.markPublished(ctx, tables); err != nil {
 		return err
 	}
+	if err := s.refuseEnumHashes(ctx, name, tables); err != nil {
+		return err
+	}
 	return s.refuseUnidentified(ctx, tables)
 }
 
@@ -116,7 +119,8 @@ func (s *Session) refuseGenerated(ctx context.Context, name string) error {
 	return nil
 }
 
-// markPublished sets which tables the publication has, by themselves or by a table that they are a partition of.
+// markPublished sets which tables the publication has, by themselves or by a table that they are a partition of, and the
+// roots of partitions.
 func (s *Session) markPublished(ctx context.Context, tables []table) error {
 	published, err := list(ctx, s.conn, "list the publication's tables", pgx.RowTo[uint32], "select c.oid from"+publishedTables, s.follow.Publication)
 	if err != nil {
@@ -138,8 +142,11 @@ func (s *Session) markPublished(ctx context.Context, tables []table) error {
 	const deepest = 100
 	for i := range tables {
 		t := &tables[i]
-		for oid, depth := t.oid, 0; oid != 0 && depth < deepest && !t.published; oid, depth = parent[oid], depth+1 {
-			t.published = has[oid]
+		for oid, depth := t.oid, 0; oid != 0 && depth < deepest; oid, depth = parent[oid], depth+1 {
+			t.published = t.published || has[oid]
+			if oid != t.oid {
+				t.root = oid
+			}
 		}
 	}
 	return nil

@@ -18,6 +18,10 @@ const openTransactions = `select 'the prepared transaction ' || quote_literal(gi
 	from pg_stat_activity where datname = current_database() and usename is not null and pid <> pg_backend_pid()
 	and pid in (select l.pid from pg_locks l where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted) order by 1`
 
+func listOpen(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	return list(ctx, conn, "list transactions", pgx.RowTo[string], openTransactions)
+}
+
 // transactionPatience is how long a cutover waits for transactions that are about to end.
 const transactionPatience = 2 * time.Second
 
@@ -25,7 +29,7 @@ const transactionPatience = 2 * time.Second
 // would not be in the new database.
 func (f *Follower) awaitTransactions(ctx context.Context, conn *pgx.Conn) error {
 	for began := time.Now(); ; {
-		open, err := list(ctx, conn, "list transactions", pgx.RowTo[string], openTransactions)
+		open, err := listOpen(ctx, conn)
 		if err != nil {
 			return f.explain(ctx, err)
 		}

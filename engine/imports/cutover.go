@@ -45,6 +45,8 @@ func (s *Service) following(record model.Import) (*importRun, error) {
 		return nil, model.Errorf(model.CodeConflict, "the import only copies, and needs no cutover; a database follows its source when the import is started with the mode follow")
 	case record.Status.Final():
 		return nil, model.Errorf(model.CodeConflict, "the import is %s already", record.Status)
+	case !running && record.Follow.Trouble != "":
+		return nil, model.Errorf(model.CodeConflict, "the import cannot be cut over: %s", record.Follow.Trouble)
 	case record.Status == model.ImportCuttingOver:
 		return nil, model.Errorf(model.CodeConflict, "the import is being cut over already; wait for its end")
 	case record.Status != model.ImportFollowing || !running:

@@ -37,15 +37,23 @@ type follower struct {
 	activeAt   time.Time // when a worker last read the slot, or was started
 	recorded   time.Time
 	compared   time.Time
-	definition bool // the source's definitions differ from those of the copy
-	paused     bool // the disk is nearly full
+	definition bool  // the source's definitions differ from those of the copy
+	changed    error // why the publication is not that of the copy, when it was last compared
+	paused     bool  // the disk is nearly full
 	views      viewFilling
+
+	doubtful   bool // the appliance was started in the decided cutover: the source may have gone on
+	doubted    time.Time
+	considered bool // it was looked at since
 }
 
 // follow keeps the new database following its source until a cutover is done. Only a cancellation ends it before that:
 // everything else is shown, and tried again.
 func (s *Service) follow(ctx context.Context, r *importRun, plan importer.Plan, started bool) error {
 	f := &follower{importRun: r, service: s, plan: plan, started: started, failures: -1}
+	if r.resumed != nil && f.follow().Cut {
+		f.doubtful, f.doubted = true, time.Now()
+	}
 	for {
 		err := f.run(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -72,7 +80,13 @@ func (f *follower) run(ctx context.Context) (err error) {
 	})
 	defer f.source.Close()
 	if f.follow().Cut {
-		return f.complete(ctx)
+		followsOn, err := f.reconsider(ctx)
+		if err != nil {
+			return err
+		}
+		if !followsOn {
+			return f.complete(ctx)
+		}
 	}
 	if f.gateway, err = importer.OpenGateway(ctx, f.service.relayDir(), f.importRun.source); err != nil {
 		return err

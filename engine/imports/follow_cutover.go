@@ -71,7 +71,9 @@ func (f *follower) carry(ctx context.Context) error {
 		return err
 	}
 	f.compared = time.Time{}
-	f.compareDefinitions(ctx)
+	if f.compare(ctx); f.changed != nil {
+		return f.changed
+	}
 	f.account.ChangeFollow(func(follow *model.ImportFollow) { follow.Cut, follow.Trouble = true, "" })
 	if err := f.service.enter(f.importRun, model.ImportCuttingOver, "completing the copy"); err != nil {
 		f.account.ChangeFollow(func(follow *model.ImportFollow) { follow.Cut = false })
@@ -93,7 +95,10 @@ func (f *follower) complete(ctx context.Context) error {
 	if err := f.account.Attempt(func() error { return f.source.Finish(ctx) }); err != nil {
 		return err
 	}
-	f.service.dropSlot(ctx, f.importRun)
+	f.noteWritten(ctx)
+	if remains := f.service.dropSlot(ctx, f.importRun); remains != "" {
+		f.source.NoteSlot(remains)
+	}
 	if err := f.service.recordNow(f.importRun); err != nil {
 		return err
 	}

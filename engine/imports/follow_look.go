@@ -37,7 +37,10 @@ func (f *follower) look(ctx context.Context) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.compareDefinitions(ctx)
+	f.compare(ctx)
+	if f.changed != nil {
+		return false, f.changed
+	}
 	return false, f.explain(state, active)
 }
 
@@ -72,12 +75,21 @@ func (f *follower) explain(state postgres.SubscriptionState, active bool) error 
 	}
 }
 
-// compareDefinitions says once that the source's definitions have changed.
-func (f *follower) compareDefinitions(ctx context.Context) {
-	if f.definition || time.Since(f.compared) < followDefinitions {
+// compare looks from time to time whether the source still has what it had at the copy.
+func (f *follower) compare(ctx context.Context) {
+	if f.changed == nil && time.Since(f.compared) < followDefinitions {
 		return
 	}
 	f.compared = time.Now()
+	f.changed = f.source.CheckPublished(ctx)
+	f.compareDefinitions(ctx)
+}
+
+// compareDefinitions says once that the source's definitions have changed.
+func (f *follower) compareDefinitions(ctx context.Context) {
+	if f.definition {
+		return
+	}
 	differ, err := f.source.HasOtherDefinitions(ctx)
 	if err != nil || !differ {
 		return

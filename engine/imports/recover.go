@@ -22,10 +22,11 @@ func (s *Service) Recover(ctx context.Context, db model.Database) error {
 	if err != nil {
 		return err
 	}
-	if s.goesOn(db, record) {
-		return nil
+	cause, err := s.endsNow(db, record)
+	if cause == nil || err != nil {
+		return err
 	}
-	return s.rollBackInterrupted(ctx, db, record)
+	return s.rollBackInterrupted(ctx, db, record, cause)
 }
 
 // importOf returns the import that fills a database.
@@ -45,18 +46,18 @@ func (s *Service) importOf(db model.Database) (model.Import, error) {
 // unchanged, except for the slot of an import that was to follow. The rollback forgets
 // the source's password, so its record says that the slot may remain, until that is
 // known: the appliance may end before the slot is dropped.
-func (s *Service) rollBackInterrupted(ctx context.Context, db model.Database, record model.Import) error {
+func (s *Service) rollBackInterrupted(ctx context.Context, db model.Database, record model.Import, cause error) error {
 	s.core.Log.Warn("rolling back an import", "database", db.ID, "name", db.Name)
 	if err := postgres.KillOrphan(ctx, s.databases.Majors.Find, s.databases.DataDirectory(db.ID, db.Generation)); err != nil {
 		return err
 	}
 	if record.Follow == nil || record.Follow.SourceURL == nil {
-		return s.rollBack(ctx, db, record, errImportInterrupted, "")
+		return s.rollBack(ctx, db, record, cause, "")
 	}
-	if err := s.rollBack(ctx, db, record, errImportInterrupted, slotMayRemain(record.Follow.Slot)); err != nil {
+	if err := s.rollBack(ctx, db, record, cause, slotMayRemain(record.Follow.Slot)); err != nil {
 		return err
 	}
-	s.dropLeftSlot(record)
+	s.dropLeftSlot(record, cause)
 	return nil
 }
 

@@ -12,6 +12,10 @@ type ImportFollow struct {
 	Cut bool `json:"cut,omitempty"`
 
 	Lag *ImportLag `json:"lag,omitempty"` // nil until it is known
+	// SourcePosition is the furthest position of the source's log that was seen. SetBack means that the log was seen to end
+	// before it later, so the source is not what the new database has followed.
+	SourcePosition int64 `json:"source_position,omitempty"`
+	SetBack        bool  `json:"set_back,omitempty"`
 	// NotFollowed is what does not follow, for people.
 	NotFollowed []string `json:"not_followed"`
 	// StaleViews are the materialized views whose last filling failed. They are empty once the import has ended.
