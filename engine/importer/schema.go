@@ -35,6 +35,7 @@ func (c *copying) copySchema(ctx context.Context) error {
 // without pg_dump.
 func (c *copying) choose(entries []entry) []entry {
 	var chosen []entry
+	followed := -1 // the entry of the publication that is followed
 	for _, e := range entries {
 		switch {
 		case e.desc == "EVENT TRIGGER":
@@ -49,8 +50,11 @@ func (c *copying) choose(entries []entry) []entry {
 			c.account.flaw(e.name(), errors.New("foreign servers need a superuser, which the owner of a database is not here"))
 		case e.desc == "SUBSCRIPTION", e.desc == "DATABASE", e.desc == "DATABASE PROPERTIES", strings.HasPrefix(e.desc, "BLOB"):
 			c.setFailed(e.id)
-		case strings.HasPrefix(e.desc, "PUBLICATION") && c.follow != nil && (e.tag == c.follow.Publication || strings.HasPrefix(e.tag, c.follow.Publication+" ")):
+		case e.desc == "PUBLICATION" && c.follow != nil && e.tag == c.follow.Publication:
 			c.setFailed(e.id) // it is the means of the move
+			followed = e.id
+		case strings.HasPrefix(e.desc, "PUBLICATION ") && slices.Contains(e.needs, followed): // a table or a schema of it
+			c.setFailed(e.id)
 		case e.desc == "POLICY":
 			if e.definition = c.policy(e); e.definition == "" {
 				c.setFailed(e.id)
