@@ -31,7 +31,7 @@ func allowed() map[string][]string {
 		"holdfast/engine":                                       {"internal/durable"},
 		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable", "internal/sealed"},
 		"holdfast/engine/access":                                {"engine/core", "engine/meta", "engine/model", "engine/password"},
-		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio", "internal/parallel"},
+		"holdfast/engine/objects":                               {"blobstore", "engine/advice", "engine/core", "engine/meta", "engine/model", "internal/ctxio", "internal/durable", "internal/parallel"},
 		"holdfast/engine/databases":                             {"backup/wal", "backup/wal/xlog", "engine/certificates", "engine/connstring", "engine/core", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries", "engine/postgres/extensions", "engine/postgres/parameters", "engine/postgres/proxy", "internal/durable"},
 		"holdfast/engine/recovery":                              {"backup", "backup/repository", "backup/wal", "backup/wal/xlog", "blobstore", "engine/core", "engine/databases", "engine/meta", "engine/model", "engine/postgres", "engine/postgres/binaries", "internal/durable"},
 		"holdfast/engine/imports":                               {"engine/core", "engine/databases", "engine/importer", "engine/meta", "engine/model", "engine/password", "engine/postgres", "engine/postgres/binaries", "internal/durable"},
