@@ -302,7 +302,7 @@ func (a *appliance) failRestore(t *testing.T, database string, b model.Backup) {
 	set := func(settings map[string]string) {
 		a.edit(t, database, func(d *model.Database) { d.Settings = settings })
 	}
-	set(map[string]string{"nonsense_of_a_setting": "x"})
+	set(map[string]string{"work_mem": "nonsense"})
 	op, err := a.Recovery.BackupRestore(a.call(model.ActionBackupRestore), database, b.ID, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,9 @@ func (s *Service) refuseUnknown(bin binaries.Set, change map[string]string) erro
 type settingNames struct{ found sync.Map } // from settingOf to bool
 
 // known reports whether a server knows a setting. Extensions define those with a dot, and a server accepts any such name.
-// Otherwise the name is a string in the server's program: a name that is not there is surely unknown. PostgreSQL can print only
-// those of its settings that belong into a configuration file. A program that cannot be read knows everything.
+// Otherwise the name is a string in the server's program, where some have capitals (IntervalStyle): a name that is not there is surely
+// unknown. PostgreSQL can print only those of its settings that belong into a configuration file. A program that cannot be read
+// knows everything.
 func (n *settingNames) known(bin binaries.Set, name string) bool {
 	if strings.Contains(name, ".") {
 		return true
@@ -54,7 +55,12 @@ func (n *settingNames) known(bin binaries.Set, name string) bool {
 	if err != nil {
 		return true
 	}
-	known := bytes.Contains(program, append([]byte(name), 0))
+	for i, c := range program {
+		if 'A' <= c && c <= 'Z' {
+			program[i] = c + 'a' - 'A'
+		}
+	}
+	known := bytes.Contains(program, append([]byte(strings.ToLower(name)), 0))
 	n.found.Store(key, known)
 	return known
 }
