@@ -193,9 +193,12 @@ func (l *Lease) whileHeld(ctx context.Context) (context.Context, context.CancelF
 // releaseTimeout is how long Release waits. The removal continues after it.
 const releaseTimeout = 30 * time.Second
 
-// Release releases the sandbox and returns once it is removed.
+// Release releases the sandbox and returns once it is removed. Nothing is sent about one that is lost: the appliance removes it by
+// itself, and may have closed the connection. The failure to send would end the reading of its last events.
 func (l *Lease) Release() error {
-	l.hold.Close()
+	if l.Why() == nil {
+		l.hold.Close()
+	}
 	defer l.close()
 	select {
 	case err := <-l.ended:
