@@ -130,8 +130,9 @@ func (c *commit) end() error {
 	return c.err
 }
 
+// commitLoop commits until the store is closed. A panic of it ends the process; no change may be told before that the
+// store is closed, so done is not closed by it.
 func (db *DB) commitLoop() {
-	defer close(db.done)
 	ticker := time.NewTicker(queueDelay)
 	defer ticker.Stop()
 	for {
@@ -145,6 +146,7 @@ func (db *DB) commitLoop() {
 		case <-db.closing:
 			db.commitAfterQueued(db.gather(nil))
 			_ = db.commitQueued(0)
+			close(db.done)
 			return
 		}
 	}
