@@ -153,7 +153,7 @@ func TestStaleForms(t *testing.T) {
 		page, action, typed string
 		change              func(*meta.Tx) error
 	}{
-		{"/buckets/bucket_1", "/buckets/bucket_1/expiry", "confirm=files", bucket(func(b *model.Bucket) { b.ExpireAfterDays = 9 })},
+		{"/buckets/bucket_1", "/buckets/bucket_1/expiry", "confirm=files", bucket(func(b *model.Bucket) { b.Expiry = model.Expiry{{Days: 9}} })},
 		{"/buckets/bucket_1", "/buckets/bucket_1/versioning", "versioning=enabled", bucket(func(b *model.Bucket) { b.Versioning = model.VersioningEnabled })},
 		{"/buckets/bucket_1", "/buckets/bucket_1/lock", "confirm=files", bucket(func(b *model.Bucket) { b.Lock = &model.BucketLock{Mode: model.LockGovernance, Days: 1} })},
 		{"/buckets/bucket_1", "/buckets/bucket_1/website", "", bucket(func(b *model.Bucket) { b.Website = &model.Website{Index: "index.html"} })},

@@ -132,7 +132,7 @@ func newTrashRestore(s *session) *cobra.Command {
 }
 
 // ExpiryOff says what happened to a bucket that came back from the trash with objects that had expired.
-const ExpiryOff = "its objects do not expire any more: some had reached the age of its --expire-after-days and would be removed immediately"
+const ExpiryOff = "its objects do not expire any more: some had reached the age of its rules and would be removed immediately"
 
 func showRestoredBucket(w io.Writer, b wire.RestoredBucket) {
 	fmt.Fprintf(w, "%s is back\n", b.Name)

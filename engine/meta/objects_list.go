@@ -26,14 +26,14 @@ func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.O
 	return objects, len(found) > limit, err
 }
 
-// OldestObjects returns up to limit objects of a bucket with versions below before,
-// oldest first.
-func (tx *Tx) OldestObjects(bucket, before string, limit int) ([]model.Object, error) {
+// OldestObjects returns up to limit objects whose keys begin with prefix, with versions
+// below before, oldest first.
+func (tx *Tx) OldestObjects(bucket, prefix, before string, limit int) ([]model.Object, error) {
 	_, ages := tx.objectBuckets(bucket)
 	if ages == nil {
 		return nil, nil
 	}
-	return tx.objectsOf(bucket, ages.oldest([]byte(before), limit))
+	return tx.objectsOf(bucket, ages.oldest([]byte(prefix), []byte(before), limit))
 }
 
 // objectsOf returns the objects of index members.

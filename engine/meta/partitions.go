@@ -248,14 +248,14 @@ func (x *timePartitions) newest(prefix, before []byte, limit int) []member {
 	return found[:min(limit, len(found))]
 }
 
-// oldest returns up to limit members whose versions are below before, oldest
-// first.
-func (x *timePartitions) oldest(before []byte, limit int) []member {
+// oldest returns up to limit members whose keys begin with prefix and whose
+// versions are below before, oldest first.
+func (x *timePartitions) oldest(prefix, before []byte, limit int) []member {
 	cursor := x.starts.Cursor()
 	var found []member
 	for partition, _ := cursor.First(); partition != nil && bytes.Compare(partition, before) < 0 && len(found) < limit; partition, _ = cursor.Next() {
 		known := len(found)
-		found = x.find(found, partition, nil, before)
+		found = x.find(found, partition, prefix, before)
 		slices.SortFunc(found[known:], func(a, b member) int { return newer(b, a) })
 	}
 	return found[:min(limit, len(found))]

@@ -138,9 +138,12 @@ func (m *partitionModel) newest(t *rapid.T) {
 }
 
 func (m *partitionModel) oldest(t *rapid.T) {
+	prefix := rapid.SampledFrom([]string{"", "a", "a/", "b/", "c"}).Draw(t, "prefix")
 	before := eraVersion(rapid.IntRange(0, 999).Draw(t, "before"))
 	limit := rapid.IntRange(1, 20).Draw(t, "limit")
-	m.compare(t, m.x.oldest([]byte(before), limit), limit, cmp.Compare[string], func(version string) bool { return version < before })
+	m.compare(t, m.x.oldest([]byte(prefix), []byte(before), limit), limit, cmp.Compare[string], func(version string) bool {
+		return strings.HasPrefix(m.keys[version], prefix) && version < before
+	})
 }
 
 func (m *partitionModel) compare(t *rapid.T, found []member, limit int, order func(a, b string) int, wanted func(version string) bool) {

@@ -27,9 +27,9 @@ type Bucket struct {
 	// Lock is nil if versions cannot be locked.
 	Lock *BucketLock       `json:"lock,omitempty"`
 	Tags map[string]string `json:"tags,omitempty"`
-	// ExpireAfterDays is the age at which objects are removed; 0 means never.
-	ExpireAfterDays int `json:"expire_after_days"`
-	// Lifecycle is the document in which an S3 client said so, "" if it was said otherwise.
+	// Expiry are the rules by which objects are removed for their age, sorted by their prefixes.
+	Expiry Expiry `json:"expiry,omitempty"`
+	// Lifecycle is the document in which an S3 client set Expiry, "" if it was set otherwise.
 	Lifecycle string `json:"lifecycle,omitempty"`
 	// PublicPrefixes are what the keys of objects begin with that everybody may read, whatever Public says.
 	PublicPrefixes []string `json:"public_prefixes,omitempty"`
@@ -41,7 +41,7 @@ type Bucket struct {
 	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`
 	// Website is nil if the bucket is served as none.
 	Website *Website `json:"website,omitempty"`
-	// HistorySince is the moment since when no version was removed for good, except by its age (ExpireAfterDays): the
+	// HistorySince is the moment since when no version was removed for good, except by its age (Expiry): the
 	// objects of any later moment are all there, in the bucket or in the trash.
 	HistorySince time.Time `json:"history_since,omitzero"`
 	CreatedAt    time.Time `json:"created_at"`
@@ -53,17 +53,6 @@ func (b Bucket) Tag() string {
 	b.ObjectCount, b.SizeBytes, b.NoncurrentCount, b.NoncurrentBytes = 0, 0, 0, 0
 	b.UpdatedAt, b.HistorySince = time.Time{}, time.Time{}
 	return Tag(b)
-}
-
-// MaxExpireDays is the largest ExpireAfterDays.
-const MaxExpireDays = 36500
-
-// ValidateExpireDays checks the age in days at which objects are removed.
-func ValidateExpireDays(field string, days int) error {
-	if days < 0 || days > MaxExpireDays {
-		return Invalid(field, "must be from 1 to %d days, or 0 to keep objects", MaxExpireDays)
-	}
-	return nil
 }
 
 // VersionLength is the length of an object's version in bytes.

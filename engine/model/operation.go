@@ -373,7 +373,7 @@ func Operations() []Operation {
 		operation(ActionBucketCreate, "createBucket", ScopeStorageCreate).within(RateCreateBucket),
 		operation(ActionBucketGet, "getBucket", ScopeStorageRead),
 		operation(ActionBucketUpdate, "updateBucket", ScopeStorageUpdate).conditional().
-			alsoWhen("When `expire_after_days` has objects removed sooner than so far", ActionObjectDelete),
+			alsoWhen("When `expire_after_days` or `expiry_rules` has objects or versions removed sooner than so far", ActionObjectDelete),
 		operation(ActionBucketDelete, "deleteBucket", ScopeStorageDelete).destructive().conditional(),
 		operation(ActionBucketHistory, "getBucketRestore", ScopeStorageRead),
 		operation(ActionBucketRestore, "restoreBucket", ScopeStorageUpdate).within(RateRestore).

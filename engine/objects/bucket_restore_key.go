@@ -37,7 +37,7 @@ func (s *Service) decide(b model.Bucket, r model.BucketRestore, state meta.KeySt
 		plan.act = keyUnchanged
 	case !existed:
 		plan.act = keyRemoved
-	case b.ExpireAfterDays > 0 && state.Then.LastModified.Before(s.expiredBefore(b)):
+	case s.hasExpired(b, state.Then):
 		plan.act = keySkipped // it would be removed again immediately
 	default:
 		plan.act = keyRestored

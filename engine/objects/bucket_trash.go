@@ -59,23 +59,30 @@ func (s *Service) TrashBucketRestore(ctx context.Context, call *model.Call, id s
 	return b, err
 }
 
-// keepRestored turns the expiry of a bucket from the trash off if it has objects that have expired: they would be removed
-// immediately, for good.
+// keepRestored turns the expiry of a bucket from the trash off if it has objects that have expired, or versions that may
+// have: they would be removed immediately, for good.
 func (s *Service) keepRestored(tx *meta.Tx, call *model.Call, b model.Bucket) (RestoredBucket, error) {
-	if b.ExpireAfterDays == 0 {
+	expired := b.NoncurrentCount > 0 && len(b.Expiry.NoncurrentPrefixes()) > 0
+	for _, r := range b.Expiry {
+		if r.Days == 0 {
+			continue
+		}
+		before, err := firstVersion(s.core.Clock().Add(-b.Expiry.Life(r.Prefix)))
+		if err != nil {
+			return RestoredBucket{}, err
+		}
+		oldest, err := tx.OldestObjects(b.ID, r.Prefix, before, 1)
+		if err != nil {
+			return RestoredBucket{Bucket: b}, err
+		}
+		expired = expired || len(oldest) > 0
+	}
+	if !expired {
 		return RestoredBucket{Bucket: b}, nil
 	}
-	before, err := firstVersion(s.expiredBefore(b))
-	if err != nil {
-		return RestoredBucket{}, err
-	}
-	expired, err := tx.OldestObjects(b.ID, before, 1)
-	if err != nil || len(expired) == 0 {
-		return RestoredBucket{Bucket: b}, err
-	}
-	off := BucketChange{ExpireAfterDays: new(int)}
+	off := BucketChange{Expiry: new(model.Expiry)}
 	off.note(call)
-	b, err = tx.Buckets().Update(b.ID, func(b *model.Bucket) error {
+	b, err := tx.Buckets().Update(b.ID, func(b *model.Bucket) error {
 		s.setExpiry(b, off)
 		return nil
 	})

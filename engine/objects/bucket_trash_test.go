@@ -271,8 +271,8 @@ func TestRestoreOfABucketThatExpires(t *testing.T) {
 		s.now.Add(int64(72 * time.Hour))
 		s.believe()
 		b, err := s.TrashBucketRestore(context.Background(), s.call(model.ActionTrashBucketRestore), bucket)
-		if err != nil || b.ExpireAfterDays != c.want || b.ExpiryOff != (c.want == 0) {
-			t.Errorf("%d days are %d after the restore, %v", c.days, b.ExpireAfterDays, err)
+		if err != nil || b.Expiry.Days() != c.want || b.ExpiryOff != (c.want == 0) {
+			t.Errorf("%d days are %d after the restore, %v", c.days, b.Expiry.Days(), err)
 		}
 		if err := s.ExpireObjects(t.Context()); err != nil {
 			t.Fatal(err)

@@ -14,8 +14,9 @@ type BucketChange struct {
 	Public          *bool
 	PublicPrefixes  *[]string
 	PublicListing   *bool
-	ExpireAfterDays *int
-	Lifecycle       string // the document that says ExpireAfterDays, "" if none does
+	ExpireAfterDays *int          // of the rule for the whole bucket
+	Expiry          *model.Expiry // all rules
+	Lifecycle       string        // the document that says Expiry, "" if none does
 	Versioning      *model.Versioning
 	Lock            *model.BucketLock
 	Tags            *map[string]string
@@ -35,10 +36,8 @@ func (s *Service) BucketGet(call *model.Call, id string) (model.Bucket, error) {
 // BucketUpdate changes a bucket. A shorter expiry needs the permission to delete
 // objects.
 func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange) (model.Bucket, error) {
-	if change.ExpireAfterDays != nil {
-		if err := model.ValidateExpireDays("expire_after_days", *change.ExpireAfterDays); err != nil {
-			return model.Bucket{}, err
-		}
+	if err := change.validateExpiry(); err != nil {
+		return model.Bucket{}, err
 	}
 	if change.PublicPrefixes != nil {
 		prefixes, err := model.ValidatePublicPrefixes("public_prefixes", *change.PublicPrefixes)
@@ -66,7 +65,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		return model.Bucket{}, err
 	}
 	change.note(call)
-	if change.Versioning != nil || change.Lock != nil || change.ExpireAfterDays != nil {
+	if change.Versioning != nil || change.Lock != nil || change.changesExpiry() {
 		defer s.locks.bucket(id)() // no upload or expiry is between reading these and what it does by them
 	}
 	var b model.Bucket
@@ -90,7 +89,7 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 			if err := b.SetPublic(change.publicRights(*b)); err != nil {
 				return err
 			}
-			if change.ExpireAfterDays != nil {
+			if change.changesExpiry() {
 				s.setExpiry(b, change)
 			}
 			if change.Lock != nil {
@@ -113,15 +112,48 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		})
 		return err
 	})
+	if err == nil && change.changesExpiry() {
+		s.versionWalks.startAnew(id)
+	}
 	return b, err
 }
 
-// setExpiry changes the age at which objects of b expire.
+// validateExpiry checks the rules of the change.
+func (c *BucketChange) validateExpiry() error {
+	if c.ExpireAfterDays != nil && c.Expiry != nil {
+		return model.Invalid("expire_after_days", "must not be given together with expiry_rules, which has a rule with an empty prefix for the whole bucket")
+	}
+	if days := c.ExpireAfterDays; days != nil && (*days < 0 || *days > model.MaxExpireDays) {
+		return model.Invalid("expire_after_days", "must be from 1 to %d days, or 0 to keep objects", model.MaxExpireDays)
+	}
+	if c.Expiry == nil {
+		return nil
+	}
+	rules, err := model.ValidateExpiry("expiry_rules", *c.Expiry)
+	c.Expiry = &rules
+	return err
+}
+
+func (c BucketChange) changesExpiry() bool { return c.ExpireAfterDays != nil || c.Expiry != nil }
+
+// expiry returns the rules of b after the change.
+func (c BucketChange) expiry(b model.Bucket) model.Expiry {
+	switch {
+	case c.Expiry != nil:
+		return *c.Expiry
+	case c.ExpireAfterDays != nil:
+		return b.Expiry.WithDays(*c.ExpireAfterDays)
+	}
+	return b.Expiry
+}
+
+// setExpiry changes the rules by which objects of b expire.
 func (s *Service) setExpiry(b *model.Bucket, change BucketChange) {
-	if change.expiresLater(*b) { // what has expired is gone for good
+	rules := change.expiry(*b)
+	if b.Expiry.RemovesSooner(rules) { // what has expired is gone for good
 		b.HistorySince = s.core.Clock()
 	}
-	b.ExpireAfterDays, b.Lifecycle = *change.ExpireAfterDays, change.Lifecycle
+	b.Expiry, b.Lifecycle = rules, change.Lifecycle
 }
 
 // publicRights returns what everybody may do with b after the change.
@@ -132,15 +164,7 @@ func (c BucketChange) publicRights(b model.Bucket) model.PublicRights {
 }
 
 // expiresSooner reports whether the change makes objects of b expire sooner.
-func (c BucketChange) expiresSooner(b model.Bucket) bool {
-	return c.ExpireAfterDays != nil && *c.ExpireAfterDays > 0 &&
-		(b.ExpireAfterDays == 0 || *c.ExpireAfterDays < b.ExpireAfterDays)
-}
-
-// expiresLater reports whether the change keeps objects of b that would have expired.
-func (c BucketChange) expiresLater(b model.Bucket) bool {
-	return b.ExpireAfterDays > 0 && (*c.ExpireAfterDays == 0 || *c.ExpireAfterDays > b.ExpireAfterDays)
-}
+func (c BucketChange) expiresSooner(b model.Bucket) bool { return c.expiry(b).Sooner(b.Expiry) }
 
 // checkVersioning refuses to turn versioning off once it was on: there may be versions.
 func (c BucketChange) checkVersioning(b model.Bucket) error {
@@ -187,6 +211,9 @@ func (c BucketChange) note(call *model.Call) {
 	}
 	if c.ExpireAfterDays != nil {
 		call.Note("expire_after_days", fmt.Sprint(*c.ExpireAfterDays))
+	}
+	if c.Expiry != nil {
+		call.Note("expiry_rules", fmt.Sprint(len(*c.Expiry)))
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"holdfast/engine/model"
 )
 
-// ExpireObjects removes the objects that have reached the age set by their
+// ExpireObjects removes the objects and the versions that have reached the age set by the rules of their
 // buckets. They bypass the trash, which holds only deliberately deleted objects.
-// Where versions are kept, they get a delete marker.
+// Where versions are kept, current objects get a delete marker.
 func (s *Service) ExpireObjects(ctx context.Context) error {
 	var buckets []model.Bucket
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Buckets().All(func(b model.Bucket) error {
-			if b.ExpireAfterDays > 0 {
+			if len(b.Expiry) > 0 {
 				buckets = append(buckets, b)
 			}
 			return nil
@@ -28,16 +28,23 @@ func (s *Service) ExpireObjects(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	s.versionWalks.keepOnly(buckets)
 	var errs []error
 	for _, b := range buckets {
-		errs = append(errs, s.expireBucket(ctx, b.ID))
+		for _, r := range b.Expiry {
+			if r.Days > 0 {
+				errs = append(errs, s.expireBucket(ctx, b.ID, r.Prefix))
+			}
+		}
+		errs = append(errs, s.expireVersions(ctx, b))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Service) expireBucket(ctx context.Context, bucket string) error {
+// expireBucket removes the objects of a bucket whose keys begin with prefix.
+func (s *Service) expireBucket(ctx context.Context, bucket, prefix string) error {
 	for ctx.Err() == nil {
-		removed, err := s.expireSome(bucket)
+		removed, err := s.expireSome(bucket, prefix)
 		if err != nil || removed == 0 {
 			return err
 		}
@@ -46,30 +53,28 @@ func (s *Service) expireBucket(ctx context.Context, bucket string) error {
 	return nil
 }
 
-// objectLife returns how long objects of the bucket are kept.
-func objectLife(b model.Bucket) time.Duration {
-	return time.Duration(b.ExpireAfterDays) * 24 * time.Hour
+// hasExpired reports whether the rules of the bucket remove the object.
+func (s *Service) hasExpired(b model.Bucket, o model.Object) bool {
+	life := b.Expiry.Life(o.Key)
+	return life > 0 && o.LastModified.Before(s.core.Clock().Add(-life))
 }
 
-// expiredBefore returns the time before which objects of the bucket have expired.
-func (s *Service) expiredBefore(b model.Bucket) time.Time { return s.core.Clock().Add(-objectLife(b)) }
-
-// expireSome removes up to ExpireBatch objects that have expired, as the bucket says now.
-func (s *Service) expireSome(bucket string) (removed int, err error) {
+// expireSome removes up to ExpireBatch objects that have expired by the rule for that prefix, as the bucket says now.
+func (s *Service) expireSome(bucket, prefix string) (removed int, err error) {
 	release := s.locks.bucket(bucket) // so that no upload replaces an object being removed, and no change keeps it longer
 	defer release()
 	b, err := s.core.Meta.CachedBucket(bucket)
-	if errors.Is(err, meta.ErrNotFound) || err == nil && b.ExpireAfterDays == 0 {
+	if errors.Is(err, meta.ErrNotFound) || err == nil && b.Expiry.Life(prefix) == 0 {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	before, ok := s.core.RemovableBefore(objectLife(b))
+	before, ok := s.core.RemovableBefore(b.Expiry.Life(prefix))
 	if !ok {
 		return 0, nil
 	}
-	oldest, err := s.oldestObjects(bucket, before)
+	oldest, err := s.oldestObjects(bucket, prefix, before)
 	if err != nil || len(oldest) == 0 {
 		return 0, err
 	}
@@ -107,14 +112,15 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 	return removed, err
 }
 
-// oldestObjects returns the objects last written before that time. A version starts with the time of the write.
-func (s *Service) oldestObjects(bucket string, before time.Time) (objects []model.Object, err error) {
+// oldestObjects returns the objects whose keys begin with prefix that were last written before that time. A version starts
+// with the time of the write.
+func (s *Service) oldestObjects(bucket, prefix string, before time.Time) (objects []model.Object, err error) {
 	version, err := firstVersion(before)
 	if err != nil {
 		return nil, err
 	}
 	return meta.Value(s.core.Meta.ViewFlushed, func(tx *meta.Tx) ([]model.Object, error) {
-		return tx.OldestObjects(bucket, version, ExpireBatch)
+		return tx.OldestObjects(bucket, prefix, version, ExpireBatch)
 	})
 }
 

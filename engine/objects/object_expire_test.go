@@ -18,7 +18,7 @@ func TestReplacedBeforeItExpires(t *testing.T) {
 	bucket := s.bucket(t, "expiring")
 	s.mustPut(t, bucket, "a", "old")
 	s.mustPut(t, bucket, "b", "old")
-	old, err := s.oldestObjects(bucket, s.core.Clock().Add(time.Hour))
+	old, err := s.oldestObjects(bucket, "", s.core.Clock().Add(time.Hour))
 	if err != nil || len(old) != 2 {
 		t.Fatalf("%v, %v", old, err)
 	}
@@ -68,6 +68,37 @@ func TestObjectsExpire(t *testing.T) {
 	}
 	s.mustHold(t, bucket, map[string]string{"new": "y"})
 	s.mustHold(t, other, map[string]string{"old": "x"})
+}
+
+// TestPrefixesExpire: rules concern what begins with their prefix, and the shortest time counts.
+func TestPrefixesExpire(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "expiring")
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{Expiry: &model.Expiry{
+		{Prefix: "tmp/", Days: 1}, {Prefix: "tmp/b", Days: 30}, {Prefix: "logs/", Days: 3},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, key := range []string{"a", "tmp", "tmp/a", "tmp/b", "logs/a", "z"} {
+		s.mustPut(t, bucket, key, "x")
+		want[key] = "x"
+	}
+	for day, gone := range [][]string{{}, {"tmp/a", "tmp/b"}, {}, {"logs/a"}} {
+		for _, key := range gone {
+			delete(want, key)
+		}
+		if err := s.ExpireObjects(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.mustHold(t, bucket, want)
+		if t.Failed() {
+			t.Fatal("on day ", day)
+		}
+		s.now.Add(int64(24*time.Hour + time.Minute))
+		s.believe()
+	}
 }
 
 // leapingClock has the service's clock leap a year when it is read for the nth time from now on, until steady is called.

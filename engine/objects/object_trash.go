@@ -65,8 +65,8 @@ func (s *Service) untrashObject(call *model.Call, trashed model.TrashedObject) (
 			return model.Errorf(model.CodeConflict, "the object's bucket is in the trash too: restore it first, with `holdfast trash restore %s`", trashed.Bucket)
 		}
 		b, err := tx.Buckets().Get(trashed.Bucket)
-		if err == nil && b.ExpireAfterDays > 0 && trashed.LastModified.Before(s.expiredBefore(b)) {
-			return model.Errorf(model.CodeConflict, "the object is older than its bucket keeps objects, and would be removed again immediately: raise the bucket's expire_after_days first, or set it to 0")
+		if err == nil && s.hasExpired(b, trashed.Object) {
+			return model.Errorf(model.CodeConflict, "the object is older than its bucket keeps objects, and would be removed again immediately: change its expire_after_days or expiry_rules first")
 		}
 		if err == nil {
 			object, err = tx.UntrashObject(trashed.Version, s.core.Clock())

@@ -17,14 +17,15 @@ import (
 
 // Service carries out the operations on buckets and objects.
 type Service struct {
-	core     *core.Core
-	space    *uploadSpace
-	reserved *reservations
-	locks    *objectLocks
-	recent   *recentObjects
-	places   *places
-	unlinks  chan struct{} // signals that a removal of discarded blobs is about to begin
-	opened   atomic.Bool   // the journal was replayed
+	core         *core.Core
+	space        *uploadSpace
+	reserved     *reservations
+	locks        *objectLocks
+	recent       *recentObjects
+	places       *places
+	versionWalks *versionWalks
+	unlinks      chan struct{} // signals that a removal of discarded blobs is about to begin
+	opened       atomic.Bool   // the journal was replayed
 
 	copied    func(blobstore.Ref) bool // nil without an off-site copy
 	fetchAway Fetch                    // nil without an off-site copy
@@ -33,13 +34,14 @@ type Service struct {
 // New returns the service. Open opens its store.
 func New(c *core.Core) *Service {
 	return &Service{
-		core:     c,
-		space:    newUploadSpace(c.Config.DataDir, blobDirectory(c)),
-		reserved: newReservations(),
-		locks:    newObjectLocks(),
-		recent:   newRecentObjects(),
-		places:   newPlaces(),
-		unlinks:  make(chan struct{}, 1),
+		core:         c,
+		space:        newUploadSpace(c.Config.DataDir, blobDirectory(c)),
+		reserved:     newReservations(),
+		locks:        newObjectLocks(),
+		recent:       newRecentObjects(),
+		places:       newPlaces(),
+		versionWalks: newVersionWalks(),
+		unlinks:      make(chan struct{}, 1),
 	}
 }
 

@@ -191,6 +191,33 @@ func TestExpiryNeedsWhatDeletingNeeds(t *testing.T) {
 	want(set(w.org.full, `{"expire_after_days":1}`), 1)
 	want(set(w.org.careful, `{"expire_after_days":0}`), 0)
 	refuse(`{"expire_after_days":36500}`)
+	for _, rules := range []string{`[{"days":9}]`, `[{"prefix":"tmp/","days":9}]`, `[{"prefix":"tmp/","noncurrent_days":9}]`} {
+		refuse(`{"expiry_rules":` + rules + `}`)
+	}
+}
+
+// TestExpiryRules covers the rules of a bucket, and what is refused.
+func TestExpiryRules(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	bucket := w.bucket(t, "expiring")
+	for _, c := range []struct{ body, want string }{
+		{`{"expiry_rules":[{"prefix":"tmp/","days":1},{"noncurrent_days":30}]}`,
+			`"expire_after_days":null,"expiry_rules":[{"prefix":"","days":null,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`},
+		{`{"expire_after_days":9}`,
+			`"expire_after_days":9,"expiry_rules":[{"prefix":"","days":9,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`},
+		{`{"expire_after_days":9,"expiry_rules":[]}`, `expire_after_days: must not be given together with expiry_rules`},
+		{`{"expiry_rules":[{"prefix":"tmp/"}]}`, `expiry_rules: must say days or noncurrent_days for the prefix \"tmp/\"`},
+		{`{"expiry_rules":[{"days":0}]}`, `expiry_rules[0].days: must be at least 1`},
+		{`{"expiry_rules":[{"days":1.5}]}`, `expiry_rules[0].days: must be a whole number`},
+		{`{"expiry_rules":[{"days":1},{"days":2}]}`, `expiry_rules: must not have two rules for the prefix \"\"`},
+		{`{"expiry_rules":[]}`, `"expire_after_days":null,"expiry_rules":[]`},
+	} {
+		got := w.do(t, request{method: "PATCH", path: "/buckets/" + bucket.ID, key: w.org.full, body: c.body})
+		if !strings.Contains(got.text, c.want) || (got.status == 200) != strings.HasPrefix(c.want, `"`) {
+			t.Errorf("%s: %d %s", c.body, got.status, got.text)
+		}
+	}
 }
 
 func TestBucketNames(t *testing.T) {

@@ -29,9 +29,7 @@ func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 		view.ObjectLock = &wire.BucketLock{Mode: orAbsent(lockMode(b.Lock.Mode)), Days: b.Lock.Days, Years: b.Lock.Years}
 	}
 	view.Website = h.newWebsite(b)
-	if b.ExpireAfterDays > 0 {
-		view.ExpireAfterDays = &b.ExpireAfterDays
-	}
+	view.ExpireAfterDays, view.ExpiryRules = daysOrNull(b.Expiry.Days()), convert(b.Expiry, newExpiryRule)
 	if may := b.PublicRights(); may.Read || len(may.Prefixes) > 0 {
 		url := h.objectsURL + objects.ObjectPath + b.ID + "/"
 		view.PublicURL = &url
@@ -106,6 +104,29 @@ func newCORSRule(r model.CORSRule) wire.CORSRule {
 	return view
 }
 
+// daysOrNull returns a number of days, nil for 0.
+func daysOrNull(days int) *int {
+	if days == 0 {
+		return nil
+	}
+	return &days
+}
+
+func newExpiryRule(r model.ExpiryRule) wire.ExpiryRule {
+	return wire.ExpiryRule{Prefix: r.Prefix, Days: daysOrNull(r.Days), NoncurrentDays: daysOrNull(r.NoncurrentDays)}
+}
+
+// expiryRules returns the rules in a request, nil if there are none to set.
+func expiryRules(in []wire.SetExpiryRule) *model.Expiry {
+	if in == nil {
+		return nil
+	}
+	rules := model.Expiry(convert(in, func(r wire.SetExpiryRule) model.ExpiryRule {
+		return model.ExpiryRule{Prefix: r.Prefix, Days: whole(r.Days), NoncurrentDays: whole(r.NoncurrentDays)}
+	}))
+	return &rules
+}
+
 // corsRules returns the rules in a request, nil if there are none to set.
 func corsRules(in []wire.SetCORSRule) *[]model.CORSRule {
 	if in == nil {
@@ -170,7 +191,7 @@ type updateBucketInput struct {
 
 func (h *handlers) bucketUpdate(_ context.Context, call *model.Call, in *updateBucketInput) (wire.Bucket, error) {
 	change := objects.BucketChange{
-		Public: in.Body.Public, PublicListing: in.Body.PublicListing, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays), CORS: corsRules(in.Body.CORS),
+		Public: in.Body.Public, PublicListing: in.Body.PublicListing, ExpireAfterDays: (*int)(in.Body.ExpireAfterDays), Expiry: expiryRules(in.Body.ExpiryRules), CORS: corsRules(in.Body.CORS),
 	}
 	if in.Body.PublicPrefixes != nil {
 		change.PublicPrefixes = &in.Body.PublicPrefixes

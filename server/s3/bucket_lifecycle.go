@@ -3,7 +3,9 @@ package s3
 import (
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdfast/engine/model"
@@ -11,7 +13,7 @@ import (
 	"holdfast/server/s3/sigv4"
 )
 
-// lifecycle are the rules of a bucket's lifecycle. They say one thing here: the age at which objects are removed.
+// lifecycle are the rules of a bucket's lifecycle: the age at which objects and versions are removed.
 type lifecycle struct {
 	XMLName xml.Name        `xml:"LifecycleConfiguration"`
 	Xmlns   string          `xml:"xmlns,attr"`
@@ -26,8 +28,9 @@ type lifecycleRule struct {
 	Expiration *lifecycleExpiration `xml:",omitempty"`
 	Abort      *lifecycleAbort      `xml:"AbortIncompleteMultipartUpload,omitempty"`
 
+	Noncurrent *noncurrentExpiration `xml:"NoncurrentVersionExpiration,omitempty"`
+
 	Transition                  *struct{} `xml:",omitempty"`
-	NoncurrentVersionExpiration *struct{} `xml:",omitempty"`
 	NoncurrentVersionTransition *struct{} `xml:",omitempty"`
 }
 
@@ -45,10 +48,15 @@ type lifecycleExpiration struct {
 	ExpiredObjectDeleteMarker *bool   `xml:",omitempty"`
 }
 
+type noncurrentExpiration struct {
+	NoncurrentDays          int
+	NewerNoncurrentVersions *int `xml:",omitempty"`
+}
+
 type lifecycleAbort struct{ DaysAfterInitiation int }
 
 const (
-	maxLifecycleRules = 100 // S3 has 1000, but rules for parts of a bucket, too
+	maxLifecycleRules = 100 // S3 has 1000
 	maxRuleID         = 255 // bytes
 )
 
@@ -69,21 +77,16 @@ func (q *request) putLifecycle() error {
 	if err := in.name(); err != nil {
 		return err
 	}
-	days := 0
-	for _, r := range in.Rules {
-		if err := r.validate(); err != nil {
-			return err
-		}
-		if r.Status == "Enabled" && r.Expiration != nil && (days == 0 || r.Expiration.Days < days) {
-			days = r.Expiration.Days
-		}
+	expiry, err := in.expiry()
+	if err != nil {
+		return err
 	}
 	in.XMLName, in.Xmlns = xml.Name{}, namespace // as it is answered
 	text, err := xml.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("keep lifecycle: %w", err)
 	}
-	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{ExpireAfterDays: &days, Lifecycle: string(text)})
+	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{Expiry: &expiry, Lifecycle: string(text)})
 	return err
 }
 
@@ -109,27 +112,97 @@ func (l *lifecycle) name() error {
 	return nil
 }
 
+// expiry returns what the rules that are enabled do with objects.
+func (l *lifecycle) expiry() (model.Expiry, error) {
+	of := map[string]model.ExpiryRule{} // by prefix
+	for _, r := range l.Rules {
+		if err := r.validate(); err != nil {
+			return nil, err
+		}
+		if r.Status != "Enabled" {
+			continue
+		}
+		rule := of[r.prefix()]
+		rule.Prefix = r.prefix()
+		if r.Expiration != nil {
+			rule.Days = shorter(rule.Days, r.Expiration.Days)
+		}
+		if r.Noncurrent != nil {
+			rule.NoncurrentDays = shorter(rule.NoncurrentDays, r.Noncurrent.NoncurrentDays)
+		}
+		if rule.Days > 0 || rule.NoncurrentDays > 0 {
+			of[rule.Prefix] = rule
+		}
+	}
+	expiry := model.Expiry(slices.Collect(maps.Values(of)))
+	for _, r := range l.Rules {
+		if r.Status == "Enabled" && r.removesMarkers() && expiry.NoncurrentLife(r.prefix()) == 0 {
+			return nil, fail("NotImplemented", "ExpiredObjectDeleteMarker is implemented with a NoncurrentVersionExpiration for the same objects, which removes such delete markers, too; add one")
+		}
+	}
+	return expiry, nil
+}
+
+// shorter returns the smaller of two numbers of days, of which 0 means for ever.
+func shorter(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// prefix returns what the keys begin with that the rule is about.
+func (r lifecycleRule) prefix() string {
+	switch {
+	case r.Filter != nil:
+		return r.Filter.Prefix
+	case r.Prefix != nil:
+		return *r.Prefix
+	}
+	return ""
+}
+
+// removesMarkers reports whether the rule asks to remove delete markers without other versions.
+func (r lifecycleRule) removesMarkers() bool {
+	return r.Expiration != nil && r.Expiration.ExpiredObjectDeleteMarker != nil && *r.Expiration.ExpiredObjectDeleteMarker
+}
+
 // validate refuses what is not done with objects here.
 func (r lifecycleRule) validate() error {
 	refuse := func(what string) error {
-		return fail("NotImplemented", "A lifecycle rule can remove all objects of a bucket at an age in days; %s is not implemented", what)
+		return fail("NotImplemented", "A lifecycle rule can remove the objects of a bucket or with a prefix at an age in days, and noncurrent versions; %s is not implemented", what)
+	}
+	days := func(name string, days int) error {
+		if days < 1 || days > model.MaxExpireDays {
+			return fail("InvalidArgument", "'%s' must be from 1 to %d", name, model.MaxExpireDays)
+		}
+		return nil
 	}
 	f := r.Filter
 	switch {
-	case r.Status != "Enabled" && r.Status != "Disabled", r.Expiration == nil && r.Abort == nil && r.Transition == nil && r.NoncurrentVersionExpiration == nil && r.NoncurrentVersionTransition == nil:
+	case r.Status != "Enabled" && r.Status != "Disabled", r.Expiration == nil && r.Abort == nil && r.Transition == nil && r.Noncurrent == nil && r.NoncurrentVersionTransition == nil,
+		r.Filter != nil && r.Prefix != nil:
 		return malformedXML()
 	case r.Transition != nil || r.NoncurrentVersionTransition != nil:
 		return refuse("Transition: there is one storage class")
-	case r.NoncurrentVersionExpiration != nil:
-		return refuse("NoncurrentVersionExpiration")
-	case r.Prefix != nil && *r.Prefix != "", f != nil && (f.Prefix != "" || f.Tag != nil || f.And != nil || f.ObjectSizeGreaterThan != nil || f.ObjectSizeLessThan != nil):
-		return refuse("a Filter")
-	case r.Expiration != nil && (r.Expiration.Date != nil || r.Expiration.ExpiredObjectDeleteMarker != nil):
-		return refuse("an Expiration other than by Days")
-	case r.Expiration != nil && (r.Expiration.Days < 1 || r.Expiration.Days > model.MaxExpireDays):
-		return fail("InvalidArgument", "'Days' for Expiration action must be from 1 to %d", model.MaxExpireDays)
+	case r.Noncurrent != nil && r.Noncurrent.NewerNoncurrentVersions != nil:
+		return refuse("NewerNoncurrentVersions")
+	case f != nil && (f.Tag != nil || f.And != nil || f.ObjectSizeGreaterThan != nil || f.ObjectSizeLessThan != nil):
+		return refuse("a Filter other than by Prefix")
+	case r.Expiration != nil && r.Expiration.Date != nil:
+		return refuse("an Expiration by Date")
+	case r.removesMarkers() && r.Expiration.Days != 0:
+		return malformedXML()
 	case r.Abort != nil && r.Abort.DaysAfterInitiation != abortDays:
 		return refuse("AbortIncompleteMultipartUpload after other than 7 days without a new part")
+	}
+	if r.Expiration != nil && !r.removesMarkers() {
+		if err := days("Days", r.Expiration.Days); err != nil {
+			return err
+		}
+	}
+	if r.Noncurrent != nil {
+		return days("NoncurrentDays", r.Noncurrent.NoncurrentDays)
 	}
 	return nil
 }
@@ -147,12 +220,21 @@ func (q *request) getLifecycle() error {
 		kept.XMLName, kept.Xmlns = xml.Name{}, namespace
 		return writeXML(q.Exchange, kept)
 	}
-	if b.ExpireAfterDays == 0 {
+	if len(b.Expiry) == 0 {
 		return fail("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")
 	}
-	return writeXML(q.Exchange, lifecycle{Xmlns: namespace, Rules: []lifecycleRule{
-		{ID: "expire_after_days", Status: "Enabled", Filter: &lifecycleFilter{}, Expiration: &lifecycleExpiration{Days: b.ExpireAfterDays}},
-	}})
+	out := lifecycle{Xmlns: namespace}
+	for i, r := range b.Expiry {
+		rule := lifecycleRule{ID: fmt.Sprintf("rule-%d", i+1), Status: "Enabled", Filter: &lifecycleFilter{Prefix: r.Prefix}}
+		if r.Days > 0 {
+			rule.Expiration = &lifecycleExpiration{Days: r.Days}
+		}
+		if r.NoncurrentDays > 0 {
+			rule.Noncurrent = &noncurrentExpiration{NoncurrentDays: r.NoncurrentDays}
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return writeXML(q.Exchange, out)
 }
 
 func (q *request) deleteLifecycle() error {
@@ -160,7 +242,7 @@ func (q *request) deleteLifecycle() error {
 	if err != nil {
 		return err
 	}
-	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{ExpireAfterDays: new(int)})
+	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{Expiry: new(model.Expiry)})
 	if err == nil {
 		q.WriteHeader(http.StatusNoContent)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -311,18 +312,18 @@ func TestLifecycleIsKept(t *testing.T) {
 	days := 14
 	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.id, Operation: model.OperationFor(model.ActionBucketUpdate)}
 	b, err := w.engine.Objects.BucketNamed(call, "photos")
-	if err != nil || b.ExpireAfterDays != 30 {
-		t.Fatal(b.ExpireAfterDays, err)
+	if err != nil || b.Expiry.Days() != 30 {
+		t.Fatal(b.Expiry, err)
 	}
 	if _, err := w.engine.Objects.BucketUpdate(call, b.ID, objects.BucketChange{ExpireAfterDays: &days}); err != nil {
 		t.Fatal(err)
 	}
-	if got := says(); got != "expire_after_days Enabled 14 0; " {
+	if got := says(); got != "rule-1 Enabled 14 0; " {
 		t.Errorf("after a change by the API: %s", got)
 	}
 }
 
-// TestLifecycle covers the rule there is, and those that are refused.
+// TestLifecycle covers the rules there are, and those that are refused.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	w, ctx := open(t), context.Background()
@@ -341,18 +342,44 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("the rules are %+v, %v", got, err)
 	}
 	for what, r := range map[string]rules.Rule{
-		"a prefix":     {RuleFilter: rules.Filter{Prefix: "a"}, Expiration: rules.Expiration{Days: 30}},
-		"a transition": {Transition: rules.Transition{Days: 3, StorageClass: "GLACIER"}},
-		"another age":  {AbortIncompleteMultipartUpload: rules.AbortIncompleteMultipartUpload{DaysAfterInitiation: 1}},
+		"a tag":                {RuleFilter: rules.Filter{Tag: rules.Tag{Key: "a", Value: "b"}}, Expiration: rules.Expiration{Days: 30}},
+		"a size":               {RuleFilter: rules.Filter{ObjectSizeLessThan: 9}, Expiration: rules.Expiration{Days: 30}},
+		"a transition":         {Transition: rules.Transition{Days: 3, StorageClass: "GLACIER"}},
+		"a number of versions": {NoncurrentVersionExpiration: rules.NoncurrentVersionExpiration{NoncurrentDays: 3, NewerNoncurrentVersions: 2}},
+		"delete markers alone": {Expiration: rules.Expiration{DeleteMarker: true}},
+		"another age":          {AbortIncompleteMultipartUpload: rules.AbortIncompleteMultipartUpload{DaysAfterInitiation: 1}},
 	} {
 		if got := set(r); got != "NotImplemented" {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
-	if err := client.SetBucketLifecycle(ctx, "photos", rules.NewConfiguration()); err != nil { // removes it
+	c := rules.NewConfiguration()
+	c.Rules = []rules.Rule{
+		{ID: "a", Status: "Enabled", RuleFilter: rules.Filter{Prefix: "tmp/"}, Expiration: rules.Expiration{Days: 3}},
+		{ID: "b", Status: "Enabled", RuleFilter: rules.Filter{Prefix: "tmp/"}, Expiration: rules.Expiration{Days: 2}},
+		{ID: "c", Status: "Disabled", Expiration: rules.Expiration{Days: 1}},
+		{ID: "d", Status: "Enabled", NoncurrentVersionExpiration: rules.NoncurrentVersionExpiration{NoncurrentDays: 9}},
+		{ID: "e", Status: "Enabled", RuleFilter: rules.Filter{Prefix: "tmp/"}, Expiration: rules.Expiration{DeleteMarker: true}},
+	}
+	if err := client.SetBucketLifecycle(ctx, "photos", c); err != nil {
+		t.Fatal(err)
+	}
+	call := &model.Call{Actor: model.Actor{Type: model.ActorOperator}, Organization: w.org.id, Operation: model.OperationFor(model.ActionBucketUpdate)}
+	b, err := w.engine.Objects.BucketNamed(call, "photos")
+	if want := (model.Expiry{{NoncurrentDays: 9}, {Prefix: "tmp/", Days: 2}}); err != nil || !slices.Equal(b.Expiry, want) {
+		t.Errorf("the bucket has %+v, %v", b.Expiry, err)
+	}
+	if _, err := w.engine.Objects.BucketUpdate(call, b.ID, objects.BucketChange{Expiry: &b.Expiry}); err != nil { // as by the API
+		t.Fatal(err)
+	}
+	if got, err := client.GetBucketLifecycle(ctx, "photos"); err != nil || len(got.Rules) != 2 ||
+		got.Rules[0].NoncurrentVersionExpiration.NoncurrentDays != 9 || got.Rules[1].RuleFilter.Prefix != "tmp/" || got.Rules[1].Expiration.Days != 2 {
+		t.Errorf("the rules of the API are %+v, %v", got, err)
+	}
+	if err := client.SetBucketLifecycle(ctx, "photos", rules.NewConfiguration()); err != nil { // removes them
 		t.Fatal(err)
 	}
 	if _, err := client.GetBucketLifecycle(ctx, "photos"); minio.ToErrorResponse(err).Code != "NoSuchLifecycleConfiguration" {
-		t.Errorf("after the rule was removed: %v", err)
+		t.Errorf("after the rules were removed: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestUnknownElements(t *testing.T) {
 		{"PUT", "/photos?lifecycle", rule("<Filter><prefix>logs/</prefix></Filter>"), "MalformedXML"},
 		{"PUT", "/photos?lifecycle", rule("<Filter><Prefixes>logs/</Prefixes></Filter>"), "MalformedXML"},
 		{"PUT", "/photos?lifecycle", rule("<Filter><Prefix>logs/</Prefix></Filter><Filter><Prefix/></Filter>"), "MalformedXML"},
-		{"PUT", "/photos?lifecycle", rule("<Filter><Prefix>logs/</Prefix></Filter>"), "NotImplemented"},
+		{"PUT", "/photos?lifecycle", rule("<Filter><Prefix>logs/</Prefix></Filter>"), ""},
 		{"PUT", "/photos?lifecycle", rule("<Filter><And><Prefix>logs/</Prefix><Tag><Key>a</Key></Tag></And></Filter>"), "NotImplemented"},
 		{"PUT", "/photos?lifecycle", rule("<Transition><Days>1</Days></Transition><Transition><Days>2</Days></Transition>"), "NotImplemented"},
 		{"PUT", "/photos?lifecycle", rule("<Filter></Filter>"), ""},

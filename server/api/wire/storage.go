@@ -25,24 +25,39 @@ type DeletedObject struct {
 
 // Bucket is a bucket's record.
 type Bucket struct {
-	ID              string      `json:"id"`
-	Project         string      `json:"project" doc:"Id of its project."`
-	Name            string      `json:"name"`
-	Public          bool        `json:"public" doc:"Whether anybody may download its objects."`
-	PublicPrefixes  []string    `json:"public_prefixes" doc:"What the keys begin with of objects that anybody may download, whatever public says."`
-	PublicListing   bool        `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint; with public prefixes only those below them."`
-	PublicURL       *string     `json:"public_url" doc:"What the public_url of its objects begins with; null if none are public."`
-	ObjectCount     int64       `json:"object_count"`
-	SizeBytes       int64       `json:"size_bytes"`
-	ExpireAfterDays *int        `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
-	Versioning      Versioning  `json:"versioning"`
-	NoncurrentCount int64       `json:"noncurrent_count" doc:"How many of its objects are earlier versions and delete markers."`
-	NoncurrentBytes int64       `json:"noncurrent_bytes" doc:"How many of its bytes earlier versions have."`
-	ObjectLock      *BucketLock `json:"object_lock" doc:"How long new versions are retained; null in a bucket without Object Lock."`
-	CORS            []CORSRule  `json:"cors" doc:"From which pages of other origins browsers may use the bucket."`
-	Website         *Website    `json:"website" doc:"How it is served as a website; null if it is none. Only what is public is served."`
-	CreatedAt       time.Time   `json:"created_at"`
-	UpdatedAt       time.Time   `json:"updated_at"`
+	ID              string       `json:"id"`
+	Project         string       `json:"project" doc:"Id of its project."`
+	Name            string       `json:"name"`
+	Public          bool         `json:"public" doc:"Whether anybody may download its objects."`
+	PublicPrefixes  []string     `json:"public_prefixes" doc:"What the keys begin with of objects that anybody may download, whatever public says."`
+	PublicListing   bool         `json:"public_listing" doc:"Whether anybody may list its keys, by the S3 endpoint; with public prefixes only those below them."`
+	PublicURL       *string      `json:"public_url" doc:"What the public_url of its objects begins with; null if none are public."`
+	ObjectCount     int64        `json:"object_count"`
+	SizeBytes       int64        `json:"size_bytes"`
+	ExpireAfterDays *int         `json:"expire_after_days" doc:"After how many days objects are removed; null when they are kept."`
+	ExpiryRules     []ExpiryRule `json:"expiry_rules" doc:"All rules by which objects and versions are removed for their age. The one with an empty prefix is for the whole bucket, and its days are expire_after_days."`
+	Versioning      Versioning   `json:"versioning"`
+	NoncurrentCount int64        `json:"noncurrent_count" doc:"How many of its objects are earlier versions and delete markers."`
+	NoncurrentBytes int64        `json:"noncurrent_bytes" doc:"How many of its bytes earlier versions have."`
+	ObjectLock      *BucketLock  `json:"object_lock" doc:"How long new versions are retained; null in a bucket without Object Lock."`
+	CORS            []CORSRule   `json:"cors" doc:"From which pages of other origins browsers may use the bucket."`
+	Website         *Website     `json:"website" doc:"How it is served as a website; null if it is none. Only what is public is served."`
+	CreatedAt       time.Time    `json:"created_at"`
+	UpdatedAt       time.Time    `json:"updated_at"`
+}
+
+// ExpiryRule has objects of a bucket removed for their age. Of several rules for an object, the shortest time counts.
+type ExpiryRule struct {
+	Prefix         string `json:"prefix" doc:"What the keys of the objects begin with; empty for all."`
+	Days           *int   `json:"days" doc:"After how many days without a change objects are removed, or get a delete marker where versions are kept; null when they are kept."`
+	NoncurrentDays *int   `json:"noncurrent_days" doc:"After how many days versions are removed that are not current any more, and delete markers without any other version; null when they are kept."`
+}
+
+// SetExpiryRule is a rule by which objects of a bucket are to be removed for their age.
+type SetExpiryRule struct {
+	Prefix         string       `json:"prefix,omitzero" required:"false" maxLength:"1024" doc:"What the keys of the objects begin with; all when left out."`
+	Days           *WholeNumber `json:"days,omitzero" required:"false" minimum:"1" maximum:"36500" doc:"After how many days without a change objects are removed, or get a delete marker where versions are kept."`
+	NoncurrentDays *WholeNumber `json:"noncurrent_days,omitzero" required:"false" minimum:"1" maximum:"36500" doc:"After how many days versions are removed that are not current any more, and delete markers without any other version."`
 }
 
 // BucketLock is the retention of new versions in a bucket with Object Lock.
@@ -182,13 +197,14 @@ type CreateBucket struct {
 
 // UpdateBucket is a request to change a bucket.
 type UpdateBucket struct {
-	Public          *bool          `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
-	PublicPrefixes  []string       `json:"public_prefixes,omitzero" required:"false" nullable:"true" maxItems:"20" doc:"What the keys begin with of objects that anybody may download, whatever public says, such as images/; at most 512 bytes each. Replaces all; unchanged when left out."`
-	PublicListing   *bool          `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint, with public prefixes only those below them; unchanged when left out."`
-	ExpireAfterDays *WholeNumber   `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
-	Versioning      *Versioning    `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
-	ObjectLock      *SetBucketLock `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
-	CORS            []SetCORSRule  `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
+	Public          *bool           `json:"public,omitzero" required:"false" doc:"Whether anybody may download its objects; unchanged when left out."`
+	PublicPrefixes  []string        `json:"public_prefixes,omitzero" required:"false" nullable:"true" maxItems:"20" doc:"What the keys begin with of objects that anybody may download, whatever public says, such as images/; at most 512 bytes each. Replaces all; unchanged when left out."`
+	PublicListing   *bool           `json:"public_listing,omitzero" required:"false" doc:"Whether anybody may list its keys, by the S3 endpoint, with public prefixes only those below them; unchanged when left out."`
+	ExpireAfterDays *WholeNumber    `json:"expire_after_days,omitzero" required:"false" minimum:"0" maximum:"36500" doc:"After how many days objects are removed; 0 keeps them; unchanged when left out. It is the rule of expiry_rules with an empty prefix. Setting or shortening it deletes data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	ExpiryRules     []SetExpiryRule `json:"expiry_rules,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules by which objects and versions are removed for their age; unchanged when left out. Not together with expire_after_days. Rules that remove something sooner delete data: the key must also hold the scope storage:delete, and its dangerous-operations toggle must be on."`
+	Versioning      *Versioning     `json:"versioning,omitzero" required:"false" doc:"Whether versions are kept that are overwritten or deleted; unchanged when left out. It cannot be turned off once it was on, only suspended."`
+	ObjectLock      *SetBucketLock  `json:"object_lock,omitzero" required:"false" doc:"Lets versions be locked, and says how new ones are; unchanged when left out. It needs versioning, and cannot be turned off again."`
+	CORS            []SetCORSRule   `json:"cors,omitzero" required:"false" nullable:"true" maxItems:"100" doc:"Replaces all rules; unchanged when left out."`
 
 	Website Resettable[SetWebsite] `json:"website,omitzero" required:"false" doc:"Serves the bucket as a website; null for no website; unchanged when left out. Forbidden where the operator serves no websites."`
 }

@@ -25,7 +25,7 @@ type TrashedBucket struct {
 type RestoredBucket struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
-	ExpiryOff bool   `json:"expiry_off" doc:"Whether the bucket's expire_after_days was turned off, because objects that had reached that age in the trash would be removed immediately."`
+	ExpiryOff bool   `json:"expiry_off" doc:"Whether the bucket's expiry_rules were removed, because objects that had reached their age in the trash, or versions, would be removed immediately."`
 }
 
 // TrashedObject is a deleted object that can be restored.

@@ -1,0 +1,154 @@
+package objects
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
+)
+
+// setExpiry sets the rules of a bucket.
+func (s *store) setExpiry(t testing.TB, bucket string, rules ...model.ExpiryRule) {
+	t.Helper()
+	expiry := model.Expiry(rules)
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{Expiry: &expiry}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pass lets days go by, and then what has expired be removed.
+func (s *store) pass(t testing.TB, days int) {
+	t.Helper()
+	s.now.Add(int64(time.Duration(days)*24*time.Hour + time.Minute))
+	s.believe()
+	if err := s.ExpireObjects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoncurrentVersionsExpire: versions go once they have not been current for so long, and a delete marker after
+// the last of them.
+func TestNoncurrentVersionsExpire(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	s.setExpiry(t, bucket, model.ExpiryRule{Prefix: "k", NoncurrentDays: 3})
+	for _, key := range []string{"a", "k", "z"} {
+		s.mustPut(t, bucket, key, "one")
+		s.mustPut(t, bucket, key, "two")
+	}
+	s.pass(t, 2)
+	s.mustPut(t, bucket, "k", "three") // "two" is noncurrent from now on
+	s.wantVersions(t, bucket, "k", "three", "two", "one")
+	s.pass(t, 1)
+	s.wantVersions(t, bucket, "k", "three", "two")
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(t, 2)
+	s.wantVersions(t, bucket, "k", "-", "three")
+	for _, want := range [][]string{{"-"}, {}} {
+		s.pass(t, 1)
+		s.wantVersions(t, bucket, "k", want...)
+	}
+	for _, key := range []string{"a", "z"} {
+		s.wantVersions(t, bucket, key, "two", "one")
+	}
+	if b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket); err != nil || b.ObjectCount != 4 || b.NoncurrentCount != 2 {
+		t.Errorf("the bucket counts %d, of them %d noncurrent, %v", b.ObjectCount, b.NoncurrentCount, err)
+	}
+	if _, err := s.BucketRestore(s.call(model.ActionBucketRestore), bucket, s.core.Clock().Add(-5*24*time.Hour)); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("a restore to when the versions were there: %v", err)
+	}
+}
+
+// TestLockedVersionsDoNotExpire until they are not locked any more.
+func TestLockedVersionsDoNotExpire(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	if _, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{Lock: &model.BucketLock{Mode: model.LockGovernance, Days: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 1})
+	s.mustPut(t, bucket, "k", "one")
+	s.mustPut(t, bucket, "k", "two")
+	s.pass(t, 2)
+	s.wantVersions(t, bucket, "k", "two", "one")
+	s.pass(t, 6)
+	s.wantVersions(t, bucket, "k", "two")
+}
+
+// TestManyVersionsExpire: a sweep looks at all parts of the versions.
+func TestManyVersionsExpire(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	const keys = 2*versionPart + 7
+	for i := range keys {
+		s.mustPut(t, bucket, fmt.Sprintf("k%05d", i), "x")
+		if err := s.delete(bucket, fmt.Sprintf("k%05d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.setExpiry(t, bucket, model.ExpiryRule{Prefix: "k", NoncurrentDays: 1})
+	for days := range 2 { // first the versions, then the markers
+		s.pass(t, 2)
+		b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+		if want := int64(keys * (1 - days)); err != nil || b.ObjectCount != want {
+			t.Errorf("%d are left, want %d, %v", b.ObjectCount, want, err)
+		}
+	}
+}
+
+// TestRuleForVersionsIsShortened: a bucket is looked at again at once.
+func TestRuleForVersionsIsShortened(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 30})
+	s.mustPut(t, bucket, "k", "one")
+	s.mustPut(t, bucket, "k", "two")
+	s.pass(t, 2)
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 1})
+	s.pass(t, 0)
+	s.wantVersions(t, bucket, "k", "two")
+}
+
+// TestRestoreKeepsVersions: what a restore that is running needs does not expire.
+func TestRestoreKeepsVersions(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	s.mustPut(t, bucket, "k", "one")
+	s.mustPut(t, bucket, "k", "two")
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 1})
+	if err := s.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.BucketRestores().Insert(model.BucketRestore{Bucket: bucket, Status: model.BucketRestoreRunning, StartedAt: s.core.Clock()})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(t, 2)
+	s.wantVersions(t, bucket, "k", "two", "one")
+}
+
+// TestBucketOfTheTrashKeepsItsVersions: a bucket that comes back has its rules removed if versions may have expired.
+func TestBucketOfTheTrashKeepsItsVersions(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 240 * time.Hour })
+	bucket := s.versioned(t, "files")
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 3})
+	s.mustPut(t, bucket, "k", "one")
+	s.mustPut(t, bucket, "k", "two")
+	s.deleteBucket(t, bucket)
+	s.pass(t, 4)
+	b, err := s.TrashBucketRestore(t.Context(), s.call(model.ActionTrashBucketRestore), bucket)
+	if err != nil || !b.ExpiryOff || len(b.Expiry) > 0 {
+		t.Errorf("the bucket came back with %+v, %v", b, err)
+	}
+	s.pass(t, 1)
+	s.wantVersions(t, bucket, "k", "two", "one")
+}
