@@ -104,6 +104,9 @@ func (req *request) branchExpiry() (answer, error) {
 		}
 		at = &moment
 	}
+	if err := req.confirmDatabase(); err != nil {
+		return answer{}, err
+	}
 	_, err := req.engine.Databases.Update(req.r.Context(), req.call, req.id(), databases.Change{ExpiresAt: &at})
 	return done(req.databasePath("branches"), "database_updated"), err
 }

@@ -179,7 +179,7 @@ func TestStaleForms(t *testing.T) {
 		{"/databases/db_00/settings", "/databases/db_00/sleep", "", func(tx *meta.Tx) error {
 			return tx.Databases().Change("db_00", func(d *model.Database) { d.SleepAfter = time.Hour })
 		}},
-		{"/databases/db_01/branches", "/databases/db_01/branches/expiry", "", func(tx *meta.Tx) error {
+		{"/databases/db_01/branches", "/databases/db_01/branches/expiry", "confirm=shop1", func(tx *meta.Tx) error {
 			return tx.Databases().Change("db_01", func(d *model.Database) { d.ExpiresAt = nil })
 		}},
 	} {

@@ -158,10 +158,8 @@ func (s *Service) changed(call *model.Call, db model.Database, c Change) (model.
 	if most := s.maxSessions(db); c.ConnectionLimit != nil && (next.ConnectionLimit < 0 || most > 0 && next.ConnectionLimit > most) {
 		return db, model.Invalid("connection_limit", "must be from 1 to %d, which is what the server has for the database's owner, or the default: all of them", most)
 	}
-	if s.keptShorter(db, next) {
-		if err := core.Permit(call, model.OperationFor(model.ActionDatabaseUpdate).Sometimes()); err != nil {
-			return db, err
-		}
+	if err := s.permitSooner(call, db, next); err != nil {
+		return db, err
 	}
 	return next, refuseRename(db, next)
 }
@@ -188,6 +186,18 @@ func orDefault[T comparable](value T) string {
 		return "default"
 	}
 	return fmt.Sprint(value)
+}
+
+// permitSooner checks that the caller may delete what a change has removed sooner than so far.
+func (s *Service) permitSooner(call *model.Call, db, next model.Database) error {
+	var acts []model.Operation
+	if s.keptShorter(db, next) {
+		acts = append(acts, model.OperationFor(model.ActionBackupDelete))
+	}
+	if to := next.ExpiresAt; to != nil && (db.ExpiresAt == nil || to.Before(*db.ExpiresAt)) {
+		acts = append(acts, model.OperationFor(model.ActionDatabaseDelete))
+	}
+	return core.Permit(call, acts)
 }
 
 // keptShorter reports whether a change has backups removed sooner.

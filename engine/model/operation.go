@@ -281,7 +281,8 @@ func Operations() []Operation {
 		operation(ActionDatabaseCreate, "createDatabase", ScopeDatabaseCreate).within(RateCreateDatabase),
 		operation(ActionDatabaseGet, "getDatabase", ScopeDatabaseRead),
 		operation(ActionDatabaseUpdate, "updateDatabase", ScopeDatabaseUpdate).conditional().
-			alsoWhen("When `backup_retention_days` has backups removed sooner than so far", ActionBackupDelete),
+			alsoWhen("When `backup_retention_days` has backups removed sooner than so far", ActionBackupDelete).
+			alsoWhen("When `expires_at` has the branch deleted sooner than so far", ActionDatabaseDelete),
 		operation(ActionDatabaseDelete, "deleteDatabase", ScopeDatabaseDelete).destructive().conditional(),
 		operation(ActionDatabaseRestart, "restartDatabase", ScopeDatabaseUpdate),
 		operation(ActionDatabaseRotatePassword, "rotateDatabasePassword", ScopeDatabaseUpdate),

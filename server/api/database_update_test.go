@@ -1,9 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"holdfast/engine/core"
+	"holdfast/engine/meta"
+	"holdfast/engine/model"
 	"holdfast/server/api/wire"
 )
 
@@ -56,4 +60,41 @@ func TestDatabaseUpdate(t *testing.T) {
 	if got := w.do(t, request{method: "DELETE", path: path, key: w.org.full, header: map[string]string{"If-Match": tag}}); got.status != 412 {
 		t.Errorf("the deletion of what it was: %d", got.status)
 	}
+}
+
+// TestBranchExpiryNeedsWhatDeletingNeeds: a key that may not delete a database cannot have a branch deleted by its expiry either.
+func TestBranchExpiryNeedsWhatDeletingNeeds(t *testing.T) {
+	w := start(t)
+	id := w.createDatabase(t, `{"project":"`+w.org.project+`","name":"try"}`).ID
+	if err := w.engine.Core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Databases().Change(id, func(d *model.Database) { d.Parent = "db_of_another_time" })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	in := func(hours int) string {
+		return fmt.Sprintf(`{"expires_at":%q}`, time.Now().Add(time.Duration(hours)*time.Hour).UTC().Format(time.RFC3339))
+	}
+	set := func(key, body string) reply {
+		return w.do(t, request{method: "PATCH", path: "/databases/" + id, key: key, body: body})
+	}
+	refuse := func(body string) {
+		t.Helper()
+		for key, code := range map[string]model.Code{w.org.developer: model.CodeInsufficientScope, w.org.careful: model.CodeDangerousNotAllowed} {
+			if got := set(key, body); got.status != 403 || got.code != string(code) {
+				t.Errorf("%s: %d %s", body, got.status, got.text)
+			}
+		}
+	}
+	accept := func(key, body string) {
+		t.Helper()
+		if got := set(key, body); got.status != 200 {
+			t.Errorf("%s: %d %s", body, got.status, got.text)
+		}
+	}
+	refuse(in(1))
+	accept(w.org.full, in(5))
+	refuse(in(4))
+	accept(w.org.developer, in(6))
+	accept(w.org.careful, `{"expires_at":null}`)
+	refuse(in(24 * 365))
 }
