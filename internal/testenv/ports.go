@@ -12,12 +12,12 @@ import (
 // of private appliances.
 func Ports(t testing.TB, count int) (first, last int) {
 	t.Helper()
-	blocks := (count + portBlock) / portBlock // one port more than asked for
+	blocks := (count + portBlock - 1) / portBlock
 	start := rand.IntN(portBlocks)
 	for n := range portBlocks {
 		lowest := lowestPort + (start+n)%portBlocks*portBlock
 		if lowest+blocks*portBlock <= highestPort && reserve(t, lowest, blocks) {
-			return lowest + 1, lowest + count
+			return lowest, lowest + count - 1
 		}
 	}
 	t.Fatalf("other tests have all blocks of %d ports from %d to %d", count, lowestPort, highestPort)
@@ -32,12 +32,12 @@ const (
 )
 
 // reserve takes consecutive blocks until the test ends, and reports whether all were free. A block is taken while
-// something listens on its first port, which also a process that is killed releases.
+// something has its first port by UDP, which also a process that is killed releases; the TCP ports are all free.
 func reserve(t testing.TB, lowest, blocks int) bool {
 	t.Helper()
-	var taken []net.Listener
+	var taken []net.PacketConn
 	for n := range blocks {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowest+n*portBlock))
+		l, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", lowest+n*portBlock))
 		if err != nil {
 			for _, l := range taken {
 				l.Close()

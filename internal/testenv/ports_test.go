@@ -19,11 +19,11 @@ func TestPorts(t *testing.T) {
 				t.Errorf("port %d was given twice", port)
 			}
 			given[port] = true
-		}
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first)); err != nil {
-			t.Errorf("the first port is not free: %v", err)
-		} else {
-			l.Close()
+			if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+				t.Errorf("one of %d ports is not free: %v", count, err)
+			} else {
+				l.Close()
+			}
 		}
 	}
 	for range 2 {
