@@ -151,6 +151,9 @@ func newBucketUpdate(s *session) *cobra.Command {
 			}
 			var err error
 			if t.cmd.Flags().Changed("expire") || t.cmd.Flags().Changed("expire-noncurrent") {
+				if in.ExpireAfterDays != nil {
+					return usagef("say --expire-after-days, or --expire with =DAYS for all objects")
+				}
 				if in.ExpiryRules, err = expiryRules(expire, expireNoncurrent); err != nil {
 					return err
 				}
@@ -174,7 +177,7 @@ func newBucketUpdate(s *session) *cobra.Command {
 				}
 			}
 			if len(in.ExpiryRules) > 0 {
-				if err := t.confirm("delete what is older in %s than %d rules say, now and from now on", args[0], len(in.ExpiryRules)); err != nil {
+				if err := t.confirm("delete what is older in %s than the rules keep it, now and from now on", args[0]); err != nil {
 					return err
 				}
 			}
@@ -188,8 +191,6 @@ func newBucketUpdate(s *session) *cobra.Command {
 	cmd.Flags().IntVar(&days, "expire-after-days", 0, "remove objects after so many days, for which the key must be one that may delete them; 0 keeps them")
 	cmd.Flags().StringArrayVar(&expire, "expire", nil, "remove objects whose keys begin with a prefix after so many days, as PREFIX=DAYS, or =DAYS for all; once for each prefix, in place of earlier rules; --expire= keeps all")
 	cmd.Flags().StringArrayVar(&expireNoncurrent, "expire-noncurrent", nil, "likewise for versions that are not current any more, and delete markers without other versions")
-	cmd.MarkFlagsMutuallyExclusive("expire-after-days", "expire")
-	cmd.MarkFlagsMutuallyExclusive("expire-after-days", "expire-noncurrent")
 	cmd.Flags().StringVar((*string)(&versioning), "versioning", "", "keep versions that are overwritten or deleted (enabled), or no new ones (suspended)")
 	cmd.Flags().StringVar(&lock, "object-lock", "", "let versions be locked, for which versioning must be on, and which cannot be turned off again: on, or governance or compliance with --lock-days for all new versions")
 	cmd.Flags().IntVar(&lockDays, "lock-days", 0, "for how many days new versions cannot be removed")
