@@ -19,7 +19,7 @@ func (s *Service) Explain(ctx context.Context, db model.Database, statement stri
 			return model.Invalid("statement", "PostgreSQL says: %s", fault)
 		}
 		if errors.Is(err, postgres.ErrPlanTooLong) {
-			return model.Invalid("statement", "its plan is too long to show: run EXPLAIN with psql")
+			return model.Invalid("statement", "its plan, or PostgreSQL's error about it, is too long to show: run EXPLAIN with psql")
 		}
 		return err
 	})

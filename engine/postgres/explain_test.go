@@ -1,9 +1,11 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"holdfast/engine/postgres"
 	"holdfast/engine/postgres/binaries"
@@ -22,6 +24,33 @@ func TestExplainOnEveryMajor(t *testing.T) {
 			}
 			explainOn(t, bin)
 		})
+	}
+}
+
+// A short statement whose plan or error is long is refused, and neither is read whole.
+func TestExplainOfLongPlans(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.Instance(t)
+	allowed(t, d.Owner(t), "create table parts (n int) partition by range (n)",
+		"do $$ begin for n in 1..400 loop execute format('create table part_%s partition of parts for values from (%s) to (%s)', n, n, n + 1); end loop; end $$",
+		"create function raised() returns bool immutable language plpgsql as $$ begin raise warning '%', repeat('x', 4000000); return true; end $$")
+	for name, statement := range map[string]string{
+		"a long line":    "select from pg_class where relname::text = repeat('x', 4000000)",
+		"many lines":     "select from parts where n % 7 = 1 and repeat('many lines', 100) <> n::text",
+		"a long error":   "select repeat('9', 4000000)::int",
+		"a long warning": "select from parts where raised()",
+	} {
+		conn := d.Owner(t)
+		if plan, err := postgres.Explain(t.Context(), conn, statement); !errors.Is(err, postgres.ErrPlanTooLong) {
+			t.Errorf("%s: %.300v, a plan of %d bytes", name, err, len(plan))
+		}
+		if !conn.IsClosed() {
+			t.Errorf("%s was read whole", name)
+		}
+	}
+	_, err := postgres.Explain(t.Context(), d.Owner(t), "select repeat('9é', 50000)::int")
+	if fault, _ := postgres.StatementFault(err); len(fault) < 1000 || len(fault) > 5000 || !utf8.ValidString(fault) {
+		t.Errorf("the error of a statement has %d bytes: %.100s", len(fault), fault)
 	}
 }
 
