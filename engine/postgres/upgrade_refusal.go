@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,38 +43,67 @@ var (
 		`Consult .*|the probable cause .*|the ".old" suffix .*|Because "link" mode .*|started once .*)$`)
 	// tocEntry is how pg_restore names the object of an error: "from TOC entry 218;
 	// 1259 16446 VIEW old app".
-	tocEntry = regexp.MustCompile(`(?m)^pg_restore: (?:from|while [A-Z ]+:\s*from)? ?TOC entry \d+; \d+ \d+ (.+)$`)
+	tocEntry = regexp.MustCompile(`^pg_restore: (?:from|while [A-Z ]+:\s*from)? ?TOC entry \d+; \d+ \d+ (.+)$`)
 	// failed matches an error of the server. Other lines of the logs have verifiers of
 	// passwords.
-	failed = regexp.MustCompile(`(?m)(?:ERROR|FATAL): +(.+)$`)
+	failed = regexp.MustCompile(`(?:ERROR|FATAL): +(.+)$`)
+)
+
+// The bounds of what is read of pg_upgrade's files, in which a tenant's names and definitions can have any length.
+const (
+	maxRefusalLine = 4 << 10 // bytes
+	maxRefusals    = 10_000  // beyond which they are not counted
 )
 
 // refusals returns what the files in pg_upgrade's output name: a list of objects for
 // each of its checks that failed, and the errors of the new server.
 func (u Upgrade) refusals(old oldCluster) (found []string) {
+	add := func(refusal string) {
+		if len(found) < maxRefusals {
+			found = append(found, refusal)
+		}
+	}
 	for _, path := range u.outputs("*.txt") {
-		text, _ := os.ReadFile(path)
 		check := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(path), ".txt"), "_", " ")
 		where := ""
-		for line := range strings.Lines(string(text)) {
+		eachLine(path, func(line string) {
 			line = strings.TrimSpace(line)
 			if database, names := strings.CutPrefix(line, "In database: "); names {
 				if check != librariesCheck {
 					where = old.beside(database)
 				}
 			} else if line != "" && line != "Database: "+u.Database {
-				found = append(found, check+": "+line+where)
+				add(check + ": " + line + where)
 			}
-		}
+		})
 	}
 	for _, path := range append(u.outputs("log/pg_upgrade_utility.log"), u.outputs("log/pg_upgrade_dump_*.log")...) {
-		text, _ := os.ReadFile(path)
 		oid := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "pg_upgrade_dump_"), ".log")
-		for _, line := range refusal(string(text)) {
-			found = append(found, line+old.beside(old.databases[oid]))
+		for _, line := range serverErrors(path) {
+			add(line + old.beside(old.databases[oid]))
 		}
 	}
 	return found
+}
+
+// eachLine calls do with each line of a file, without its end and without what is beyond maxRefusalLine.
+func eachLine(path string, do func(line string)) {
+	file, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, maxRefusalLine)
+	for rest := false; ; {
+		line, more, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		if !rest {
+			do(strings.ToValidUTF8(string(line), ""))
+		}
+		rest = more
+	}
 }
 
 // librariesCheck is the check whose file names databases after what is wrong; all others name them before.
@@ -87,14 +117,19 @@ func (old oldCluster) beside(database string) string {
 	return " in the database " + database
 }
 
-// refusal returns the errors in a log of psql or pg_restore.
-func refusal(text string) (found []string) {
+// serverErrors returns the errors in a log of psql or pg_restore.
+func serverErrors(path string) (found []string) {
 	object := ""
-	if m := tocEntry.FindAllStringSubmatch(text, -1); len(m) > 0 {
-		object = m[len(m)-1][1] + ": "
-	}
-	for _, m := range failed.FindAllStringSubmatch(text, -1) {
-		found = append(found, object+m[1])
+	eachLine(path, func(line string) {
+		if m := tocEntry.FindStringSubmatch(line); m != nil {
+			object = m[1] + ": "
+		}
+		if m := failed.FindStringSubmatch(line); m != nil && len(found) < maxRefusals {
+			found = append(found, m[1])
+		}
+	})
+	for i := range found {
+		found[i] = object + found[i]
 	}
 	return found
 }
