@@ -349,6 +349,12 @@ func TestBranchEnds(t *testing.T) {
 	if found, err = a.Recovery.BranchDiff(t.Context(), a.call(model.ActionBranchDiff), made.ID); err != nil || len(found.Unified) > 0 {
 		t.Errorf("no difference: %s, %v", found.Unified, err)
 	}
+	for _, long := range []string{"repeat(chr(10), 500000)", "repeat('x', 9000000)"} {
+		run(t, branched, "do $$ begin execute format('comment on table t is %L', "+long+"); end $$")
+		if found, err = a.Recovery.BranchDiff(t.Context(), a.call(model.ActionBranchDiff), made.ID); model.CodeOf(err) != model.CodeForbidden || !strings.Contains(err.Error(), "400000 lines") {
+			t.Errorf("the difference of a schema with %s: %d bytes, %v", long, len(found.Unified), err)
+		}
+	}
 	expire := func(at *time.Time) error { return a.update(t, made.ID, databases.Change{ExpiresAt: &at}) }
 	soon := a.Core.Clock().Add(2 * time.Hour)
 	if err := expire(&soon); err != nil {

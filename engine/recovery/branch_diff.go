@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// maxSchema is how many bytes of a schema's dump are compared, and maxDiff how many of the difference are returned.
-	maxSchema = 8 << 20
-	maxDiff   = 2 << 20
+	// maxSchema and maxSchemaLines are how many bytes and lines of a schema's dump are compared, and maxDiff how many bytes of the
+	// difference are returned. A comparison takes up to two hundred bytes of memory for each line.
+	maxSchema      = 8 << 20
+	maxSchemaLines = 400_000
+	maxDiff        = 2 << 20
 	// diffWait bounds a comparison, and diffLockWait the wait for a table that a session has locked.
 	diffWait     = 2 * time.Minute
 	diffLockWait = 10 * time.Second
@@ -93,16 +95,16 @@ func (s *Service) dumpSchema(ctx context.Context, db model.Database) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	out := &boundedBuffer{most: maxSchema}
+	out := &boundedBuffer{most: maxSchema, lines: maxSchemaLines}
 	err = s.databases.Instances.DumpSchema(ctx, db.ID, tool, db.Name, diffLockWait, out)
 	if out.full {
-		return nil, model.Errorf(model.CodeForbidden, "the schema of %s is larger than %d MiB, too large to be compared here: compare dumps made by pg_dump --schema-only",
-			db.Name, maxSchema>>20)
+		return nil, model.Errorf(model.CodeForbidden, "the schema of %s has more than %d MiB or %d lines, too much to be compared here: "+
+			"compare dumps made by pg_dump --schema-only", db.Name, maxSchema>>20, maxSchemaLines)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dump the schema of %s: %w", db.Name, err)
 	}
-	return withoutKeys(out.Bytes()), nil
+	return withoutKeys(out.kept.Bytes()), nil
 }
 
 // withoutKeys removes the lines \restrict and \unrestrict of a dump, which have a random key.
@@ -116,18 +118,20 @@ func withoutKeys(dump []byte) []byte {
 	return kept
 }
 
-// boundedBuffer is a buffer that refuses to grow beyond most bytes.
+// boundedBuffer is a buffer that refuses to grow beyond most bytes or lines. It does not embed the buffer, whose ReadFrom io.Copy
+// would call instead of Write.
 type boundedBuffer struct {
-	bytes.Buffer
-	most int
-	full bool
+	kept        bytes.Buffer
+	most, lines int
+	full        bool
 }
 
 // Write implements io.Writer.
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.most {
+	b.lines -= bytes.Count(p, []byte("\n"))
+	if b.lines < 0 || b.kept.Len()+len(p) > b.most {
 		b.full = true
 		return 0, errors.New("the schema is too large")
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }
