@@ -132,3 +132,37 @@ func TestUndoAfterRename(t *testing.T) {
 		t.Errorf("prepared after the undo: %s", got)
 	}
 }
+
+// TestRenameBesidePreparedTransactions: a rename that prepared transactions prevent is refused with their names, and ends no
+// session.
+func TestRenameBesidePreparedTransactions(t *testing.T) {
+	t.Parallel()
+	a, db, owner, c := startWithTests(t)
+	if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+		t.Fatal(err)
+	}
+	for gid, at := range map[string]databases.Connection{"the owner's": owner, "the tests'": beside(c, "tests")} {
+		session := connect(t, at)
+		for _, sql := range []string{"begin", "create table held (n int)", "prepare transaction " + quoted(gid)} {
+			if _, err := session.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+		err := a.update(t, db.ID, databases.Change{Name: new("tests")})
+		if message := model.PublicMessage(err); model.CodeOf(err) != model.CodeConflict || !strings.Contains(message, quoted(gid)+" in the database "+at.Database) {
+			t.Errorf("renamed beside %s: %v", gid, err)
+		}
+		for _, sql := range []string{"select n from kept", "rollback prepared " + quoted(gid)} {
+			if _, err := session.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Errorf("%s after the refusal: %v", sql, err)
+			}
+		}
+	}
+	wantTests(t, owner)
+	wantTests(t, beside(c, "tests"))
+	if err := a.update(t, db.ID, databases.Change{Name: new("tests")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

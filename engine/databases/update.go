@@ -298,6 +298,11 @@ func copyProperties(to *model.Database, from model.Database) {
 func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next model.Database) (model.Database, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeouts.Start)
 	defer cancel()
+	if next.Name != db.Name {
+		if err := s.refuseRenamePrepared(ctx, next); err != nil {
+			return next, ServerFailed(err)
+		}
+	}
 	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings, OwnSettings: db.OwnSettings}
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, pending) }); err != nil {
 		return next, core.ExplainDiskFull(err)
@@ -310,6 +315,15 @@ func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next m
 		return next, errors.Join(ServerFailed(err), undoErr)
 	}
 	return s.concludeChange(call, db.ID)
+}
+
+// refuseRenamePrepared refuses a new name while prepared transactions keep the server from following, before anything changes.
+func (s *Service) refuseRenamePrepared(ctx context.Context, next model.Database) error {
+	tenant, err := s.tenant(next)
+	if err != nil {
+		return err
+	}
+	return s.maintain(ctx, next.ID, tenant.RefuseRename)
 }
 
 // applyUpdate makes the server follow the record. Nobody can open a session under the

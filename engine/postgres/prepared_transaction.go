@@ -64,3 +64,26 @@ func (t Tenant) RefuseRenamedPrepared(ctx context.Context, conn *pgx.Conn) error
 		"that has any: rename %s back to %s, try again, and commit or roll back what is prepared before you rename it once more",
 		now.database, strings.Join(identifiers, ", "), t.Database, now.database)
 }
+
+// RefuseRename returns a conflict if prepared transactions keep the tenant's database from getting its name in t, or the
+// database that has this name from making way. conn is the superuser's.
+func (t Tenant) RefuseRename(ctx context.Context, conn *pgx.Conn) error {
+	now, err := present(ctx, conn, t.Database)
+	if err != nil || now.database == t.Database {
+		return err
+	}
+	return refusePrepared(ctx, conn, now.database, t.Database)
+}
+
+// refusePrepared returns a conflict if one of the databases has prepared transactions, so that PostgreSQL does not rename it.
+func refusePrepared(ctx context.Context, conn *pgx.Conn, now, next string) error {
+	identifiers, err := collect(ctx, conn, "select format('%L in the database %s', gid, database) from pg_prepared_xacts where database in ($1, $2) order by prepared", now, next)
+	if err != nil {
+		return fmt.Errorf("look for prepared transactions: %w", err)
+	}
+	if len(identifiers) == 0 {
+		return nil
+	}
+	return model.Errorf(model.CodeConflict, "name: PostgreSQL renames no database that has prepared transactions (%s): commit or roll them back first",
+		firstOf(identifiers))
+}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,5 +78,33 @@ func TestCrashWithPreparedTransactions(t *testing.T) {
 	var places string
 	if err := d.Owner(t).QueryRow(t.Context(), "show max_prepared_transactions").Scan(&places); err != nil || places != "0" {
 		t.Errorf("after a restart: %s places, %v", places, err)
+	}
+}
+
+// A rename that a prepared transaction prevents leaves the database open that has the next name.
+func TestProvisionRefusesToRenamePrepared(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	super := d.Superuser(t, "postgres")
+	if err := postgres.CreateBeside(t.Context(), super, "tests"); err != nil {
+		t.Fatal(err)
+	}
+	allowed(t, d.Owner(t), "create table t (n int)", "begin", "insert into t values (1)", "prepare transaction 'held'")
+	next := d.Tenant
+	next.Database = "tests"
+	err := postgres.Provision(within(t, 10*time.Second), super, next)
+	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "'held' in the database app") {
+		t.Errorf("renamed: %v", err)
+	}
+	var open bool
+	if err := super.QueryRow(t.Context(), "select datallowconn from pg_database where datname = 'tests'").Scan(&open); err != nil || !open {
+		t.Errorf("the other database is open: %v, %v", open, err)
+	}
+	if err := postgres.Provision(within(t, 10*time.Second), super, d.Tenant); err != nil { // as what takes the rename back
+		t.Error(err)
+	}
+	allowed(t, d.Owner(t), "commit prepared 'held'")
+	if err := postgres.Provision(within(t, 10*time.Second), super, next); err != nil {
+		t.Error(err)
 	}
 }

@@ -19,8 +19,9 @@ import (
 // uncommitted change of a role or the database are ended.
 func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	now, err := present(ctx, conn, t.Database)
+	var taken []string
 	if err == nil && now.database != t.Database {
-		err = closeForRename(ctx, conn, now.database, t.Database)
+		taken, err = closeForRename(ctx, conn, now.database, t.Database)
 	}
 	var statements, replication []string
 	if err == nil {
@@ -31,6 +32,9 @@ func Provision(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	}
 	if err == nil {
 		err = runAlone(ctx, conn, slices.Concat(statements, replication, t.clientRoles()))
+	}
+	if err != nil {
+		err = errors.Join(err, reopen(ctx, conn, taken))
 	}
 	if err == nil {
 		err = t.prepareDatabase(ctx, conn)
@@ -159,13 +163,27 @@ func (t Tenant) renames(now names) ([]string, error) {
 	return statements, nil
 }
 
-// closeForRename closes the tenant's database, which [Tenant.grants] opens again, and the one that has its next name:
-// neither can be renamed while it has sessions, and some roles could open one at any moment.
-func closeForRename(ctx context.Context, conn *pgx.Conn, now, next string) error {
-	taken, err := namesIn(ctx, conn, "select datname::text from pg_database where datname = $1", next)
+// closeForRename closes the tenant's database, which [Tenant.grants] opens again, and the one that has its next name, taken:
+// neither can be renamed while it has sessions, and some roles could open one at any moment. It refuses those that have
+// prepared transactions.
+func closeForRename(ctx context.Context, conn *pgx.Conn, now, next string) (taken []string, err error) {
+	taken, err = namesIn(ctx, conn, "select datname::text from pg_database where datname = $1", next)
 	for _, name := range append(taken, now) {
 		if err == nil {
 			err = CloseDatabase(ctx, conn, name)
+		}
+	}
+	if err == nil {
+		err = refusePrepared(ctx, conn, now, next)
+	}
+	return taken, err
+}
+
+// reopen opens databases that were closed for a rename that failed.
+func reopen(ctx context.Context, conn *pgx.Conn, names []string) (err error) {
+	for _, name := range names {
+		if _, openErr := conn.Exec(ctx, "ALTER DATABASE "+quoteName(name)+" ALLOW_CONNECTIONS true"); openErr != nil {
+			err = errors.Join(err, fmt.Errorf("open database: %w", openErr))
 		}
 	}
 	return err
