@@ -402,6 +402,23 @@ func TestBranchEnds(t *testing.T) {
 	a.checkTidy(t)
 }
 
+// TestBranchHasPropertiesOfItsCreation: an allow-list that is set while the creation of a branch prepares is the branch's too.
+func TestBranchHasPropertiesOfItsCreation(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), cloning)
+	db, _ := a.createDatabase(t, "shop")
+	a.Recovery.CanClone = func(string) bool { // asked once the parent's record was read
+		if _, err := a.Databases.AllowlistSet(t.Context(), a.call(model.ActionAllowlistSet), db.ID, []string{"127.0.0.1"}); err != nil {
+			t.Error(err)
+		}
+		return true
+	}
+	made, _ := a.branch(t, db.ID, recovery.NewBranch{Name: "try"})
+	if got := a.record(t, made.ID).Allowlist; len(got) != 1 || got[0].String() != "127.0.0.1/32" {
+		t.Errorf("the branch admits %v", got)
+	}
+}
+
 // TestBranchKeepsSettings: a branch has what was set for its parent: PostgreSQL's settings, those that need a restart, the
 // libraries of its extensions, and its schedule. A prepared transaction, which the copy cannot have, is in nobody's way.
 func TestBranchKeepsSettings(t *testing.T) {

@@ -45,15 +45,14 @@ func (s *Service) BranchCreate(ctx context.Context, call *model.Call, parent str
 	if err != nil {
 		return Branch{}, err
 	}
-	sleepAfter, err := s.databases.SleepOfBranch(from, in.SleepAfter)
-	if err != nil {
+	if _, err := s.databases.SleepOfBranch(from, in.SleepAfter); err != nil {
 		return Branch{}, err
 	}
 	src, err := s.sourceOfBranch(ctx, from, in.At)
 	if err != nil {
 		return Branch{}, core.ExplainDiskFull(err)
 	}
-	made, release, err := s.recordBranch(call, src, in, sleepAfter)
+	made, release, err := s.recordBranch(call, src, in)
 	if err != nil {
 		src.close()
 		return Branch{}, core.ExplainDiskFull(err)
@@ -80,13 +79,11 @@ func (s *Service) checkExpiresIn(in time.Duration) error {
 
 // recordBranch reserves the space for a branch and commits the records of it and of its operation. The caller releases the claim
 // of the branch.
-func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch, sleepAfter time.Duration) (made Branch, release func(), err error) {
+func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch) (made Branch, release func(), err error) {
 	parent := src.parent
 	db := s.databases.NewDatabase(call, databases.NewDatabase{
 		Project: parent.Project, Name: in.Name, User: parent.Owner, Password: model.GeneratePassword(core.RandomBytes()),
-		SleepAfter: sleepAfter,
 	})
-	copyProperties(&db, parent)
 	db.Major, db.Version = src.version()
 	db.Parent = parent.ID
 	if !src.moment.IsZero() {
@@ -108,24 +105,33 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 	op.NewDatabase, db.Operation = db.ID, op.ID
 	call.Note("branch", db.ID)
 	call.Note("name", db.Name)
-	db, release, err = s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+	_, release, err = s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
-			if now, err := databases.DatabaseOf(tx, parent.Organization, parent.ID); err != nil {
+			now, err := databases.DatabaseOf(tx, parent.Organization, parent.ID)
+			if err != nil {
 				return err
-			} else if now.Status == model.DatabaseDeleting {
+			}
+			if now.Status == model.DatabaseDeleting {
 				return databases.NotAvailable(now, now.Status, now.StatusReason)
 			}
 			if err := refuseRemoved(tx, src.plan); err != nil {
 				return err
 			}
-			if err := insert(tx); err != nil {
+			sleepAfter, err := s.databases.SleepOfBranch(now, in.SleepAfter)
+			if err != nil {
+				return err
+			}
+			made.Database, err = insertCopy(tx, insert, db.ID, func(d *model.Database) {
+				copyProperties(d, now)
+				d.SleepAfter = sleepAfter
+			})
+			if err != nil {
 				return err
 			}
 			return tx.Operations().Insert(op)
 		})
 	})
-	made.Database, made.Started = db, op
-	made.Method, made.Reason, made.Estimated = src.method, src.reason, src.estimated
+	made.Started, made.Method, made.Reason, made.Estimated = op, src.method, src.reason, src.estimated
 	return made, release, err
 }
 

@@ -42,7 +42,6 @@ func (s *Service) beginRestoreNew(
 		Project: source.Project, Name: name, User: source.Owner, Password: model.GeneratePassword(core.RandomBytes()),
 	})
 	db.Major, db.Version = p.Backup.Major(), p.Backup.Version
-	copyProperties(&db, source)
 	op = s.databases.NewOperation(source, t, "checking")
 	if err := s.reserveForRestore(op.ID, p); err != nil {
 		return op, err
@@ -51,12 +50,18 @@ func (s *Service) beginRestoreNew(
 	op.NewDatabase, db.Operation = db.ID, op.ID
 	call.Note("new_database", db.ID)
 	call.Note("backup", op.Backup)
-	db, release, err := s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+	var made model.Database
+	_, release, err := s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
+			now, err := databases.DatabaseOf(tx, source.Organization, source.ID)
+			if err != nil {
+				return err
+			}
 			if err := refuseRemoved(tx, &p); err != nil {
 				return err
 			}
-			if err := insert(tx); err != nil {
+			made, err = insertCopy(tx, insert, db.ID, func(d *model.Database) { copyProperties(d, now) })
+			if err != nil {
 				return err
 			}
 			return tx.Operations().Insert(op)
@@ -71,9 +76,21 @@ func (s *Service) beginRestoreNew(
 		defer release()
 		defer s.core.Space.Release(op.ID)
 		defer s.databases.Progress.Drop(op.ID)
-		s.runRestoreNew(s.core.Lifetime, call, db, op, p)
+		s.runRestoreNew(s.core.Lifetime, call, made, op, p)
 	})
 	return op, nil
+}
+
+// insertCopy inserts the record of a new database that is made from the data of another, and returns it. set gives it the
+// properties of the record that the other has in this transaction: the request may have waited since it read that.
+func insertCopy(tx *meta.Tx, insert func(*meta.Tx) error, id string, set func(*model.Database)) (model.Database, error) {
+	if err := insert(tx); err != nil {
+		return model.Database{}, err
+	}
+	return tx.Databases().Update(id, func(d *model.Database) error {
+		set(d)
+		return nil
+	})
 }
 
 // copyProperties gives a new database, made from the data of another, what clients and the operator have set for that one.
