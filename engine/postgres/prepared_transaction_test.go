@@ -108,3 +108,22 @@ func TestProvisionRefusesToRenamePrepared(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A table of a prepared transaction, which may come back with a restore, keeps no role from being made; the role may read it
+// once it is committed.
+func TestRolesBesidePreparedTables(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	allowed(t, d.Owner(t), "create table shown (n int)", "begin", "create table hidden (n int)", "prepare transaction 'hides'")
+	role := d.AddRole(t, model.AccessRead)
+	allowed(t, role.Connect(t), "select * from shown")
+	provisioned(t, d)
+	allowed(t, d.Owner(t), "commit prepared 'hides'", "create table later (n int)")
+	provisioned(t, d)
+	allowed(t, role.Connect(t), "select * from shown, hidden, later")
+	allowed(t, d.Owner(t), "revoke select on shown from holdfast_read")
+	provisioned(t, d)
+	if _, err := role.Connect(t).Exec(t.Context(), "select * from shown"); err == nil {
+		t.Error("what the owner has revoked is granted again")
+	}
+}

@@ -119,15 +119,18 @@ func PrepareAccess(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 }
 
 // prepareGroup gives a group its privileges, in the tenant's database: first on what will be made, then on what there
-// is. In between it waits for transactions that have created something before the first step, without having shown it.
+// is. In between it waits for transactions that have created something before the first step, without having shown it. It does
+// not wait for prepared ones, which may stay, and come back with a restore: while there are any, the group is not marked, so the
+// next time grants it what they have shown.
 func (t Tenant) prepareGroup(ctx context.Context, conn *pgx.Conn, access model.RoleAccess) error {
+	var prepared bool
 	deadline := time.Now().Add(lockPatience)
 	if err := runBriefly(ctx, conn, []string{makeGroup(access), groupDefaults(access), keptDefaults}, deadline); err != nil {
 		return err
 	}
 	for {
 		var hidden bool
-		if err := conn.QueryRow(ctx, hiddenTables).Scan(&hidden); err != nil {
+		if err := conn.QueryRow(ctx, hiddenTables).Scan(&hidden, &prepared); err != nil {
 			return err
 		}
 		if !hidden {
@@ -140,15 +143,19 @@ func (t Tenant) prepareGroup(ctx context.Context, conn *pgx.Conn, access model.R
 			return err
 		}
 	}
-	mark := "COMMENT ON ROLE " + quoteName(t.groupOf(access)) + " IS " + quoteLiteral(groupMark)
-	return runBriefly(ctx, conn, []string{groupGrants(access), t.functionPrivileges(), keptDefaults, mark}, deadline)
+	statements := []string{groupGrants(access), t.functionPrivileges(), keptDefaults}
+	if !prepared {
+		statements = append(statements, "COMMENT ON ROLE "+quoteName(t.groupOf(access))+" IS "+quoteLiteral(groupMark))
+	}
+	return runBriefly(ctx, conn, statements, deadline)
 }
 
-// hiddenTables reports whether there are tables in this database that a transaction has created but not committed: their
-// locks show, and their rows in pg_class do not.
-const hiddenTables = `select exists (select from pg_locks l where locktype = 'relation' and mode = 'AccessExclusiveLock' and granted
+// hiddenTables reports whether there are tables in this database that a session's transaction has created but not committed,
+// and whether there are such of prepared transactions: their locks show, and their rows in pg_class do not.
+const hiddenTables = `select coalesce(bool_or(pid is not null), false), coalesce(bool_or(pid is null), false)
+	from pg_locks l where locktype = 'relation' and mode = 'AccessExclusiveLock' and granted
 	and database = (select oid from pg_database where datname = current_database())
-	and not exists (select from pg_class where oid = l.relation))`
+	and not exists (select from pg_class where oid = l.relation)`
 
 // runBriefly is run, waiting for locks until the deadline. A row of a catalog that another transaction has changed
 // meanwhile fails the whole: it is tried again.
