@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -181,5 +182,36 @@ func TestCertificateOfALeap(t *testing.T) {
 	by.Store(int64(-2 * time.Hour)) // the certificate is valid from an hour before it was issued
 	if issued() == first {
 		t.Error("the certificate of a time ahead stays")
+	}
+}
+
+// The check of a certificate that needs no renewal claims no database, which would refuse requests meanwhile.
+func TestCertificateCheckClaimsNothing(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, _ := a.createDatabase(t, "shop")
+	record := a.record(t, db.ID)
+	checked := make(chan error, 1)
+	go func() {
+		var err error
+		for range 500 {
+			err = errors.Join(err, a.Databases.RenewRunning(t.Context(), record))
+		}
+		checked <- err
+	}()
+	for {
+		select {
+		case err := <-checked:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		release, err := a.Core.Claims.Take(db.ID, "a request")
+		if err != nil {
+			t.Fatal(errors.Join(err, <-checked))
+		}
+		release()
 	}
 }

@@ -81,8 +81,12 @@ func (s *Service) isFresh(c certificates.Certificate) bool {
 }
 
 // RenewRunning renews the certificate of a running instance without dropping a
-// session.
+// session. It claims the database only if the certificate seems to need it: while
+// it is claimed, requests are refused.
 func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
+	if certificate, err := certificates.Read(s.certificateOf(db)); err == nil && s.isCurrent(certificate) {
+		return nil
+	}
 	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
 	if err != nil {
 		return nil // busy: the next sweep tries again
@@ -106,7 +110,12 @@ func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 
 // renewFor is renewCertificate for a database.
 func (s *Service) renewFor(db model.Database) (bool, error) {
-	return s.renewCertificate(certificates.InDataDirectory(s.DataDirectory(db.ID, db.Generation)), db.Organization, DatabaseResource(db))
+	return s.renewCertificate(s.certificateOf(db), db.Organization, DatabaseResource(db))
+}
+
+// certificateOf returns where a database's instance has its certificate.
+func (s *Service) certificateOf(db model.Database) certificates.Place {
+	return certificates.InDataDirectory(s.DataDirectory(db.ID, db.Generation))
 }
 
 // APICertificate returns the files of the API's certificate, which the appliance's
