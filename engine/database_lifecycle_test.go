@@ -104,8 +104,13 @@ func TestDatabaseDeleteAndTrash(t *testing.T) {
 	if _, err := pgx.Connect(t.Context(), connection.URL()); err == nil {
 		t.Error("the deleted database lets clients in")
 	}
-	if _, err := a.Databases.TrashRestore(t.Context(), a.call(model.ActionTrashRestore), db.ID); err != nil {
+	leaving, leave := context.WithCancel(t.Context())
+	leave() // a client that has gone does not keep the server from starting
+	if _, err := a.Databases.TrashRestore(leaving, a.call(model.ActionTrashRestore), db.ID); err != nil {
 		t.Fatalf("restore from trash: %v", err)
+	}
+	if status, reason := a.Databases.LiveStatus(a.record(t, db.ID)); status != model.DatabaseAvailable {
+		t.Errorf("after the trash it is %s: %s", status, reason)
 	}
 	var n int
 	if err := connect(t, connection).QueryRow(t.Context(), "select n from t").Scan(&n); err != nil || n != 7 {

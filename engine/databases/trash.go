@@ -93,8 +93,8 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 		})
 		return db, nil
 	}
-	s.startRecorded(ctx, db)
-	s.backups.BackUpIfOwed(db) // its deletion cancelled the one that was to follow a restore
+	s.startRecorded(context.WithoutCancel(ctx), db) // a start that ended with the request could leave it failed
+	s.backups.BackUpIfOwed(db)                      // its deletion cancelled the one that was to follow a restore
 	return db, nil
 }
 
