@@ -21,8 +21,9 @@ const (
 	// keylessEntries is for all requests without a known key, and again for all of people who are not signed in,
 	// keylessAddressEntries for those from one address.
 	keylessEntries, keylessAddressEntries = 60, 30
-	// linkEntries is for the signed downloads of a bucket or an export, or the refused
-	// uploads by links of one maker; linkAddressEntries for those from one address.
+	// linkEntries is for the signed downloads of a bucket or an export, for those by presigned URLs
+	// of one maker, or for the refused requests by links, presigned URLs and forms of one maker;
+	// linkAddressEntries for those from one address.
 	linkEntries, linkAddressEntries = 60, 30
 	// anonymousEntries is for the unsigned downloads of an organization, and again for
 	// those that are refused. anonymousBucketEntries is for one bucket,
@@ -92,9 +93,12 @@ func auditBounds(call *model.Call, err error) []auditBound {
 		return []auditBound{{source("keyless", "", ""), keylessEntries}, {source("keyless", "", address), keylessAddressEntries}}
 	case call.IsPerson() && call.Actor.ID == "":
 		return []auditBound{{source("signed out", "", ""), keylessEntries}, {source("signed out", "", address), keylessAddressEntries}}
-	case err != nil && call.Details[uploadLinkDetail] != "":
+	case call.Linked && err != nil:
 		maker := call.Actor.ID
-		return []auditBound{{source("upload link", maker, ""), linkEntries}, {source("upload link", maker, address), linkAddressEntries}}
+		return []auditBound{{source("refused link", maker, ""), linkEntries}, {source("refused link", maker, address), linkAddressEntries}}
+	case call.Linked && !call.Operation.Changes():
+		who, what := "link of "+call.Actor.ID, call.Resource.ID // the bucket
+		return []auditBound{{source(who, what, ""), linkEntries}, {source(who, what, address), linkAddressEntries}}
 	case call.Actor.Type == model.ActorKey && call.Key == nil, model.CodeOf(err) == model.CodeRateLimited:
 		return []auditBound{{source("key "+call.Actor.ID, "", ""), keyEntries}}
 	default:

@@ -43,28 +43,43 @@ func TestCoalescingByNetwork(t *testing.T) {
 	}
 }
 
-// The holder of an upload link, who needs no key, adds few entries to the log of its maker by refused uploads.
-func TestCoalescingOfUploadLinks(t *testing.T) {
+// The holder of a link or a presigned URL, who needs no key, adds few entries to the log of its maker by reads and by
+// what is refused.
+func TestCoalescingOfLinks(t *testing.T) {
 	t.Parallel()
+	upload, read := model.OperationFor(model.ActionObjectUpload), model.OperationFor(model.ActionObjectGet)
 	refused := model.Errorf(model.CodeForbidden, "the link is for another key")
 	for addresses, want := range map[int]int{1: linkAddressEntries, 100: linkEntries} {
-		f, written := newAuditCoalescer(), 0
+		f, written := newAuditCoalescer(), map[string]int{}
+		admit := func(what string, call *model.Call, err error) {
+			bounds := auditBounds(call, err)
+			if bounds == nil {
+				t.Fatalf("the entries of %s have no bound", what)
+			}
+			written[what] += len(f.admit(&model.AuditEntry{}, bounds))
+		}
 		for n := range 1000 {
 			call := &model.Call{
-				Actor: model.Actor{Type: model.ActorKey, ID: "key_1"}, Key: &model.Key{ID: "key_1"}, Organization: "org_1", IP: fmt.Sprintf("192.0.2.%d", n%addresses),
+				Operation: upload, Linked: true, Organization: "org_1", IP: fmt.Sprintf("192.0.2.%d", n%addresses),
+				Actor: model.Actor{Type: model.ActorKey, ID: "key_1"}, Key: &model.Key{ID: "key_1"}, Resource: model.Resource{ID: "bucket_1"},
 			}
-			call.Note(uploadLinkDetail, "true")
 			if auditBounds(call, nil) != nil {
 				t.Fatal("uploads are not all logged")
 			}
-			bounds := auditBounds(call, refused)
-			if bounds == nil {
-				t.Fatal("the entries of refused uploads have no bound")
+			admit("refused uploads", call, refused)
+			call.Operation = read
+			admit("reads", call, nil)
+			call.Resource.ID = "bucket_2"
+			admit("reads of another bucket", call, nil)
+			call.Linked = false
+			if auditBounds(call, nil) != nil {
+				t.Fatal("reads with a key are not all logged")
 			}
-			written += len(f.admit(&model.AuditEntry{}, bounds))
 		}
-		if written != want {
-			t.Errorf("%d entries by %d addresses", written, addresses)
+		for _, what := range []string{"refused uploads", "reads", "reads of another bucket"} {
+			if written[what] != want {
+				t.Errorf("%d entries of %s by %d addresses", written[what], what, addresses)
+			}
 		}
 	}
 }

@@ -8,13 +8,16 @@ import (
 	"holdfast/engine/model"
 )
 
-// uploadLinkDetail marks the calls of uploads by links in the audit log.
-const uploadLinkDetail = "link"
-
-// ActForLink is ActFor for an upload by a link, which the call's audit entry says.
-func (c *Core) ActForLink(call *model.Call, organization, maker string) error {
-	call.Note(uploadLinkDetail, "true")
-	return c.ActFor(call, organization, maker)
+// ByLink marks a call that is signed by a link, a presigned URL or an HTML form, which its audit entry says, and draws on
+// the budget of its address. It runs before the signature is verified.
+func (c *Core) ByLink(call *model.Call) error {
+	call.Linked = true
+	call.Note("link", "true")
+	class := rateDownload
+	if call.Operation.Changes() {
+		class = ratePageUpload
+	}
+	return c.throttlePage(call.IP, class)
 }
 
 // ActFor makes the maker of a link, a key or a person of the organization, the caller. A link ends with its maker: it

@@ -24,7 +24,8 @@ const (
 // VisitorRates returns the limits on requests without a key. A client polls for its key
 // twelve times a minute, and an office behind one address has several clients. Downloads
 // of public buckets and by links, the preflights before them, and uploads by links and HTML forms
-// are the requests of pages.
+// are the requests of pages. So are those by presigned URLs: they count as downloads, or if they change
+// something as uploads.
 func VisitorRates() map[model.RateClass]Rate {
 	return map[model.RateClass]Rate{
 		RateSignInAddress:   {30, time.Minute},
@@ -58,12 +59,6 @@ func (c *Core) ThrottleVisitor(call *model.Call) error {
 	default:
 		return nil
 	}
-}
-
-// ThrottlePageUpload draws on the budget of the call's address for an upload by a link or an HTML form, before either is
-// read.
-func (c *Core) ThrottlePageUpload(call *model.Call) error {
-	return c.throttlePage(call.IP, ratePageUpload)
 }
 
 // ThrottlePreflight draws on the budget of the call's address for downloads.

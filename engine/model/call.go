@@ -46,7 +46,10 @@ type Call struct {
 	// Role is the person's role, "" if the caller is not a person.
 	Role Role
 	// Session is the TokenHash of the person's session, "" if the caller has none.
-	Session   string
+	Session string
+	// Linked means that the request is signed by a link, a presigned URL or an HTML form: whoever sends it need not have
+	// the key of its maker, the caller.
+	Linked    bool
 	RequestID string
 	IP        string
 	UserAgent string

@@ -102,7 +102,7 @@ func testEndWhileSending(t *testing.T, want model.Code, happen func(s *store, re
 		},
 		"link": func(s *store, bucket string, call *model.Call, body io.Reader) error {
 			visitor := &model.Call{Operation: model.OperationFor(model.ActionObjectUpload)}
-			if err := s.core.ActForLink(visitor, s.org, call.Key.ID); err != nil {
+			if err := s.core.ActFor(visitor, s.org, call.Key.ID); err != nil {
 				return nil
 			}
 			in := upload("victim", body)

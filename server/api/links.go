@@ -46,14 +46,14 @@ func IsUploadLink(r *http.Request) bool {
 
 // authenticate makes the maker of the link the caller.
 func (l *links) authenticate(x *gate.Exchange) error {
-	if err := l.engine.Core.ThrottlePageUpload(x.Call); err != nil {
+	if err := l.engine.Core.ByLink(x.Call); err != nil {
 		return err
 	}
 	link, err := l.linkOf(x.Request)
 	if err != nil {
 		return err
 	}
-	return l.engine.Core.ActForLink(x.Call, link.Organization, link.Maker)
+	return l.engine.Core.ActFor(x.Call, link.Organization, link.Maker)
 }
 
 func (l *links) linkOf(r *http.Request) (objects.UploadLink, error) {

@@ -39,7 +39,8 @@ type Gate struct {
 	BodyTimeout time.Duration
 	// Answered is called after the response to every request; it may be nil.
 	Answered func(operation model.Action, status int, took time.Duration)
-	// Known is called for every request with a valid key; it may be nil.
+	// Known is called for every request with a valid key, but not for one by a link (model.Call.Linked), which
+	// whoever has the link can send; it may be nil.
 	Known func(r *http.Request)
 }
 
@@ -107,7 +108,7 @@ func (x *Exchange) authenticate() error {
 		authenticate = (*Exchange).authenticateBearer
 	}
 	err := authenticate(x)
-	if err == nil && x.gate.Known != nil {
+	if err == nil && x.gate.Known != nil && !x.Call.Linked {
 		x.gate.Known(x.Request)
 	}
 	return err

@@ -26,7 +26,7 @@ type postResult struct {
 
 // authenticateForm makes the key that signed the policy of a form the caller.
 func (s *Server) authenticateForm(x *gate.Exchange, q *request) (err error) {
-	if err := s.engine.Core.ThrottlePageUpload(x.Call); err != nil {
+	if err := s.engine.Core.ByLink(x.Call); err != nil {
 		return err
 	}
 	if q.form, err = readForm(x); err != nil {

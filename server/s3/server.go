@@ -195,6 +195,11 @@ func (s *Server) authenticate(x *gate.Exchange) error {
 	if err != nil {
 		return refused(err)
 	}
+	if signature.Presigned {
+		if err := s.engine.Core.ByLink(x.Call); err != nil {
+			return err
+		}
+	}
 	if err := s.authenticateKey(x, signature, signature.Verify); err != nil {
 		return err
 	}
