@@ -27,7 +27,7 @@ func allowed() map[string][]string {
 		"holdfast/server/gate":                                  {"engine", "engine/core", "engine/model"},
 		"holdfast/server/metrics":                               {"engine", "engine/insight", "engine/model", "engine/offsite"},
 		"holdfast/server/operator":                              {"engine", "engine/access", "engine/core", "engine/databases", "engine/model", "server/api", "server/api/wire"},
-		"holdfast/web":                                          {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/password", "engine/postgres", "engine/recovery", "engine/webhooks", "internal/s3tools"},
+		"holdfast/web":                                          {"engine", "engine/access", "engine/connstring", "engine/core", "engine/databases", "engine/imports", "engine/insight", "engine/model", "engine/objects", "engine/offsite", "engine/password", "engine/postgres", "engine/recovery", "engine/webhooks", "internal/s3tools", "server/content"},
 		"holdfast/engine":                                       {"internal/durable"},
 		"holdfast/engine/core":                                  {"blobstore", "engine/advice", "engine/meta", "engine/model", "engine/postgres/binaries", "internal/durable", "internal/sealed"},
 		"holdfast/engine/access":                                {"engine/core", "engine/meta", "engine/model", "engine/password"},

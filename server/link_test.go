@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/server/api"
@@ -234,5 +236,35 @@ func TestRulesOfLinks(t *testing.T) {
 		if answer, _ := s.send(t, http.MethodGet, s.URL+view.DownloadPath, "", "Origin", origin); answer.StatusCode != 200 || answer.Header.Get("Access-Control-Allow-Origin") != want {
 			t.Errorf("a download from %s: %d %v", origin, answer.StatusCode, answer.Header)
 		}
+	}
+}
+
+// TestFormOfALinkIsBounded: whoever has a link for a form cannot have long headers of its parts read into the memory, neither
+// before the file nor after it.
+func TestFormOfALinkIsBounded(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "")
+	bucket := s.bucket(t, "files", false)
+	link := makeLink[wire.UploadLink](t, s, s.key(t), "/buckets/"+bucket+"/upload-links", `{"method":"POST","key_prefix":"page/"}`)
+	links := api.NewLinks(s.engine, api.Options{Log: slog.New(slog.DiscardHandler)})
+	long := strings.Repeat("; a=b", 200_000)
+	field := "--x\r\nContent-Disposition: form-data; name=\"key\"%s\r\n\r\npage/a\r\n"
+	file := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"%s\r\n\r\ntext\r\n"
+	for what, body := range map[string]string{
+		"before the file": fmt.Sprintf(field, long) + fmt.Sprintf(file, ""),
+		"of the file":     fmt.Sprintf(field, "") + fmt.Sprintf(file, long),
+		"after the file":  fmt.Sprintf(field, "") + fmt.Sprintf(file, "") + fmt.Sprintf(file, long),
+	} {
+		text := strings.NewReader(body + "--x--\r\n")
+		r := httptest.NewRequest(http.MethodPost, link.URL, text)
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		w := httptest.NewRecorder()
+		links.ServeHTTP(w, r)
+		if read := int(text.Size()) - text.Len(); w.Code != 422 || !strings.Contains(w.Body.String(), "before its file") || read > 64<<10 {
+			t.Errorf("%s: after %d bytes %d %s", what, read, w.Code, w.Body)
+		}
+	}
+	if list, err := s.engine.Objects.ObjectList(s.call(), bucket, "", core.Page{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("the bucket has %+v, %v", list.Items, err)
 	}
 }

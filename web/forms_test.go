@@ -207,6 +207,20 @@ func TestFormsAreReadOrRefused(t *testing.T) {
 	}
 }
 
+// TestUploadFormIsBounded: the header of a part before the file is not read into the memory without a bound.
+func TestUploadFormIsBounded(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t, 0)
+	for fill, want := range map[string]int{"": http.StatusSeeOther, strings.Repeat("; a=b", 10_000): http.StatusUnprocessableEntity} {
+		body := "--x\r\nContent-Disposition: form-data; name=\"prefix\"" + fill + "\r\n\r\nfolder1/\r\n" +
+			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\ntext\r\n--x--\r\n"
+		got := c.send(t, http.MethodPost, "/buckets/bucket_1", "multipart/form-data; boundary=x", strings.NewReader(body))
+		if got.status != want {
+			t.Errorf("with %d bytes more: %d, want %d: %s", len(fill), got.status, want, got.page)
+		}
+	}
+}
+
 // TestSignedOut checks that a form posted without a session is reported as not
 // carried out, and that sign-in leads back to its page.
 func TestSignedOut(t *testing.T) {

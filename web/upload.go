@@ -12,6 +12,7 @@ import (
 
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
+	"holdfast/server/content"
 )
 
 // upload stores the body under the key in the query. The page's script sends
@@ -28,7 +29,11 @@ func (req *request) upload() (answer, error) {
 // uploadForm stores the file of a form, for browsers without scripts. The
 // prefix field must precede the file.
 func (req *request) uploadForm() (answer, error) {
-	parts, err := req.r.MultipartReader()
+	_ = http.NewResponseController(req.w).SetReadDeadline(time.Now().Add(content.FormTimeout)) // as in patient
+	body := content.NewFormBody(req.r.Body)
+	r := *req.r
+	r.Body = io.NopCloser(body)
+	parts, err := r.MultipartReader()
 	if err != nil {
 		return answer{}, model.Invalid("form", "must be multipart/form-data with a file")
 	}
@@ -39,18 +44,27 @@ func (req *request) uploadForm() (answer, error) {
 			return req.bucketPage(prefix, model.Invalid("file", "choose a file first"))
 		}
 		if err != nil {
-			return answer{}, model.Invalid("form", "could not be read to its end; try again")
+			return answer{}, unreadableForm(err)
 		}
 		if part.FormName() == "prefix" {
 			text, err := io.ReadAll(io.LimitReader(part, model.MaxObjectKey+1))
 			if err != nil {
-				return answer{}, model.Invalid("form", "could not be read to its end; try again")
+				return answer{}, unreadableForm(err)
 			}
 			prefix = string(text)
 		} else if part.FileName() != "" {
+			body.BeginFile(req.r.Body)
 			return req.storePart(prefix, part)
 		}
 	}
+}
+
+// unreadableForm returns the error for a form of which only a part was read.
+func unreadableForm(err error) error {
+	if errors.Is(err, content.ErrFormTooLarge) {
+		return model.Invalid("form", "must have at most %d bytes before its file", content.MaxFormFields)
+	}
+	return model.Invalid("form", "could not be read to its end; try again")
 }
 
 func (req *request) storePart(prefix string, part *multipart.Part) (answer, error) {

@@ -16,11 +16,8 @@ import (
 	"holdfast/server/gate"
 )
 
-const (
-	// maxFormField is the maximum size of a field of a form in bytes, and maxFormFields how many it may have.
-	maxFormField  = 8 << 10
-	maxFormFields = 8
-)
+// maxFormField is the maximum size of a field of a form in bytes.
+const maxFormField = 8 << 10
 
 // links serves uploads by links, which have the authority of the key or person that made them:
 //
@@ -114,15 +111,12 @@ func (l *links) form(x *gate.Exchange, link objects.UploadLink, bucket, rest str
 	if rest != "" {
 		return model.Errorf(model.CodeForbidden, "the link must be used as it was made: its path was changed")
 	}
-	body := newIncoming(x)
-	r := *x.Request
-	r.Body = io.NopCloser(body)
-	parts, err := r.MultipartReader()
+	parts, err := newMultipartForm(x)
 	if err != nil {
-		return model.Invalid("Content-Type", "must be multipart/form-data with a boundary")
+		return err
 	}
 	fields := map[string]string{}
-	for len(fields) <= maxFormFields {
+	for {
 		part, err := parts.NextRawPart()
 		switch {
 		case err == io.EOF:
@@ -130,13 +124,12 @@ func (l *links) form(x *gate.Exchange, link objects.UploadLink, bucket, rest str
 		case err != nil:
 			return malformedMultipart(err)
 		case part.FormName() == "file":
-			return l.file(x, link, bucket, fields, part, parts)
+			return l.file(parts, link, bucket, fields, part)
 		}
 		if err := readField(fields, part); err != nil {
 			return err
 		}
 	}
-	return model.Invalid("body", "must have at most %d fields before the file", maxFormFields)
 }
 
 func readField(fields map[string]string, part *multipart.Part) error {
@@ -159,7 +152,7 @@ func readField(fields map[string]string, part *multipart.Part) error {
 }
 
 // file stores the file of a form.
-func (l *links) file(x *gate.Exchange, link objects.UploadLink, bucket string, fields map[string]string, part *multipart.Part, parts *multipart.Reader) error {
+func (l *links) file(form *multipartForm, link objects.UploadLink, bucket string, fields map[string]string, part *multipart.Part) error {
 	given := fields["Content-Type"]
 	if given == "" {
 		given = part.Header.Get("Content-Type")
@@ -183,6 +176,6 @@ func (l *links) file(x *gate.Exchange, link objects.UploadLink, bucket string, f
 	if err != nil {
 		return err
 	}
-	in.Body, in.Length, in.Least = &partBody{part: part, parts: parts}, -1, max(x.Request.ContentLength-maxFormFields*maxFormField-formOverhead, 0)
-	return l.store(x, in)
+	in.Body, in.Length, in.Least = form.file(part), -1, max(form.x.Request.ContentLength-formOverhead, 0)
+	return l.store(form.x, in)
 }

@@ -15,6 +15,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/server/api/wire"
+	"holdfast/server/content"
 	"holdfast/server/gate"
 )
 
@@ -105,7 +106,32 @@ type incoming struct {
 func newIncoming(x *gate.Exchange) *incoming { return &incoming{x.StreamBody(), x} }
 
 // formOverhead exceeds the size in bytes of a multipart body apart from its file.
-const formOverhead = 64 << 10
+const formOverhead = 2 * content.MaxFormFields
+
+// multipartForm is a form that is being received.
+type multipartForm struct {
+	*multipart.Reader
+	x    *gate.Exchange
+	body *content.FormBody
+}
+
+// newMultipartForm returns the form in the body of a request. The caller must not read the body otherwise.
+func newMultipartForm(x *gate.Exchange) (*multipartForm, error) {
+	f := &multipartForm{x: x, body: content.NewFormBody(x.WholeBody(content.FormTimeout))}
+	r := *x.Request
+	r.Body = io.NopCloser(f.body)
+	var err error
+	if f.Reader, err = r.MultipartReader(); err != nil {
+		return nil, model.Invalid("Content-Type", "must be multipart/form-data with a boundary")
+	}
+	return f, nil
+}
+
+// file returns the bytes of a part, which must be the last.
+func (f *multipartForm) file(part *multipart.Part) io.Reader {
+	f.body.BeginFile(f.x.StreamBody())
+	return &partBody{part: part, form: f}
+}
 
 // describe sets the upload's body, type and length. For the first two, a multipart body must be opened.
 func (b *incoming) describe(upload *objects.Upload) error {
@@ -128,13 +154,11 @@ func (b *incoming) open(upload *objects.Upload) (err error) {
 // onlyPart returns the only file of a multipart body, without decoding any Content-Transfer-Encoding (RFC 7578,
 // 4.7), and its type.
 func (b *incoming) onlyPart() (io.Reader, string, error) {
-	r := *b.x.Request
-	r.Body = io.NopCloser(b)
-	parts, err := r.MultipartReader()
+	form, err := newMultipartForm(b.x)
 	if err != nil {
-		return nil, "", model.Invalid("Content-Type", "must name the boundary of its multipart/form-data")
+		return nil, "", err
 	}
-	part, err := parts.NextRawPart()
+	part, err := form.NextRawPart()
 	switch {
 	case err == io.EOF:
 		return nil, "", onePartOnly()
@@ -144,7 +168,7 @@ func (b *incoming) onlyPart() (io.Reader, string, error) {
 		return nil, "", onePartOnly()
 	}
 	_, canonical, err := mediaType(part.Header.Get("Content-Type"))
-	return &partBody{part: part, parts: parts}, canonical, err
+	return form.file(part), canonical, err
 }
 
 func onePartOnly() error {
@@ -155,14 +179,17 @@ func malformedMultipart(err error) error {
 	if public, ok := errors.AsType[*model.Error](err); ok {
 		return public
 	}
+	if errors.Is(err, content.ErrFormTooLarge) {
+		return model.Invalid("body", "multipart/form-data must have at most %d bytes before its file, and nothing after it", content.MaxFormFields)
+	}
 	return &model.Error{Code: model.CodeValidation, Message: "body: is not well-formed multipart/form-data, or ended early", Err: err}
 }
 
 // partBody reads a part, and at its end checks that there is no other: the object is published only after that. (A
 // truncated body also causes an io.EOF, but a wrapped one: only the bare one means the end.)
 type partBody struct {
-	part  *multipart.Part
-	parts *multipart.Reader
+	part *multipart.Part
+	form *multipartForm
 }
 
 // Read implements io.Reader.
@@ -174,7 +201,8 @@ func (p *partBody) Read(data []byte) (int, error) {
 	if err != io.EOF {
 		return n, malformedMultipart(err)
 	}
-	switch _, err := p.parts.NextRawPart(); {
+	p.form.body.EndFile()
+	switch _, err := p.form.NextRawPart(); {
 	case err == io.EOF:
 		return n, io.EOF
 	case err != nil:

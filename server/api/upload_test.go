@@ -136,6 +136,8 @@ func TestUploadMultipart(t *testing.T) {
 		{"a file and a field", [][3]string{{file, "", "a"}, {`form-data; name="x"`, "", "b"}}, 0, 422},
 		{"a field only", [][3]string{{`form-data; name="x"`, "", "b"}}, 0, 422},
 		{"cut in the file", [][3]string{{file, "", big}}, 1 << 19, 422},
+		{"a long header", [][3]string{{file + "\r\nX-Fill: " + big[:40<<10], "image/png", "hello"}}, 0, 422},
+		{"a long header after the file", [][3]string{{file, "", "hello"}, {`form-data; name="` + big[:40<<10] + `"`, "", "b"}}, 0, 422},
 		{"cut in the end", [][3]string{{file, "", "hello"}}, 4, 422},
 	} {
 		t.Run(test.name, func(t *testing.T) {

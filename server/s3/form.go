@@ -7,7 +7,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
-	"time"
 
 	"holdfast/engine/model"
 	"holdfast/server/content"
@@ -15,52 +14,19 @@ import (
 	"holdfast/server/s3/sigv4"
 )
 
-const (
-	// maxFormFields is the maximum size in bytes of a form up to its file. They are read before the request is
-	// authenticated.
-	maxFormFields = 32 << 10
-	// formTimeout is the maximum time until a form's file begins.
-	formTimeout = 30 * time.Second
-	// boundarySize is the maximum size of a boundary in bytes (RFC 2046, 5.1.1).
-	boundarySize = 70
-)
+// boundarySize is the maximum size of a boundary in bytes (RFC 2046, 5.1.1).
+const boundarySize = 70
 
 // form is an HTML form that uploads a file to a bucket. Its other fields come first, and what follows the file is
 // ignored.
 type form struct {
 	fields map[string]string // by their names in lower case
 	file   *multipart.Part
-	body   *formBody
 }
 
 // isForm reports whether a request uploads an HTML form. Its authorization is in the form.
 func isForm(r *http.Request, q *request) bool {
 	return r.Method == http.MethodPost && q.bucket != "" && q.key == "" && r.URL.RawQuery == "" && !sigv4.IsSigned(r)
-}
-
-// formBody is the body of a form. Reads fail after maxFormFields, until the file has been found.
-type formBody struct {
-	x    *gate.Exchange
-	left int
-	file io.Reader // the rest of the body, once the file was found
-}
-
-var errFieldsTooLarge = errors.New("the fields before the file are too large")
-
-// Read implements io.Reader.
-func (b *formBody) Read(p []byte) (int, error) {
-	if b.file != nil {
-		return b.file.Read(p)
-	}
-	if b.left == 0 {
-		return 0, errFieldsTooLarge
-	}
-	n, err := b.x.Request.Body.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	if err != nil && err != io.EOF {
-		err = b.x.Unreadable(err)
-	}
-	return n, err
 }
 
 // readForm reads a form up to its file.
@@ -73,9 +39,9 @@ func readForm(x *gate.Exchange) (*form, error) {
 	if boundary == "" || len(boundary) > boundarySize || x.Request.Body == nil {
 		return nil, malformedForm()
 	}
-	x.SetBodyTimeout(formTimeout)
-	f := &form{fields: map[string]string{}, body: &formBody{x: x, left: maxFormFields}}
-	parts := multipart.NewReader(f.body, boundary)
+	f := &form{fields: map[string]string{}}
+	body := content.NewFormBody(x.WholeBody(content.FormTimeout)) // the request is not authenticated yet
+	parts := multipart.NewReader(body, boundary)
 	for {
 		part, err := parts.NextRawPart()
 		if err == io.EOF {
@@ -86,7 +52,8 @@ func readForm(x *gate.Exchange) (*form, error) {
 		}
 		name := strings.ToLower(part.FormName())
 		if name == "file" {
-			f.file, f.body.file = part, x.StreamBody()
+			body.BeginFile(x.StreamBody())
+			f.file = part
 			return f, nil
 		}
 		value, err := io.ReadAll(part)
@@ -106,7 +73,7 @@ func malformedForm() error {
 
 // formError returns the client's view of an error from reading a form.
 func formError(err error) error {
-	if errors.Is(err, errFieldsTooLarge) {
+	if errors.Is(err, content.ErrFormTooLarge) {
 		return fail("MaxPostPreDataLengthExceededError", "Your POST request fields preceding the upload file were too large.")
 	}
 	if public, ok := errors.AsType[*model.Error](err); ok {
@@ -173,7 +140,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	b.read += int64(n)
 	switch {
 	case b.most >= 0 && b.read > b.most:
-		rest, _ := io.Copy(io.Discard, io.LimitReader(b.source, maxFormFields)) // a small file's size can be told
+		rest, _ := io.Copy(io.Discard, io.LimitReader(b.source, content.MaxFormFields)) // a small file's size can be told
 		return 0, fail("EntityTooLarge", "Your proposed upload exceeds the maximum allowed object size.").
 			with("ProposedSize", decimal(b.read+rest)).with("MaxSizeAllowed", decimal(b.most))
 	case err == io.EOF && b.read < b.least:

@@ -21,6 +21,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"holdfast/engine/model"
+	"holdfast/server/content"
 )
 
 // signedForm makes the fields of a form for the bucket vault, with a client for MinIO.
@@ -192,7 +193,7 @@ func TestFormRefused(t *testing.T) {
 		"no policy":             {change: func(f map[string]string) { delete(f, "policy") }, status: 400, code: "InvalidArgument"},
 		"no key":                {change: func(f map[string]string) { delete(f, "key") }, status: 400, code: "InvalidArgument"},
 		"no signature at all":   {change: func(f map[string]string) { clear(f); f["key"] = "in/x" }, status: 403, code: "AccessDenied"},
-		"many fields":           {change: set("x-ignore-fill", strings.Repeat("x", maxFormFields)), status: 400, code: "MaxPostPreDataLengthExceededError"},
+		"many fields":           {change: set("x-ignore-fill", strings.Repeat("x", content.MaxFormFields)), status: 400, code: "MaxPostPreDataLengthExceededError"},
 		"dots":                  {change: set("key", "in/../x"), status: 400, code: "InvalidArgument"},
 		"an old date":           {change: set("x-amz-date", "20260101T000000Z"), status: 400, code: "InvalidArgument"},
 		"a key that may read":   {as: w.org.read, status: 403, code: "AccessDenied"},
