@@ -27,7 +27,7 @@ func (tx *Tx) UntrashBucket(id string, at time.Time) (model.Bucket, error) {
 	if err != nil {
 		return model.Bucket{}, err
 	}
-	trashed.UpdatedAt = at
+	trashed.UpdatedAt, trashed.RestoredAt = at, at
 	if err := tx.Buckets().Insert(trashed.Bucket); err != nil {
 		return trashed.Bucket, err
 	}

@@ -43,8 +43,8 @@ func notePublic(call *model.Call, was, is model.PublicRights) {
 	}
 }
 
-// BucketForEverybody returns the bucket that a name means to a caller without a key: the oldest one of that name in any
-// organization, and only if some of it is public.
+// BucketForEverybody returns the bucket that a name means to a caller without a key: the one in any organization that has
+// had the name longest, and only if some of it is public.
 func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
 	named, err := s.BucketsNamed(name)
@@ -57,8 +57,8 @@ func (s *Service) BucketForEverybody(call *model.Call, name string) (model.Bucke
 	return s.anonymousBucket(call, named[0].ID)
 }
 
-// BucketWebsite returns the bucket whose website a name means to a caller without a key: the oldest of that name in any
-// organization, and only if it has a website.
+// BucketWebsite returns the bucket whose website a name means to a caller without a key: the one in any organization that
+// has had the name longest, and only if it has a website.
 func (s *Service) BucketWebsite(call *model.Call, name string) (model.Bucket, error) {
 	call.Resource = model.Resource{Type: model.ResourceBucket, Name: name}
 	named, err := s.BucketsNamed(name)
@@ -71,7 +71,8 @@ func (s *Service) BucketWebsite(call *model.Call, name string) (model.Bucket, er
 	return s.anonymousBucket(call, named[0].ID)
 }
 
-// BucketsNamed returns the buckets of that name in every organization, oldest first. Their counters may be stale.
+// BucketsNamed returns the buckets of that name in every organization, first the one that has had it longest. Their
+// counters may be stale.
 func (s *Service) BucketsNamed(name string) ([]model.Bucket, error) {
 	named, err := s.core.Meta.CachedBucketsNamed(name)
 	if errors.Is(err, meta.ErrNotFound) {

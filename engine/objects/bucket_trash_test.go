@@ -280,3 +280,54 @@ func TestRestoreOfABucketThatExpires(t *testing.T) {
 		s.mustHold(t, bucket, map[string]string{"k": "x"})
 	}
 }
+
+// TestRestoredBucketTakesNoName: a bucket from the trash does not take the name from a public bucket or a website that
+// another organization has made meanwhile.
+func TestRestoredBucketTakesNoName(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) {
+		c.ObjectTrashRetention = time.Hour
+		c.WebsiteURL = "http://web.test"
+	})
+	first := s.bucket(t, "shop")
+	s.deleteBucket(t, first)
+	org, err := access.New(s.core).OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: model.Actor{Type: model.ActorOperator}}, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := func(action model.Action) *model.Call {
+		call := s.call(action)
+		call.Organization = org.ID
+		return call
+	}
+	live, err := s.BucketCreate(other(model.ActionBucketCreate), NewBucket{Name: "shop", Public: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BucketConfigure(other(model.ActionBucketUpdate), live.ID, "website", func(b *model.Bucket) error {
+		b.Website = &model.Website{Index: "index.html"}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	means := func(want string) {
+		t.Helper()
+		for what, find := range map[string]func(*model.Call, string) (model.Bucket, error){"the bucket": s.BucketForEverybody, "the website": s.BucketWebsite} {
+			if b, err := find(&model.Call{Actor: model.Anybody()}, "shop"); b.ID != want || err != nil && want != "" {
+				t.Errorf("%s is %q, %v; want %q", what, b.ID, err, want)
+			}
+		}
+	}
+	means(live.ID)
+	if err := s.restoreBucket(first); err != nil {
+		t.Fatal(err)
+	}
+	means(live.ID)
+	s.close(t)
+	s.open(t)
+	means(live.ID)
+	if _, err := s.BucketDelete(other(model.ActionBucketDelete), live.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	means("") // the first one is not public
+}
