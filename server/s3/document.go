@@ -77,11 +77,28 @@ func (q *request) readLooseXML(document any, tags int, of sigv4.Of) (bool, error
 
 // decodeXML decodes a document of at most that many tags and as many attributes.
 func decodeXML(text []byte, document any, tags int) error {
-	quotes := bytes.Count(text, []byte(`"`)) + bytes.Count(text, []byte("'")) // an attribute has two
-	if bytes.Count(text, []byte("<")) > tags || quotes > 2*tags || xml.Unmarshal(text, document) != nil {
+	if bytes.Count(text, []byte("<")) > tags || mostAttributes(text) > tags || xml.Unmarshal(text, document) != nil {
 		return malformedXML()
 	}
 	return nil
+}
+
+// mostAttributes returns how many attributes a document has at most: the value of each begins with a quote after an equals
+// sign, with white space between them or without. Other quotes are of text, such as the key of an object.
+func mostAttributes(text []byte) (n int) {
+	var last byte
+	for _, c := range text {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '"', '\'':
+			if last == '=' {
+				n++
+			}
+		}
+		last = c
+	}
+	return n
 }
 
 // readDocument reads a body of at most that many bytes and decodes it. It returns false if the body is empty.

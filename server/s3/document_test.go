@@ -67,9 +67,25 @@ func TestManyAttributes(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.bucketWith(t, w.minio(t, w.org.full), "photos")
-	document := "<Delete" + strings.Repeat(` a=""`, 100_000) + "><Object><Key>x</Key></Object></Delete>"
-	if _, code, text := w.ask(t, w.org.full, "POST", "/photos?delete", document, nil); code != "MalformedXML" {
-		t.Errorf("%s %s", code, text)
+	for _, attribute := range []string{` a=""`, ` a=''`, " a \t=\r\n\"\"", ` a=">"`, ` a="'"`} {
+		document := "<Delete" + strings.Repeat(attribute, 50_000) + "><Object><Key>x</Key></Object></Delete>"
+		if n := mostAttributes([]byte(document)); n < 50_000 {
+			t.Errorf("%q is counted %d times", attribute, n)
+		}
+		if _, code, text := w.ask(t, w.org.full, "POST", "/photos?delete", document, nil); code != "MalformedXML" {
+			t.Errorf("%q: %s %s", attribute, code, text)
+		}
+	}
+}
+
+// TestManyQuotes: the quotes in the keys of objects to delete are no attributes.
+func TestManyQuotes(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.bucketWith(t, w.minio(t, w.org.full), "photos")
+	document := "<Delete>" + strings.Repeat("<Object><Key>"+strings.Repeat(`"'`, 30)+"</Key></Object>", 1000) + "</Delete>"
+	if status, code, text := w.ask(t, w.org.full, "POST", "/photos?delete", document, nil); status != 200 {
+		t.Errorf("%d %s %.200s", status, code, text)
 	}
 }
 
