@@ -202,10 +202,14 @@ func TestExpiryRules(t *testing.T) {
 	w := open(t)
 	bucket := w.bucket(t, "expiring")
 	for _, c := range []struct{ body, want string }{
-		{`{"expiry_rules":[{"prefix":"tmp/","days":1},{"noncurrent_days":30}]}`,
-			`"expire_after_days":null,"expiry_rules":[{"prefix":"","days":null,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`},
-		{`{"expire_after_days":9}`,
-			`"expire_after_days":9,"expiry_rules":[{"prefix":"","days":9,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`},
+		{
+			`{"expiry_rules":[{"prefix":"tmp/","days":1},{"noncurrent_days":30}]}`,
+			`"expire_after_days":null,"expiry_rules":[{"prefix":"","days":null,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`,
+		},
+		{
+			`{"expire_after_days":9}`,
+			`"expire_after_days":9,"expiry_rules":[{"prefix":"","days":9,"noncurrent_days":30},{"prefix":"tmp/","days":1,"noncurrent_days":null}]`,
+		},
 		{`{"expire_after_days":9,"expiry_rules":[]}`, `expire_after_days: must not be given together with expiry_rules`},
 		{`{"expiry_rules":[{"prefix":"tmp/"}]}`, `expiry_rules: must say days or noncurrent_days for the prefix \"tmp/\"`},
 		{`{"expiry_rules":[{"days":0}]}`, `expiry_rules[0].days: must be at least 1`},

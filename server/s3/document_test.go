@@ -97,6 +97,8 @@ func TestLargeDocumentsWait(t *testing.T) {
 		w.bucketWith(t, w.minio(t, o.full), "photos")
 	}
 	document := "<Delete><Object><Key>x</Key></Object>" + strings.Repeat(" ", largeXML) + "</Delete>"
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}} // sends a body once it is being received
+	t.Cleanup(client.CloseIdleConnections)
 	send := func(c credentials, body io.Reader) chan int {
 		r, err := http.NewRequest("POST", w.server.URL+"/photos?delete", body)
 		if err != nil {
@@ -107,7 +109,9 @@ func TestLargeDocumentsWait(t *testing.T) {
 		status := make(chan int, 1)
 		go func() {
 			defer close(status)
-			if resp, err := http.DefaultClient.Do(signer.SignV4(*r, c.id, c.secret, "", "us-east-1")); err == nil {
+			signed := signer.SignV4(*r, c.id, c.secret, "", "us-east-1")
+			signed.Header.Set("Expect", "100-continue")
+			if resp, err := client.Do(signed); err == nil {
 				status <- resp.StatusCode
 				resp.Body.Close()
 			}
