@@ -67,7 +67,11 @@ func (f *Follower) session(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// explain explains an error that occurred in the source; nil stays nil.
 func (f *Follower) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	return (&Session{source: f.source}).trouble(ctx, sourceError{err})
 }
 

@@ -21,8 +21,11 @@ func (f *Follower) IsWritten(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	open, err := listOpen(ctx, conn)
-	if err != nil || len(open) > 0 {
-		return len(open) > 0, f.explain(ctx, err)
+	if err != nil {
+		return false, f.explain(ctx, err)
+	}
+	if len(open) > 0 {
+		return true, nil
 	}
 	var changes, messages int64
 	// Those that change something are I, U, D and T. Before PostgreSQL 15 every transaction has a B and a C.
