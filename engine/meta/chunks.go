@@ -39,7 +39,7 @@ func (db *DB) chunks(sizes chunkSizes) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		c := chunker{sizes: sizes}
 		for done := false; !done; {
-			err := db.bolt.View(func(tx *bbolt.Tx) error {
+			err := db.view(func(tx *bbolt.Tx) error {
 				done = c.next(tx)
 				return nil
 			})

@@ -34,12 +34,15 @@ func rewriteLastPages(bolt *bbolt.DB, file *os.File) error {
 }
 
 // makeDurable makes the last commit durable, whose sync failed. If that fails, too, it ends all changes and returns why.
-// The caller holds capturing.
+// Otherwise it waits for the end of the readers that began before: bbolt has rolled the commit back, and takes the pages that
+// it replaced for free, though these readers still need them. The caller holds capturing.
 func (db *DB) makeDurable(cause error) error {
 	if err := rewriteLastPages(db.bolt, db.file); err != nil {
 		db.failed = fmt.Errorf("%w since a sync to disk failed (%w); check the disk, then start again", ErrReadOnly, errors.Join(cause, err))
+		return db.failed
 	}
-	return db.failed
+	<-db.readers.sealed()
+	return nil
 }
 
 // Durable returns nil once everything that a read saw before is durable, and an ErrReadOnly if it cannot be. What a read

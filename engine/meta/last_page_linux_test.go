@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -49,6 +52,54 @@ func TestLastSyncFailsOnce(t *testing.T) {
 	if err := errors.Join(db.Flush(), db.Durable()); err != nil || count(t, db) != 1 {
 		t.Errorf("one queued change was applied %d times: %v", count(t, db), err)
 	}
+}
+
+// TestNoCommitUnderReadersAfterAFailedSync: bbolt has forgotten which pages of such a commit earlier readers still need, so
+// nothing may be written before they have ended. Later readers are no hindrance.
+func TestNoCommitUnderReadersAfterAFailedSync(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := Open(filepath.Join(t.TempDir(), "meta.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, content := range []string{strings.Repeat("x", 1<<20), "", ""} { // pages to reuse: a file that grows waits for readers anyway
+			update(t, db, set("filler", content))
+		}
+		var all sync.WaitGroup
+		defer all.Wait()
+		read := func() (end func()) {
+			begun, ending := make(chan struct{}), make(chan struct{})
+			all.Go(func() { _ = db.View(func(*Tx) error { close(begun); <-ending; return nil }) })
+			<-begun
+			return func() { close(ending) }
+		}
+		ends := []func(){read(), read()}
+		failLastSync(db, func() {})
+		var changed error
+		answered := make(chan struct{})
+		all.Go(func() {
+			defer close(answered)
+			changed = errors.Join(db.Update(set("key", "1")), db.Update(set("key", "2")))
+		})
+		synctest.Wait()
+		defer read()() // it sees the commit whose sync failed
+		for _, end := range ends {
+			time.Sleep(2 * queueDelay)
+			synctest.Wait()
+			select {
+			case <-answered:
+				t.Error("the second change was committed under a reader of an earlier state")
+			default:
+			}
+			end()
+		}
+		<-answered
+		if changed != nil {
+			t.Error(changed)
+		}
+	})
 }
 
 // TestLastCommitIsNotDurable: the page cannot be written again either. Nothing is committed after the commit that may be

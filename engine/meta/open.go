@@ -28,6 +28,7 @@ type DB struct {
 	bolt        *bbolt.DB
 	file        *os.File                          // of bolt, which closes it
 	update      func(func(*bbolt.Tx) error) error // bolt.Update, which tests replace
+	readers     *readers
 	writeBehind *writeBehindQueue
 	records     *recordCache
 	queue       chan *commit
@@ -65,6 +66,7 @@ func Open(path string) (*DB, error) {
 		bolt:        bolt,
 		file:        file,
 		update:      bolt.Update,
+		readers:     newReaders(),
 		writeBehind: newWriteBehindQueue(),
 		records:     newRecordCache(),
 		queue:       make(chan *commit, maxBatch),

@@ -15,7 +15,7 @@ func (db *DB) Snapshot(w io.Writer) error {
 
 // Commits returns the number of the last commit. It never decreases in a file.
 func (db *DB) Commits() (n uint64, err error) {
-	err = db.bolt.View(func(tx *bbolt.Tx) error {
+	err = db.view(func(tx *bbolt.Tx) error {
 		n = uint64(tx.ID())
 		return nil
 	})
@@ -28,7 +28,7 @@ func (db *DB) Commits() (n uint64, err error) {
 // SnapshotIf is Snapshot, but writes nothing if check, which sees the state to be
 // written, returns an error.
 func (db *DB) SnapshotIf(w io.Writer, check func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error {
+	err := db.view(func(tx *bbolt.Tx) error {
 		if err := check(&Tx{bolt: boltTx{tx: tx}}); err != nil {
 			return err
 		}

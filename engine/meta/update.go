@@ -33,7 +33,7 @@ func (c *commit) answer(err error) {
 // reused, and Update may have to wait for its end. For the same reason read must not
 // call Update.
 func (db *DB) View(read func(*Tx) error) error {
-	err := db.bolt.View(func(tx *bbolt.Tx) error { return read(&Tx{bolt: boltTx{tx: tx}, damage: &db.damage}) })
+	err := db.view(func(tx *bbolt.Tx) error { return read(&Tx{bolt: boltTx{tx: tx}, damage: &db.damage}) })
 	if errors.Is(err, bolterrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
