@@ -379,7 +379,7 @@ func (s *Service) RemoveBackups(database string) error {
 
 // PruneWAL removes the WAL that no kept backup needs. It keeps the newest segment of the current generation and of the
 // one that an undo would bring back: the server continues there, and the next backup begins after it. It removes
-// nothing unless all backups could be reconciled with their records.
+// nothing unless all backups could be reconciled with their records, and unless the records are durable.
 func (s *Service) PruneWAL(database string) error {
 	a := s.archives.get(database)
 	a.pruning.Lock()
@@ -407,6 +407,9 @@ func (s *Service) PruneWAL(database string) error {
 	}
 	archive, err := s.WALArchive(database)
 	if err != nil {
+		return err
+	}
+	if err := s.core.Meta.Durable(); err != nil { // what the records said
 		return err
 	}
 	s.core.RemovalLock.RLock()

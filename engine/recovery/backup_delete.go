@@ -111,8 +111,11 @@ func (s *Service) dropBackup(database, id string) error {
 	})
 }
 
-// dropStored removes a backup from the repository, if it is there.
+// dropStored removes a backup from the repository, if it is there, once what says so is durable.
 func (s *Service) dropStored(database, id string) error {
+	if err := s.core.Meta.Durable(); err != nil {
+		return err
+	}
 	repo, err := s.Repository(database)
 	if err != nil {
 		return err

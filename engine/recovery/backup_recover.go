@@ -96,6 +96,9 @@ func (s *Service) cleanRepository(database string, repo *repository.Repository, 
 	if lost, err := s.lostManifests(database, repo); err != nil || len(lost) > 0 {
 		return err // reconcileStored has logged them
 	}
+	if err := s.core.Meta.Durable(); err != nil { // what the records said
+		return err
+	}
 	leftovers, err := repo.Clean()
 	for _, name := range leftovers {
 		s.core.Log.Warn("removed what an interrupted backup left", "database", database, "file", name)
@@ -212,6 +215,9 @@ func (s *Service) collectChunks(ctx context.Context, database string) {
 	}
 	if len(lost) > 0 {
 		err = fmt.Errorf("the manifests of the backups %q are missing, so what they need is unknown: bring them back, or remove the backups", lost)
+	}
+	if err == nil {
+		err = s.core.Meta.Durable() // what the records said
 	}
 	if err == nil {
 		_, err = repo.Collect(ctx)
