@@ -102,9 +102,10 @@ func (s *Service) evictable(ctx context.Context, r *run) (files []blobstore.Loca
 	} else {
 		excess -= int64(evictTo * float64(limit))
 	}
+	now := s.core.Clock() // first: what a leap of the clock in between makes look old stays
 	unused := s.evictsUnused()
 	n := 0
-	for n < len(files) && (excess > 0 || unused > 0 && s.core.Clock().Sub(files[n].Used) > unused) {
+	for n < len(files) && (excess > 0 || unused > 0 && now.Sub(files[n].Used) > unused) {
 		excess -= files[n].Size
 		n++
 	}

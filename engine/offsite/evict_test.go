@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -303,6 +304,21 @@ func TestEvictUnusedClockAhead(t *testing.T) {
 	if n := s.away(t); n > 0 {
 		t.Errorf("%d objects left", n)
 	}
+	ahead := s.core.Clock
+	for right := range 10 { // it leaps in the middle
+		var calls atomic.Int64
+		s.core.Clock = func() time.Time {
+			if calls.Add(1) <= int64(right) {
+				return time.Now()
+			}
+			return ahead()
+		}
+		s.evict(t)
+		if n := s.away(t); n > 0 {
+			t.Fatalf("%d objects left once the clock had leapt after %d looks at it", n, right)
+		}
+	}
+	s.core.Clock = ahead
 	s.core.Guard.Mu.Lock()
 	s.core.Guard.Believed.Time = s.core.WallClock()
 	s.core.Guard.Mu.Unlock()
