@@ -42,7 +42,7 @@ type settingNames struct{ found sync.Map } // from settingOf to bool
 // known reports whether a server knows a setting. Extensions define those with a dot, and a server accepts any such name.
 // Otherwise the name is a string in the server's program, where some have capitals (IntervalStyle): a name that is not there is surely
 // unknown. PostgreSQL can print only those of its settings that belong into a configuration file. A program that cannot be read
-// knows everything.
+// knows everything, and so does one without work_mem, which is a script that starts the server.
 func (n *settingNames) known(bin binaries.Set, name string) bool {
 	if strings.Contains(name, ".") {
 		return true
@@ -60,7 +60,8 @@ func (n *settingNames) known(bin binaries.Set, name string) bool {
 			program[i] = c + 'a' - 'A'
 		}
 	}
-	known := bytes.Contains(program, append([]byte(strings.ToLower(name)), 0))
+	has := func(name string) bool { return bytes.Contains(program, append([]byte(name), 0)) }
+	known := has(strings.ToLower(name)) || !has("work_mem")
 	n.found.Store(key, known)
 	return known
 }
