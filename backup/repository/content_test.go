@@ -228,12 +228,14 @@ func mustStore(t testing.TB, r *Repository, id, base string, c content) int64 {
 	return n
 }
 
+// mustOpen opens a repository in which sessions are numbered from 1.
 func mustOpen(t testing.TB, dir string) *Repository {
 	t.Helper()
 	r, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.now = func() time.Time { return time.Time{} }
 	t.Cleanup(func() { r.Close() })
 	return r
 }

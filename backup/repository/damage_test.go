@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"holdfast/internal/durable"
 	"holdfast/internal/durable/faultfs"
@@ -384,5 +386,36 @@ func TestSessionOfLostFiles(t *testing.T) {
 	defer w.Abort()
 	if w.session <= last {
 		t.Errorf("the next session is %d, and the lost one was %d", w.session, last)
+	}
+}
+
+// TestNamesOfLostFiles: a repository that has lost all its files, manifests too, gives their names to no others, if the clock is right.
+// Otherwise it has names all the same.
+func TestNamesOfLostFiles(t *testing.T) {
+	t.Parallel()
+	made := func(at time.Time) (names []string) {
+		dir := filepath.Join(t.TempDir(), "r")
+		r := mustOpen(t, dir)
+		r.now = func() time.Time { return at }
+		mustStore(t, r, "b1", "", first())
+		mustStore(t, r, "b2", "b1", second())
+		for name := range files(t, dir) {
+			if _, numbered := NumberOf(filepath.ToSlash(name)); numbered {
+				names = append(names, name)
+			}
+		}
+		if err := r.Close(); err != nil || len(names) < 4 {
+			t.Fatal(names, err)
+		}
+		return names
+	}
+	before := made(time.Now())
+	for _, name := range made(time.Now().Add(time.Minute)) {
+		if slices.Contains(before, name) {
+			t.Errorf("%s is the name of another file than before", name)
+		}
+	}
+	for _, at := range []time.Time{{}, time.Unix(lastDated, 0), time.Unix(1<<32-1, 0), time.Unix(1<<40, 0)} {
+		made(at)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"holdfast/internal/durable"
 )
@@ -33,7 +34,8 @@ type Repository struct {
 	badIndex bool               // an index was found damaged or missing
 	verified bool               // everything was read since damage was last found
 
-	many int // manySmall, except in tests
+	many int              // manySmall, except in tests
+	now  func() time.Time // time.Now, except in tests
 }
 
 // The repository's directories.
@@ -82,7 +84,7 @@ func OpenForReading(dir string) (*Repository, error) {
 }
 
 func newRepository(dir string, fsys durable.FS) *Repository {
-	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall}
+	return &Repository{dir: dir, fs: fsys, indexes: map[uint32]*index{}, homes: map[uint32]uint32{}, pins: map[*Snapshot]bool{}, bad: map[Ref]bool{}, many: manySmall, now: time.Now}
 }
 
 func (r *Repository) prepare() error {
@@ -229,11 +231,15 @@ func (r *Repository) remove(path string) error {
 	return nil
 }
 
-// nextSession returns an unused number for a session and its index, or for a merged index.
+// lastDated is the highest number that the clock gives to a session, in the year 2105: there are others after it.
+const lastDated = 1<<32 - 1<<24
+
+// nextSession returns an unused number for a session and its index, or for a merged index. It is no lower than the time, in
+// seconds: a repository whose files are lost does not give their names, below which a copy elsewhere may have them, to others.
 func (r *Repository) nextSession() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sessions++
+	r.sessions = uint32(max(int64(r.sessions)+1, min(r.now().Unix(), lastDated)))
 	return r.sessions
 }
 

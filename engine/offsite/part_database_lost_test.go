@@ -89,8 +89,8 @@ func (m *machine) deleteBackups(database string, backups ...model.Backup) {
 	}
 }
 
-// TestLostBackups: indexes and manifests that are missing at a start stay in the copy, which can restore the backups, until these
-// are removed.
+// TestLostBackups: indexes and manifests that are missing at a start stay in the copy, which can restore the backups, also beside one
+// that is made meanwhile, until these are removed.
 func TestLostBackups(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -119,6 +119,10 @@ func TestLostBackups(t *testing.T) {
 		m.Recovery.CollectBackups(t.Context(), id)
 	}
 	m.restart(func() {})
+	m.wantLost(offsite.KindRepository, had)
+	for _, id := range ids { // which takes the names of no files of the others
+		backups[id] = append(backups[id], m.backUp(id))
+	}
 	m.wantLost(offsite.KindRepository, had)
 	dir := t.TempDir()
 	if err := offsite.RestoreDatabases(t.Context(), m.at, dir, func(all []time.Time) int { return len(all) }); err != nil {
