@@ -71,6 +71,11 @@ func readGeneration(dir string) (i Generation, err error) {
 	if err != nil {
 		return i, fmt.Errorf("read WAL archive: %w", err)
 	}
+	return parseGeneration(path, text)
+}
+
+// parseGeneration reads the text of the generation file in path.
+func parseGeneration(path string, text []byte) (i Generation, err error) {
 	var version int
 	var crc uint32
 	n := slices.Index(text, '\n') + 1
@@ -78,7 +83,7 @@ func readGeneration(dir string) (i Generation, err error) {
 		return i, &generationError{path, damagedf("it does not begin like a file of a WAL archive")}
 	}
 	if version > generationFormat {
-		return i, fmt.Errorf("WAL archive %s has format %d, and this program knows formats up to %d: use a newer holdfast", dir, version, generationFormat)
+		return i, fmt.Errorf("WAL archive %s has format %d, and this program knows formats up to %d: use a newer holdfast", filepath.Dir(path), version, generationFormat)
 	}
 	if crc != crc32.Checksum(text[n:], castagnoli) || json.Unmarshal(text[n:], &i) != nil {
 		return i, &generationError{path, errDamaged}

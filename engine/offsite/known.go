@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"holdfast/backup/repository"
+	"holdfast/backup/wal"
 	"holdfast/blobstore"
 	"holdfast/engine/offsite/stream"
 )
@@ -38,13 +39,13 @@ type ownedName struct{ owner, name string }
 // item is a thing of an owner.
 type item struct{ kind, name string }
 
-// stored is where the store has an item: in a file or, with data, in the catalog of the newest checkpoint.
+// stored is where the store has an item: in a file or, with data, in the catalog of the newest checkpoint or the log.
 type stored struct {
 	ref  stream.Reference
 	data []byte
 }
 
-// walStream is a log that grows, or without a timeline a generation of which the log has small files.
+// walStream is a log that grows.
 type walStream struct {
 	owner      string
 	generation uint64
@@ -102,7 +103,8 @@ func (k *known) apply(f stream.Frame) {
 	case stream.WAL:
 		k.wal[walStream{b.Owner, b.Generation, b.Timeline}] = b.From + uint64(len(b.Bytes))
 	case stream.WALFile:
-		k.wal[walStream{owner: b.Owner, generation: b.Generation}] = 0
+		f := wal.StoredFile{Generation: int(b.Generation), Name: b.Name}
+		k.PutEntry(stream.Entry{Owner: b.Owner, Kind: KindWAL, Name: walName(f), Data: b.Content})
 	case stream.Journal:
 		end := journalEnd{b.From + uint64(len(b.Bytes)), k.blobs[b.Segment].mark}
 		if b.From == 0 {
@@ -119,7 +121,7 @@ func (k *known) Put(owner, kind, name string, r stream.Reference) {
 	k.put(owner, item{kind, name}, stored{ref: r})
 }
 
-// PutEntry notes that the newest checkpoint has an entry. It keeps the content of one whose file may be lost here, which is small.
+// PutEntry notes that the newest checkpoint, or the log after it, has an entry. It keeps the content of one whose file may be lost here, which is small.
 func (k *known) PutEntry(e stream.Entry) {
 	s := stored{ref: referenceOf(e)}
 	if e.Kind == KindWAL || e.Kind == KindSegment || e.Kind == KindSecret {

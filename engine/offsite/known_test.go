@@ -80,6 +80,8 @@ func TestKnown(t *testing.T) {
 		stream.FileDrop{Kind: KindBlob, Name: "old"},
 		stream.WAL{Owner: "db_1", Generation: 1, Timeline: 1, From: 100, Bytes: []byte("abc")},
 		stream.WAL{Owner: "db_2", Generation: 1, Timeline: 1, From: 100, Bytes: []byte("abc")},
+		stream.WALFile{Owner: "db_1", Generation: 3, Name: "incarnation", Content: []byte("x")},
+		stream.WALFile{Owner: "db_2", Generation: 3, Name: "incarnation", Content: []byte("x")},
 		stream.OwnerDrop{Owner: "db_2"},
 		stream.Journal{Segment: 7, From: 10, Bytes: []byte("abcde")},
 	} {
@@ -108,6 +110,9 @@ func TestKnown(t *testing.T) {
 	}
 	if got, ok := k.Get("", KindBlob, "new"); !ok || got != ref(4) {
 		t.Errorf("the new blob is %v, %v", got, ok)
+	}
+	if got := k.Entries("db_1", KindWAL); len(got) != 1 || got[0].Name != "3/incarnation" || string(got[0].Data) != "x" || k.lastGeneration("db_1") != 3 || k.lastGeneration("db_2") != 0 {
+		t.Errorf("the small files of the log are %+v", got)
 	}
 	if got, _ := k.Get("", KindSecret, "secret.key"); got != referenceOf(stream.Entry{Data: []byte("k")}) {
 		t.Errorf("the inline entry is %v", got)

@@ -185,6 +185,9 @@ func (c *databaseCopy) open(beginning bool) (*repository.Repository, error) {
 	if err != nil || archive == c.archive {
 		return r, err
 	}
+	if err := c.regain(archive); err != nil {
+		return r, err
+	}
 	sent := c.sent(archive, c.source, beginning)
 	if c.source != nil {
 		c.writer.Remove(c.source)

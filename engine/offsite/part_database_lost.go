@@ -131,6 +131,22 @@ func (c *databaseCopy) lostWAL(here []wal.StoredFile) (lost []stream.Entry, err 
 	return lost, nil
 }
 
+// regain brings back the generations of the WAL archive that were lost and are in the copy. The present one may have been made anew:
+// without its parent, the copy's file would be replaced, and backups of earlier data would not lead to the present one.
+func (c *databaseCopy) regain(archive *wal.Archive) error {
+	if !c.ownWAL {
+		return nil
+	}
+	var stored []wal.StoredFile
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		if f, err := parseWALName(e.Name); err == nil && len(e.Data) > 0 {
+			f.Content = e.Data
+			stored = append(stored, f)
+		}
+	}
+	return archive.Regain(stored)
+}
+
 // stemOf returns what the name of a file of the WAL archive has in common with that of another part of its segment.
 func stemOf(f wal.StoredFile) string {
 	stem, _, _ := strings.Cut(f.String(), ".")

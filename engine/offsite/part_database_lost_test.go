@@ -166,10 +166,10 @@ func (m *machine) fillWAL(database string, c databases.Connection) {
 	testenv.Within(m.t, time.Minute, "a compressed segment", func() bool { return compressed() > before })
 }
 
-// wal returns the paths of the files of the first generation of a database's WAL whose names end in a suffix.
+// wal returns the paths of the files of a database's WAL whose names end in a suffix.
 func (m *machine) wal(database, suffix string) []string {
 	m.t.Helper()
-	names, err := filepath.Glob(filepath.Join(m.Recovery.BackupDirectory(database), recovery.WALDirectory, "1", "*"+suffix))
+	names, err := filepath.Glob(filepath.Join(m.Recovery.BackupDirectory(database), recovery.WALDirectory, "*", "*"+suffix))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -228,6 +228,59 @@ func TestLostWAL(t *testing.T) {
 	}
 	m.deleteBackups(db.ID, second)
 	m.wantGone(offsite.KindWAL, []string{db.ID}, func(name string) bool { return !slices.Contains(had[db.ID], name) })
+}
+
+// TestLostGenerations: when the whole archive is missing at a start, the copy keeps its WAL, and that of the present data still goes on
+// from that of the data before a restore.
+func TestLostGenerations(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	m := startMachine(t)
+	db, c := m.createDatabase("db")
+	first := m.backUp(db.ID)
+	m.fillWAL(db.ID, c)
+	if _, err := m.Recovery.BackupRestore(m.call(model.ActionBackupRestore), db.ID, first.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	var owed []model.Backup
+	testenv.Within(t, 2*time.Minute, "the backup after the restore", func() bool {
+		list, err := m.Recovery.KeptBackups(db.ID)
+		owed = slices.DeleteFunc(list, func(b model.Backup) bool { return b.ID == first.ID })
+		return err == nil && len(owed) > 0 && len(m.Core.Claims.UnderWay()) == 0
+	})
+	m.fillWAL(db.ID, c)
+	m.deleteBackups(db.ID, owed...)
+	m.awaitCheckpoint()
+	had := slices.DeleteFunc(m.names(db.ID, offsite.KindWAL), func(name string) bool {
+		f, err := wal.ParseStored(name)
+		return err != nil || f.IsPartial()
+	})
+	if !slices.ContainsFunc(had, func(name string) bool { return filepath.Dir(name) == "2" && filepath.Ext(name) == ".zst" }) {
+		t.Fatal(had)
+	}
+	m.restart(func() {
+		if err := os.RemoveAll(filepath.Join(m.Recovery.BackupDirectory(db.ID), recovery.WALDirectory)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	m.wantLost(offsite.KindWAL, map[string][]string{db.ID: had})
+	dir := t.TempDir()
+	if err := offsite.RestoreDatabases(t.Context(), m.at, dir, func(all []time.Time) int { return len(all) }); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := wal.Open(filepath.Join(dir, "backups", db.ID, recovery.WALDirectory), wal.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := m.Recovery.WALArchive(db.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, archive := range []*wal.Archive{copied, here} {
+		if present, err := archive.Generation(2); err != nil || present.Parent == nil || present.Parent.Generation != 1 {
+			t.Errorf("the present data goes on from %+v, %v", present.Parent, err)
+		}
+	}
 }
 
 // wholeFrom returns the names among some that are of whole segments that a backup needs.
