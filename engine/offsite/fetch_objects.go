@@ -65,13 +65,13 @@ func (b fetchedBody) Read(p []byte) (int, error) {
 }
 
 // damageOf makes an error of a read one of the blob store, if it means that bytes are lost. In a store without its marker
-// nothing is lost for good: a disk that is not mounted has an empty directory in its place.
+// nothing is lost for good.
 func damageOf(ctx context.Context, c *connection, err error) error {
 	if !stream.Damaged(err) {
 		return err
 	}
-	if _, absent := stream.ReadMarker(ctx, c.store); absent != nil {
-		return fmt.Errorf("the copy's marker cannot be read either: %w: %w", absent, err)
+	if absent := c.repository.CheckMarker(ctx); absent != nil {
+		return fmt.Errorf("%w: %v", absent, err)
 	}
 	return fmt.Errorf("%w: %w", blobstore.ErrDamaged, err)
 }

@@ -227,7 +227,7 @@ func (s *secondPhase) repeat(ctx context.Context, do func(context.Context, *conn
 // isAboutStore reports whether an error is one of the store, which may be well later.
 func isAboutStore(err error) bool {
 	_, ok := errors.AsType[*objectstore.Error](err)
-	return ok
+	return ok || errors.Is(err, stream.ErrAbsent)
 }
 
 // Warn implements recovery.Offsite.

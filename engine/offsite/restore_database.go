@@ -252,6 +252,9 @@ func (d *databaseRestorer) finishDatabase(ctx context.Context, owner string, o *
 	for name, e := range o.partial {
 		err := d.writePartial(ctx, o.copy, e)
 		if stream.Damaged(err) {
+			if absent := d.store.CheckMarker(ctx); absent != nil {
+				return fmt.Errorf("%w: %v", absent, err)
+			}
 			list.Damaged = append(list.Damaged, fmt.Sprintf("%s: %v", name, err)) // the WAL ends before it
 			continue
 		}

@@ -132,7 +132,7 @@ const (
 
 // fetchDatabase fetches the files of a database's backups that are not here, and verifies them. It can be
 // repeated, and continues. When it returns without an error or with one for which stream.Damaged holds, it is
-// done: then everything is here that the store can give.
+// done: then everything is here that the store can give. In a store without its marker nothing is lost for good.
 func fetchDatabase(ctx context.Context, r *stream.Repository, dataDir, owner string, progress func(done, total int64)) error {
 	list, err := readFetchList(dataDir, owner)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,6 +150,11 @@ func fetchDatabase(ctx context.Context, r *stream.Repository, dataDir, owner str
 	}
 	if err := f.again(ctx); err != nil {
 		return err
+	}
+	if len(f.damage) > 0 {
+		if absent := r.CheckMarker(ctx); absent != nil {
+			return fmt.Errorf("%w: %v", absent, f.damage[0])
+		}
 	}
 	if err := removeFetchList(dataDir, owner); err != nil {
 		return err

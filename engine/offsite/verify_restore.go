@@ -62,9 +62,8 @@ func (s *Service) VerifyRestore(ctx context.Context) (Restored, error) {
 	var conflict error
 	for _, db := range all {
 		detail, err := s.restoreOnTrial(ctx, c, db)
-		_, away := errors.AsType[*objectstore.Error](err)
 		switch {
-		case ctx.Err() != nil, away && !stream.Damaged(err), err != nil && core.IsDiskFull(err):
+		case ctx.Err() != nil, isAboutStore(err) && !stream.Damaged(err), err != nil && core.IsDiskFull(err):
 			return Restored{}, err
 		case err != nil && model.CodeOf(err) == model.CodeConflict:
 			conflict = cmp.Or(conflict, err)

@@ -24,6 +24,9 @@ var (
 	ErrNoMarker = errors.New("the repository's marker is missing")
 	// ErrDeleted means that a prefix has nothing but earlier versions of objects that were deleted.
 	ErrDeleted = errors.New("the repository was deleted, and the store has its versions")
+	// ErrAbsent means that a store answers as if it had no repository: nothing that it does not find is lost for good. A disk that is
+	// not mounted has an empty directory in its place.
+	ErrAbsent = errors.New("the store does not give the repository's marker")
 	// ErrNoPoint means that no usable checkpoint is at or before the time.
 	ErrNoPoint = errors.New("there is no usable recovery point")
 	// ErrClosed means that the Writer was closed.

@@ -112,6 +112,15 @@ func ReadMarker(ctx context.Context, store objectstore.Store) (Marker, error) {
 	return m, nil
 }
 
+// CheckMarker returns nil if the marker can be read, else an error for which Damaged does not hold: ErrAbsent, or the store's.
+func (r *Repository) CheckMarker(ctx context.Context) error {
+	_, err := ReadMarker(ctx, r.store)
+	if Damaged(err) || errors.Is(err, ErrNoMarker) || errors.Is(err, ErrDeleted) {
+		return fmt.Errorf("%w: %v", ErrAbsent, err)
+	}
+	return err
+}
+
 // hasData reports whether a prefix has claims, or what was written below them. Master keys
 // alone are not data: an interrupted Init leaves one.
 func hasData(ctx context.Context, store objectstore.Store) (bool, error) {
