@@ -45,6 +45,17 @@ func ParseStored(path string) (f StoredFile, err error) {
 // String returns the generation and the name, as [ParseStored] parses it.
 func (f StoredFile) String() string { return strconv.Itoa(f.Generation) + "/" + f.Name }
 
+// Partials returns the partial segments, with as much of them as there is.
+func (c *Copy) Partials() (all []StoredFile) {
+	for path, length := range c.have {
+		if f, err := ParseStored(filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)); err == nil {
+			f.Length = int64(length)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // Put writes a generation file or history file.
 func (c *Copy) Put(generation int, name string, content []byte) error {
 	f := StoredFile{Generation: generation, Name: name}
@@ -67,7 +78,7 @@ func (c *Copy) Put(generation int, name string, content []byte) error {
 // ignored where the file has it.
 func (c *Copy) Later(f StoredFile) error {
 	if f.IsPartial() {
-		c.have[f.Path(c.dir)] = xlog.LSN(f.Length)
+		c.have[f.Path(c.dir)] = max(c.have[f.Path(c.dir)], xlog.LSN(f.Length))
 	} else {
 		c.later[f.Path(c.dir)] = true
 	}

@@ -19,6 +19,11 @@ type StoredFile struct {
 	Length  int64  // of a partial segment: the valid bytes
 }
 
+// PartialOf returns the first bytes of a segment as a partial segment.
+func PartialOf(generation int, timeline uint32, n, segmentSize uint64, length int64) StoredFile {
+	return StoredFile{Generation: generation, Name: xlog.SegmentName(timeline, n, segmentSize) + partialSuffix, Length: length}
+}
+
 // IsPartial reports whether it is a partial segment, which grows.
 func (f StoredFile) IsPartial() bool { return strings.HasSuffix(f.Name, partialSuffix) }
 

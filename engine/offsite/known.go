@@ -25,10 +25,12 @@ type known struct {
 	// own means that the newest checkpoint is of this machine: what it has and the disk lacks was here.
 	own bool
 
+	log *storedLog // what follows the newest checkpoint, nil if this was not read from a store
+
 	mu     sync.RWMutex
 	owners map[string]map[item]stored
 	until  time.Time // of the newest frame, or of the checkpoint
-	wal    map[walStream]uint64
+	wal    map[walStream]walRange
 	blobs  map[uint64]journalEnd
 	// waiting are the files whose frames are not stored yet, by the number of the frame.
 	waiting map[ownedName]uint64
@@ -52,6 +54,16 @@ type walStream struct {
 	timeline   uint32
 }
 
+// walRange is the WAL of a stream that the log has.
+type walRange struct{ from, to uint64 }
+
+// storedLog is the log after a checkpoint, as it was when a writer began.
+type storedLog struct {
+	repository *stream.Repository
+	history    *stream.History
+	since      *stream.Checkpoint
+}
+
 // journalEnd is up to where the log has a segment of the journal, and its mark if the log has
 // its beginning.
 type journalEnd struct {
@@ -60,13 +72,14 @@ type journalEnd struct {
 }
 
 func newKnown() *known {
-	return &known{owners: map[string]map[item]stored{}, wal: map[walStream]uint64{}, blobs: map[uint64]journalEnd{}, waiting: map[ownedName]uint64{}}
+	return &known{owners: map[string]map[item]stored{}, wal: map[walStream]walRange{}, blobs: map[uint64]journalEnd{}, waiting: map[ownedName]uint64{}}
 }
 
 // readKnown reads what the store has: a checkpoint, nil for none, and the log after it.
 // A log that is damaged ends there.
 func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *stream.Checkpoint) (*known, error) {
 	k := newKnown()
+	k.log = &storedLog{repository: r, history: h, since: c}
 	if c != nil {
 		k.until = c.Time
 		for e, err := range r.Catalog(ctx, c) {
@@ -101,7 +114,12 @@ func (k *known) apply(f stream.Frame) {
 	case stream.OwnerDrop:
 		k.DropOwner(b.Owner)
 	case stream.WAL:
-		k.wal[walStream{b.Owner, b.Generation, b.Timeline}] = b.From + uint64(len(b.Bytes))
+		s := walStream{b.Owner, b.Generation, b.Timeline}
+		had, some := k.wal[s]
+		if !some {
+			had.from = b.From
+		}
+		k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes))}
 	case stream.WALFile:
 		f := wal.StoredFile{Generation: int(b.Generation), Name: b.Name}
 		k.PutEntry(stream.Entry{Owner: b.Owner, Kind: KindWAL, Name: walName(f), Data: b.Content})
@@ -161,7 +179,7 @@ func (k *known) DropOwner(owner string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.owners, owner)
-	maps.DeleteFunc(k.wal, func(s walStream, _ uint64) bool { return s.owner == owner })
+	maps.DeleteFunc(k.wal, func(s walStream, _ walRange) bool { return s.owner == owner })
 }
 
 // Names returns the references of an owner's files of a kind, by name.
@@ -229,7 +247,16 @@ func (k *known) Owners() []string {
 func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.wal[walStream{owner, generation, timeline}]
+	return k.wal[walStream{owner, generation, timeline}].to
+}
+
+// ofLog returns the WAL of a database that the frames after the newest checkpoint have, when the writer began.
+func (k *known) ofLog(owner string) map[walStream]walRange {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	ranges := maps.Clone(k.wal)
+	maps.DeleteFunc(ranges, func(s walStream, _ walRange) bool { return s.owner != owner })
+	return ranges
 }
 
 // lastGeneration returns the highest generation that the store has of a database's WAL archive, 0 for none.

@@ -69,6 +69,7 @@ type databaseCopy struct {
 
 	// ownFiles and ownWAL mean that what the store has of the repository and of the WAL is of this machine.
 	ownFiles, ownWAL bool
+	knowsLog         bool // what only the log has of the WAL was looked for
 }
 
 // storedFile is a file of the repository that the store has.
@@ -238,6 +239,9 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		err = fmt.Errorf("the directory of its backups: %w", errLost)
 	}
 	if err != nil {
+		if checkpoint {
+			err = errors.Join(err, c.knowLog(ctx, func(wal.StoredFile) bool { return true }))
+		}
 		c.failed = errors.Join(c.failed, err)
 		entries = slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL)) // what the copy has
 	}

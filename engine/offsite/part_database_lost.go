@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/engine/offsite/stream"
+	"holdfast/engine/recovery"
 )
 
 // What is not here although the records need it was lost: the copy may have the only good bytes, so it keeps them until the records say
@@ -94,13 +98,20 @@ func numberedOf(files map[string]stream.Reference) []string {
 
 // lostWAL returns what the store has of files that the archive has lost although the backups need them, and notes them. Of a segment
 // it returns the whole one, else its longest beginning, unless anything of it is here.
-func (c *databaseCopy) lostWAL(here []wal.StoredFile) (lost []stream.Entry, err error) {
+func (c *databaseCopy) lostWAL(ctx context.Context, here []wal.StoredFile) (lost []stream.Entry, err error) {
 	if !c.ownWAL {
 		return nil, nil
 	}
 	segments := map[string]bool{} // and other files
 	for _, f := range here {
 		segments[stemOf(f)] = true
+	}
+	needs, err := c.recovery.NeedsWAL(c.id, c.archive) // after the files were listed: what is pruned is not needed before
+	if err == nil {
+		err = c.knowLog(ctx, func(f wal.StoredFile) bool { return !segments[stemOf(f)] && needs(f) })
+	}
+	if err != nil {
+		return nil, err
 	}
 	var lacking []wal.StoredFile
 	entries := map[string]stream.Entry{}
@@ -111,10 +122,6 @@ func (c *databaseCopy) lostWAL(here []wal.StoredFile) (lost []stream.Entry, err 
 	}
 	if len(lacking) == 0 {
 		return nil, nil
-	}
-	needs, err := c.recovery.NeedsWAL(c.id, c.archive) // after the files were listed: what is pruned is not needed before
-	if err != nil {
-		return nil, err
 	}
 	slices.SortFunc(lacking, func(a, b wal.StoredFile) int {
 		return cmp.Or(strings.Compare(stemOf(a), stemOf(b)), cmp.Compare(reach(b), reach(a)))
@@ -129,6 +136,100 @@ func (c *databaseCopy) lostWAL(here []wal.StoredFile) (lost []stream.Entry, err 
 		c.skip(fmt.Sprintf("%d files of the WAL, such as %s", len(lost), lost[0].Name), errLost)
 	}
 	return lost, nil
+}
+
+// knowLog makes what the log alone has of segments that are lacking things that the store has: the first checkpoint of a run, which
+// does not have them, ends the log before it. The log is read again only if some may be lacking.
+func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile) bool) error {
+	if c.knowsLog || !c.known.own || c.known.log == nil {
+		return nil
+	}
+	if c.logHas(lacking) {
+		dir := filepath.Join(c.databasePart.dir, recovery.VerificationDirectory, "log-"+c.id)
+		err := os.RemoveAll(dir)
+		if err == nil {
+			err = c.readLog(ctx, dir, lacking)
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return fmt.Errorf("read WAL that only the log of the copy has: %w", err)
+		}
+	}
+	c.knowsLog = true
+	return nil
+}
+
+// logHas reports whether the log may have something of segments that are lacking.
+func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
+	for s, has := range c.known.ofLog(c.id) {
+		if c.archive == nil {
+			return true
+		}
+		g, err := c.archive.Generation(int(s.generation))
+		if err != nil || g.SegmentSize == 0 {
+			return true
+		}
+		for n := has.from / g.SegmentSize; n*g.SegmentSize < has.to; n++ {
+			if lacking(wal.PartialOf(int(s.generation), s.timeline, n, g.SegmentSize, int64(min(g.SegmentSize, has.to-n*g.SegmentSize)))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readLog brings back the WAL of the newest checkpoint and of the log after it below a directory, as a recovery does, and stores the
+// segments that are lacking.
+func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal.StoredFile) bool) error {
+	log := c.known.log
+	d := newDatabaseRestorer(log.repository, dir)
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		if err := d.entry(ctx, e); err != nil {
+			return err
+		}
+	}
+	for f, err := range log.history.Frames(ctx, log.since, time.Time{}) {
+		if err == nil && isWALOf(f, c.id) {
+			err = d.frame(ctx, f)
+		}
+		if stream.Damaged(err) || errors.Is(err, errGap) {
+			break // a recovery ends there too
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.finish(ctx); err != nil {
+		return err
+	}
+	if d.owners[c.id] == nil {
+		return nil
+	}
+	if list, err := readFetchList(dir, c.id); err != nil || len(list.Damaged) > 0 {
+		return errors.Join(err, fmt.Errorf("%w: %v", stream.ErrCorrupt, list.Damaged))
+	}
+	for _, f := range d.owners[c.id].copy.Partials() {
+		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f)}
+		if _, known := c.known.Get(c.id, KindWAL, e.Name); known || !lacking(f) {
+			continue
+		}
+		e, err := c.pack(ctx, e, f.Path(walOf(dir, c.id)), f.Length)
+		if err != nil {
+			return err
+		}
+		c.known.PutEntry(e)
+	}
+	return nil
+}
+
+// isWALOf reports whether a frame has WAL of a database, or a small file of its archive.
+func isWALOf(f stream.Frame, database string) bool {
+	switch b := f.Body.(type) {
+	case stream.WAL:
+		return b.Owner == database
+	case stream.WALFile:
+		return b.Owner == database
+	}
+	return false
 }
 
 // regain brings back the generations of the WAL archive that were lost and are in the copy. The present one may have been made anew:

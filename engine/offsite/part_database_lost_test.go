@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -279,6 +280,76 @@ func TestLostGenerations(t *testing.T) {
 	for _, archive := range []*wal.Archive{copied, here} {
 		if present, err := archive.Generation(2); err != nil || present.Parent == nil || present.Parent.Generation != 1 {
 			t.Errorf("the present data goes on from %+v, %v", present.Parent, err)
+		}
+	}
+}
+
+// TestWALOfTheLog: segments that the log has and no checkpoint yet stay in the copy when they are missing at a start.
+func TestWALOfTheLog(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	m := startMachine(t)
+	segments, c := m.createDatabase("segments")
+	directory, other := m.createDatabase("directory")
+	for _, id := range []string{segments.ID, directory.ID} {
+		m.backUp(id)
+	}
+	m.awaitCheckpoint()
+	lost := map[string][]string{}
+	for id, c := range map[string]databases.Connection{segments.ID: c, directory.ID: other} {
+		m.fillWAL(id, c)
+		m.fillWAL(id, c)
+	}
+	m.awaitCopied()
+	for _, id := range []string{segments.ID, directory.ID} {
+		has := m.names(id, offsite.KindWAL)
+		for _, path := range m.wal(id, ".zst") {
+			if name := "1/" + filepath.Base(path); !slices.Contains(has, name) {
+				lost[id] = append(lost[id], name)
+			}
+		}
+		if len(lost[id]) == 0 {
+			t.Fatal(has)
+		}
+	}
+	m.restart(func() {
+		for _, name := range lost[segments.ID] {
+			if err := os.Remove(filepath.Join(m.Recovery.BackupDirectory(segments.ID), recovery.WALDirectory, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.RemoveAll(m.Recovery.BackupDirectory(directory.ID)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	m.awaitCheckpoint()
+	for id, names := range lost {
+		now := m.names(id, offsite.KindWAL)
+		for _, name := range names {
+			whole := strings.TrimSuffix(name, ".zst") + ".partial-1000000"
+			if !slices.Contains(now, whole) && !slices.Contains(now, name) {
+				t.Errorf("the copy of %s lacks %s; it has %v", id, name, now)
+			}
+		}
+	}
+	dir := t.TempDir()
+	if err := offsite.RestoreDatabases(t.Context(), m.at, dir, func(all []time.Time) int { return len(all) }); err != nil {
+		t.Fatal(err)
+	}
+	for id, names := range lost {
+		archive, err := wal.Open(filepath.Join(dir, "backups", id, recovery.WALDirectory), wal.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			f, err := wal.ParseStored(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			timeline, from, to, _ := f.Segment(16 << 20)
+			if err := archive.Covers(1, timeline, from, to); err != nil {
+				t.Errorf("the copy of %s does not give %s: %v", id, name, err)
+			}
 		}
 	}
 }

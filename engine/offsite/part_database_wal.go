@@ -153,7 +153,7 @@ func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		lost, err := c.lostWAL(files)
+		lost, err := c.lostWAL(ctx, files)
 		if err != nil {
 			return nil, err
 		}
@@ -256,9 +256,18 @@ func (c *databaseCopy) partialEntry(ctx context.Context, e stream.Entry, f wal.S
 	if same, ok := c.partial[e.Name]; ok {
 		return same, nil
 	}
+	e, err := c.pack(ctx, e, f.Path(c.walDir()), f.Length)
+	if err == nil {
+		c.partial[e.Name] = e
+	}
+	return e, err
+}
+
+// pack adds the first bytes of a file, compressed, to an entry.
+func (c *databaseCopy) pack(ctx context.Context, e stream.Entry, path string, length int64) (stream.Entry, error) {
 	c.packing.Lock()
 	defer c.packing.Unlock()
-	packed, err := compressFile(f.Path(c.walDir()), f.Length)
+	packed, err := compressFile(path, length)
 	if err != nil {
 		return e, err
 	}
@@ -269,7 +278,6 @@ func (c *databaseCopy) partialEntry(ctx context.Context, e stream.Entry, f wal.S
 	} else if e.Ref, err = c.writer.Store(ctx, bytes.NewReader(packed)); err != nil {
 		return e, err
 	}
-	c.partial[e.Name] = e
 	return e, nil
 }
 
