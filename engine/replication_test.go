@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
@@ -180,6 +184,88 @@ func testLogicalReplication(t *testing.T, a *appliance) {
 	if _, err := there.Exec(t.Context(), "drop subscription follower"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// streaming returns a client that streams the publication p from a new slot.
+func streaming(t *testing.T, c databases.Connection, slot string) *pgconn.PgConn {
+	t.Helper()
+	cfg, err := pgconn.ParseConfig(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.RuntimeParams["replication"] = "database"
+	conn, err := pgconn.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(t.Context(), "CREATE_REPLICATION_SLOT "+slot+" LOGICAL pgoutput NOEXPORT_SNAPSHOT").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	conn.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION SLOT " + slot + " LOGICAL 0/0 (proto_version '1', publication_names 'p')"})
+	if err := conn.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if message, err := conn.ReceiveMessage(t.Context()); err != nil {
+		t.Fatal(err)
+	} else if _, ok := message.(*pgproto3.CopyBothResponse); !ok {
+		t.Fatalf("%#v", message)
+	}
+	return conn
+}
+
+// The appliance dies while it switches replication off, before it has ended the client that streams. The next one ends it.
+func TestStreamAfterACrash(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)), func(e *Engine) { e.Databases.Timeouts.Sessions = time.Minute })
+	view, c, err := a.Databases.Create(t.Context(), a.call(model.ActionDatabaseCreate), databases.NewDatabase{Project: a.project, Name: "shop", LogicalReplication: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := view.ID
+	run(t, c, "create table kept (n int); create publication p for table kept")
+	stream := streaming(t, *a.replication(t, id).Connection, "s")
+	lock, err := a.Databases.Instances.Connect(t.Context(), id, databases.Maintenance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close(context.WithoutCancel(t.Context()))
+	if _, err := lock.Exec(t.Context(), "begin; lock table pg_shdescription"); err != nil { // the switch waits for it, to close the role
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := a.Databases.Update(t.Context(), a.call(model.ActionDatabaseUpdate), id, databases.Change{LogicalReplication: new(false), DropSlots: true})
+		ended <- err
+	}()
+	testenv.Eventually(t, "the wait for the lock", func() (waits bool) {
+		if err := lock.QueryRow(t.Context(), "select exists (select from pg_locks where not granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		return waits
+	})
+	a.abandon(t)
+	if _, err := lock.Exec(t.Context(), "rollback"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Fatal("the switch ended in an appliance that is dead")
+	}
+	a = a.reopen(t)
+	a.awaitStatus(t, id, model.DatabaseAvailable, 30*time.Second)
+	a.checkEnded(t, id, model.ActionDatabaseUpdate, model.OutcomeSuccess)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for err == nil {
+		_, err = stream.ReceiveMessage(ctx)
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the client streams on")
+	}
+	testenv.Eventually(t, "the end of the slot", func() bool {
+		a.Databases.SampleOne(t.Context(), a.record(t, id))
+		return len(a.replication(t, id).Slots) == 0
+	})
 }
 
 // The appliance dies while it switches replication off, with slots left. The server starts nevertheless, nobody can

@@ -82,6 +82,9 @@ func (s *Service) switchReplication(ctx context.Context, call *model.Call, id st
 	next, err := s.beginChange(call, id, func(d *model.Database) {
 		s.setReplication(d, on)
 		d.UpdatedAt = s.core.Clock()
+		if !on { // after a crash, the next start ends the clients that stream
+			d.PendingChange.EndRole = model.ReplicationUser(d.Owner)
+		}
 	})
 	if err != nil {
 		return View{}, err
