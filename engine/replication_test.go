@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +184,54 @@ func testLogicalReplication(t *testing.T, a *appliance) {
 	}
 	if _, err := there.Exec(t.Context(), "drop subscription follower"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A switch with which the server does not start is taken back as a whole, at the latest when the server starts again. The
+// loss of the slots that were dropped for it is reported.
+func TestReplicationSwitchFails(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	version := filepath.Join(a.Databases.DataDirectory(db.ID, 1), "PG_VERSION")
+	fail := func(change databases.Change) {
+		t.Helper()
+		if err := os.Rename(version, version+".away"); err != nil { // only a start reads it
+			t.Fatal(err)
+		}
+		if err := a.update(t, db.ID, change); err == nil {
+			t.Error("it was switched without a start")
+		}
+		if err := os.Rename(version+".away", version); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Within(t, time.Minute, "the database", func() bool {
+			if err := a.sweepOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			status, _ := a.status(t, db.ID)
+			return status == model.DatabaseAvailable
+		})
+		if pending := a.record(t, db.ID).PendingChange; pending != nil {
+			t.Errorf("a change is pending: %+v", pending)
+		}
+	}
+	fail(databases.Change{LogicalReplication: new(true)})
+	if r := a.replication(t, db.ID); r.Enabled || answer[string](t, c, "show wal_level") != "replica" {
+		t.Errorf("after a failed switch: %+v", r)
+	}
+	if err := a.update(t, db.ID, databases.Change{LogicalReplication: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	a.asSuperuser(t, db.ID, "select pg_create_logical_replication_slot('s', 'pgoutput')")
+	connection := a.replication(t, db.ID).Connection
+	fail(databases.Change{LogicalReplication: new(false), DropSlots: true})
+	if r := a.replication(t, db.ID); !r.Enabled || len(r.Slots) != 0 || answer[string](t, c, "show wal_level") != "logical" {
+		t.Errorf("after a failed switch: %+v", r)
+	}
+	connect(t, *connection)
+	if lost := a.awaitAudit(t, model.ActionSlotDropped, db.ID); lost.Details["slot"] != "s" {
+		t.Errorf("%+v", lost)
 	}
 }
 

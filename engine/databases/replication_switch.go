@@ -51,7 +51,7 @@ func (s *Service) hasSlots(db model.Database) bool {
 }
 
 // switchReplication lets clients stream the changes of a database, or ends that. It
-// restarts the server. If it fails, nothing is changed.
+// restarts the server. If it fails, nothing is changed, except that slots may have been dropped.
 func (s *Service) switchReplication(ctx context.Context, call *model.Call, id string, change Change) (View, error) {
 	on := *change.LogicalReplication
 	db, release, err := s.claimAvailable(call, id, "a change of its replication")
@@ -90,19 +90,21 @@ func (s *Service) switchReplication(ctx context.Context, call *model.Call, id st
 		return View{}, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if on {
-		err = s.startReplication(ctx, next)
-	} else {
-		err = s.stopReplication(ctx, call, next, change.DropSlots)
+	var dropped []postgres.Slot
+	restarts := on
+	if !on {
+		dropped, err = s.closeReplication(ctx, next, change.DropSlots)
+		call.Note("slots_dropped", fmt.Sprint(len(dropped)))
+		restarts = err == nil
+	}
+	if restarts {
+		err = s.applySettings(ctx, next)
+	}
+	if err == nil && on {
+		err = s.openReplication(ctx, next)
 	}
 	if err != nil {
-		before, undoErr := s.revertChange(id, func(d *model.Database) {
-			d.LogicalReplication, d.ReplicationPassword, d.UpdatedAt = db.LogicalReplication, db.ReplicationPassword, db.UpdatedAt
-		})
-		if undoErr == nil {
-			undoErr = s.startReplication(ctx, before)
-		}
-		return View{}, errors.Join(ServerFailed(err), undoErr)
+		return View{}, errors.Join(ServerFailed(err), s.takeBackReplication(ctx, db, restarts, dropped))
 	}
 	next, err = s.concludeChange(call, id)
 	if err != nil {
@@ -120,50 +122,62 @@ func (s *Service) setReplication(d *model.Database, on bool) {
 	}
 }
 
-// startReplication restarts the server with the settings, rules and roles of the
-// record.
-func (s *Service) startReplication(ctx context.Context, db model.Database) error {
-	if err := s.applySettings(ctx, db); err != nil {
-		return err
-	}
+// openReplication admits clients that stream to a server that has the settings and roles for them.
+func (s *Service) openReplication(ctx context.Context, db model.Database) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
 	return s.applyAccess(ctx, db)
 }
 
-// stopReplication ends the clients that stream, keeps others away, drops their slots
-// and restarts the server. PostgreSQL does not start without wal_level=logical while
-// there is a logical slot.
-func (s *Service) stopReplication(ctx context.Context, call *model.Call, db model.Database, drop bool) error {
+// closeReplication ends the clients that stream, keeps others away and drops their slots: PostgreSQL does not start
+// without wal_level=logical while there is a logical slot. It returns the slots that it dropped, also if it fails.
+func (s *Service) closeReplication(ctx context.Context, db model.Database, drop bool) (dropped []postgres.Slot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
 	if err := s.applyAccess(ctx, db); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.applyOrRestart(ctx, db.ID, s.provisioning(db)); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.applyOrRestart(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 		return postgres.EndSessionsOf(ctx, conn, model.ReplicationUser(db.Owner))
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	slots, err := s.slots(ctx, db)
 	if err == nil && !drop {
 		err = slotsLeft(slots)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, slot := range slots {
-		if err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
+		err := s.maintain(ctx, db.ID, func(ctx context.Context, conn *pgx.Conn) error {
 			return postgres.DropSlot(ctx, conn, WALSlot, slot.Name, true)
-		}); err != nil && !errors.Is(err, postgres.ErrNoSlot) {
-			return err
+		})
+		if err == nil {
+			dropped = append(dropped, slot)
+		} else if !errors.Is(err, postgres.ErrNoSlot) {
+			return dropped, err
 		}
 	}
-	call.Note("slots_dropped", fmt.Sprint(len(slots)))
-	return s.applySettings(ctx, db)
+	return dropped, nil
+}
+
+// takeBackReplication undoes a switch that failed: the record is as it was in db, and the server follows that, at once or
+// as soon as it can. restarts says whether the server was given the settings of the switch. The slots that were dropped are lost.
+func (s *Service) takeBackReplication(ctx context.Context, db model.Database, restarts bool, dropped []postgres.Slot) error {
+	for _, slot := range dropped {
+		s.reportSlot(db, slot, model.ActionSlotDropped, "it was dropped to switch logical replication off, which then failed; its client must copy everything again")
+	}
+	err := s.takeBack(ctx, db.ID, func(d *model.Database) {
+		d.LogicalReplication, d.ReplicationPassword, d.UpdatedAt = db.LogicalReplication, db.ReplicationPassword, db.UpdatedAt
+	})
+	if restarts { // if it does not start with these settings now, the supervisor goes on trying
+		err = errors.Join(err, s.applySettings(ctx, db))
+	}
+	return err
 }
 
 // refuseSlots refuses to end the replication of a database with slots, unless they
