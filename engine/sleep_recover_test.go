@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +114,50 @@ func TestSleepWakeFails(t *testing.T) {
 	a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
 	a.awaitArchived(t, db.ID, commitStep(t, c, 3))
 	a.mustHaveNoGap(t, db.ID)
+}
+
+// A database that may sleep, and whose port another program has when the appliance starts, is not served without its proxy,
+// which would refuse its clients. The sweep starts it, or lets it sleep on, once the port is free.
+func TestSleepPortTaken(t *testing.T) {
+	t.Parallel()
+	for name, asleep := range map[string]bool{"awake": false, "asleep": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := testConfig(t, newDataDir(t))
+			cfg.LastPort = cfg.FirstPort
+			a := startEngineOn(t, cfg)
+			db, c := a.createDatabase(t, "shop")
+			a.letSleep(t, db.ID, time.Hour)
+			if asleep {
+				a.sleepOnce(t, db.ID)
+			}
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.FirstPort)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			a = a.reopen(t)
+			if reason := a.awaitStatus(t, db.ID, model.DatabaseFailed, time.Minute); !strings.Contains(reason, "no port") {
+				t.Errorf("the reason is %q", reason)
+			}
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.sweepOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+			a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+			if a.Databases.IsAsleep(db.ID) != asleep {
+				t.Errorf("it sleeps: %v", !asleep)
+			}
+			if _, err := connectFrom(t, c, "127.0.0.2"); err != nil {
+				t.Errorf("an allowed client: %v", err)
+			}
+		})
+	}
 }
 
 // A database that sleeps is backed up and restored like any other, to moments at which it

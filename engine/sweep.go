@@ -80,7 +80,7 @@ func (e *Engine) maintain(ctx context.Context, db model.Database) (err error) {
 	case db.Replaced != nil && e.Core.MayRemove(db.Replaced.ExpiresAt):
 		err = e.Recovery.DropReplaced(db.ID)
 	case db.Trash == nil && db.Status == model.DatabaseAvailable:
-		err = errors.Join(e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Recovery.ReopenReceiver(db.ID), e.Databases.UpdateMinor(ctx, db))
+		err = errors.Join(e.Databases.StartUnheld(ctx, db), e.Databases.RenewRunning(ctx, db), e.Databases.ApplyPending(ctx, db), e.Recovery.ReopenReceiver(db.ID), e.Databases.UpdateMinor(ctx, db))
 	}
 	if db.Trash == nil {
 		err = errors.Join(err, e.Recovery.NoteSetBack(db), e.Recovery.RecoverRepository(db), e.Recovery.ExpireBackups(db), e.Recovery.PruneWAL(db.ID))

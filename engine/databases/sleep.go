@@ -273,6 +273,31 @@ func (s *Service) startAsleep(ctx context.Context, db model.Database) error {
 	return s.Instances.Register(spec)
 }
 
+// StartUnheld starts a database that may sleep and has neither a server nor a proxy, because its port could not be held when
+// it was last started.
+func (s *Service) StartUnheld(ctx context.Context, db model.Database) error {
+	if !s.isUnheld(db) {
+		return nil
+	}
+	release, err := s.core.Claims.Take(db.ID, "its start")
+	if err != nil {
+		return nil // busy: the next sweep tries again
+	}
+	defer release()
+	if db, err = s.Record(db.ID); err != nil || !s.isUnheld(db) {
+		return err
+	}
+	return s.startOrSleepOn(ctx, db)
+}
+
+func (s *Service) isUnheld(db model.Database) bool {
+	if db.SleepAfter == 0 || db.Trash != nil || db.Status != model.DatabaseAvailable || db.Rebuild {
+		return false
+	}
+	state, _, _ := s.Instances.Status(db.ID)
+	return state == postgres.StateStopped && s.proxies.get(db.ID) == nil
+}
+
 // rest sets the statistics of a database that sleeps: nobody is connected, and the
 // archive has everything.
 func (s *Service) rest(id string, slept model.Slept) {

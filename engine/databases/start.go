@@ -88,11 +88,7 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 		}
 		return
 	}
-	if s.hasSlept(db) {
-		err = s.startAsleep(ctx, db)
-	} else {
-		err = s.StartDatabase(ctx, db)
-	}
+	err = s.startOrSleepOn(ctx, db)
 	if db.PendingChange != nil && ctx.Err() == nil {
 		err = s.recoverChange(ctx, db, err)
 	}
@@ -100,6 +96,14 @@ func (s *Service) startAtBoot(ctx context.Context, id string) {
 		s.core.Log.Error("start database", "database", db.ID, "name", db.Name, "error", err)
 	}
 	s.backups.BackUpIfOwed(db)
+}
+
+// startOrSleepOn starts a database, unless it has not been awake since it fell asleep.
+func (s *Service) startOrSleepOn(ctx context.Context, db model.Database) error {
+	if s.hasSlept(db) {
+		return s.startAsleep(ctx, db)
+	}
+	return s.StartDatabase(ctx, db)
 }
 
 // StartDatabase starts the database's instance, or adopts it if it already runs,
@@ -184,8 +188,17 @@ func (s *Service) StartInstance(ctx context.Context, db model.Database) (model.D
 }
 
 // retryInBackground makes the supervisor keep trying to start an instance. If its
-// binaries are missing, the database is failed until a user restarts it.
+// binaries are missing, the database is failed until a user restarts it. So it is without the proxy that it needs, until
+// [Service.StartUnheld] can open that: the server would refuse its clients.
 func (s *Service) retryInBackground(ctx context.Context, db model.Database, cause error) error {
+	if db.SleepAfter > 0 {
+		held, err := s.holdPort(db, time.Time{})
+		if err != nil {
+			s.HandleInstanceState(db.ID, postgres.StateFailed, err.Error())
+			return cause
+		}
+		db = held
+	}
 	spec, err := s.servingSpec(ctx, db)
 	if err != nil {
 		s.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
