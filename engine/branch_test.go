@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -332,7 +333,8 @@ func TestBranchEnds(t *testing.T) {
 	db, c := a.createDatabase(t, "shop")
 	run(t, c, "create table t (n int)")
 	made, branched := a.branch(t, db.ID, recovery.NewBranch{Name: "try", ExpiresIn: time.Hour})
-	_, err := a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID)
+	var err error
+	a.keepsBackup(t, db.ID, func() { _, err = a.Databases.Delete(t.Context(), a.call(model.ActionDatabaseDelete), db.ID) })
 	if model.CodeOf(err) != model.CodeConflict || !strings.Contains(model.PublicMessage(err), "try") {
 		t.Errorf("deletion of a parent: %v", err)
 	}
@@ -369,9 +371,11 @@ func TestBranchEnds(t *testing.T) {
 	}
 	stale := a.record(t, made.ID)
 	stale.ExpiresAt = &past // as a sweep has read it before it was extended
-	if removed, err := a.Databases.ExpireBranch(t.Context(), stale); err != nil || removed {
-		t.Errorf("removed %v, %v", removed, err)
-	}
+	a.keepsBackup(t, made.ID, func() {
+		if removed, err := a.Databases.ExpireBranch(t.Context(), stale); err != nil || removed {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+	})
 	if a.record(t, made.ID).Trash != nil {
 		t.Error("a branch that was extended has expired")
 	}
@@ -417,6 +421,19 @@ func TestBranchHasPropertiesOfItsCreation(t *testing.T) {
 	if got := a.record(t, made.ID).Allowlist; len(got) != 1 || got[0].String() != "127.0.0.1/32" {
 		t.Errorf("the branch admits %v", got)
 	}
+}
+
+// keepsBackup checks that a deletion that is refused cancels no backup.
+func (a *appliance) keepsBackup(t *testing.T, id string, refused func()) {
+	t.Helper()
+	backup, ended := a.Core.Cancels.Add(t.Context(), databases.BackupClaim(id))
+	running := context.AfterFunc(backup, ended)
+	refused()
+	if !running() {
+		t.Error("a deletion that was refused cancelled a backup")
+		return
+	}
+	ended()
 }
 
 // TestBranchKeepsSettings: a branch has what was set for its parent: PostgreSQL's settings, those that need a restart, the

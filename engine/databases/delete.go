@@ -40,15 +40,15 @@ func (s *Service) delete(ctx context.Context, call *model.Call, id string, allow
 		return time.Time{}, err
 	}
 	defer release()
+	if err := s.refuseDelete(call, id, allowed); err != nil { // before it cancels a backup
+		return time.Time{}, err
+	}
 	releaseBackups, err := s.ClaimBackups(id, deleting)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer releaseBackups()
-	if db, err = s.Database(call, id); err == nil {
-		err = cmp.Or(call.Match(db.Tag()), allowed(db))
-	}
-	if err != nil {
+	if db, err = s.Database(call, id); err != nil {
 		return time.Time{}, err
 	}
 	if db.Status != model.DatabaseDeleting { // otherwise an earlier deletion failed
@@ -59,6 +59,18 @@ func (s *Service) delete(ctx context.Context, call *model.Call, id string, allow
 	s.core.Cancels.Cancel(VerificationClaim(db.ID), core.ErrUnwanted)
 	s.core.Cancels.Cancel(sandboxClaim(db.ID), errSandboxDeleted)
 	return s.finishDelete(ctx, call, db, db.Operation)
+}
+
+// refuseDelete refuses a deletion of a claimed database that may not go on.
+func (s *Service) refuseDelete(call *model.Call, id string, allowed func(model.Database) error) error {
+	db, err := s.Database(call, id)
+	if err == nil {
+		err = cmp.Or(call.Match(db.Tag()), allowed(db))
+	}
+	if err != nil || db.Status == model.DatabaseDeleting {
+		return err
+	}
+	return s.core.Meta.View(func(tx *meta.Tx) error { return refuseBranched(tx, db) })
 }
 
 // beginDelete records that a claimed database is being deleted, and returns the id of
