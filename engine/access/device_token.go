@@ -42,7 +42,8 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 	if err != nil {
 		return DeviceToken{}, core.ExplainDiskFull(err)
 	}
-	return token, nil
+	token.Projects, err = s.Projects(call) // not in the transaction, which others wait for
+	return token, err
 }
 
 // internalOnly lets a transaction commit although its outcome is an error for the
@@ -113,9 +114,6 @@ func (s *Service) deliverKey(tx *meta.Tx, call *model.Call, d model.DeviceAuthor
 	}
 	token := DeviceToken{APIKey: secret, Key: key}
 	if token.Organization, err = tx.Organizations().Get(grant.Organization); err != nil {
-		return token, err
-	}
-	if token.Projects, err = core.AllBy(tx.Projects(), meta.ByOrganization, meta.Key(grant.Organization)); err != nil {
 		return token, err
 	}
 	return token, s.core.Audit(tx, call, nil)

@@ -97,6 +97,61 @@ func TestKeysAreLimited(t *testing.T) {
 	}
 }
 
+// TestEndedKeysGiveWay: revoked and expired keys do not add up without end, since others wait while a new key is counted
+// among them: it replaces the one that ended first. A use of that one which is still to be recorded does not lose those of others.
+func TestEndedKeysGiveWay(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	ended := c.core.Clock().Add(-24 * time.Hour)
+	const first, unaudited = "key_700", "key_100"
+	if err := c.core.Meta.Update(func(tx *meta.Tx) (err error) {
+		for n := 0; n < model.MaxKeys && err == nil; n++ {
+			at := ended.Add(time.Duration(n) * time.Second)
+			key := model.Key{ID: fmt.Sprintf("key_%03d", n), Organization: c.org, Hash: fmt.Append(nil, n), RevokedAt: &at}
+			switch {
+			case key.ID == unaudited: // the sweep comes to it later
+				key.RevokedAt, key.ExpiresAt = nil, new(ended.Add(-2*time.Hour))
+			case key.ID == first:
+				key.RevokedAt, key.ExpiresAt, key.ExpiryAudited = nil, new(ended.Add(-time.Hour)), true
+			case n%2 == 0:
+				key.RevokedAt = nil
+			}
+			err = tx.Keys().Insert(key)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.core.Audits.Touch(first, core.KeyUse{At: ended})
+	c.core.Audits.Touch("key_001", core.KeyUse{At: ended})
+	_, key, err := c.KeyCreate(c.operator(model.ActionKeyCreate), NewKey{Name: "another", Preset: model.PresetReadOnly})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(id string, want bool) {
+		t.Helper()
+		if _, err := c.KeyGet(c.operator(model.ActionKeyGet), id); (err == nil) != want || err != nil && model.CodeOf(err) != model.CodeNotFound {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	has(key.ID, true)
+	has(first, false)
+	has(unaudited, true)
+	has("key_001", true)
+	n := 0
+	if err := c.core.Meta.View(func(tx *meta.Tx) error {
+		n = tx.Keys().Count()
+		return nil
+	}); err != nil || n != model.MaxKeys {
+		t.Errorf("%d keys, %v", n, err)
+	}
+	c.core.Finish(c.operator(model.ActionKeyList), nil)
+	c.core.Audits.Close()
+	if used, err := c.KeyGet(c.operator(model.ActionKeyGet), "key_001"); err != nil || used.LastUsedAt == nil {
+		t.Errorf("a key that was used when one that is gone was: %+v, %v", used, err)
+	}
+}
+
 // TestPeopleAreLimited: an organization has at most MaxPeople people, with those who are invited.
 func TestPeopleAreLimited(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/engine/core"
@@ -49,22 +50,38 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 	return secret, key, nil
 }
 
-// insertKey stores a key, unless its organization has as many as it can have.
+// insertKey stores a key, unless its organization has as many as it can have. Where revoked and expired keys are among
+// those, the new one replaces the first of them to end.
 func (s *Service) insertKey(tx *meta.Tx, key model.Key) error {
-	all, err := core.AllBy(tx.Keys(), meta.ByOrganization, meta.Key(key.Organization))
-	if err != nil {
-		return err
-	}
-	usable, now := 0, s.core.Clock()
-	for _, k := range all {
-		if k.Usable(now) {
-			usable++
+	owner := meta.Key(key.Organization)
+	if len(tx.Keys().OldestIDs(meta.ByOrganization, owner, model.MaxKeys)) == model.MaxKeys {
+		all, err := core.AllBy(tx.Keys(), meta.ByOrganization, owner)
+		if err == nil {
+			err = s.makeRoom(tx, all)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if usable >= model.MaxKeys {
+	return tx.Keys().Insert(key)
+}
+
+// makeRoom removes the keys that ended first, until an organization has fewer than MaxKeys. It returns an error if
+// that many are usable. A key whose expiry is not in the audit log yet stays until it is.
+func (s *Service) makeRoom(tx *meta.Tx, all []model.Key) error {
+	now := s.core.Clock()
+	ended := slices.DeleteFunc(slices.Clone(all), func(k model.Key) bool { return k.Usable(now) })
+	if len(all)-len(ended) >= model.MaxKeys {
 		return model.Errorf(model.CodeForbidden, "an organization can have %d API keys; revoke one first", model.MaxKeys)
 	}
-	return tx.Keys().Insert(key)
+	ended = slices.DeleteFunc(ended, func(k model.Key) bool { return k.RevokedAt == nil && !k.ExpiryAudited })
+	slices.SortFunc(ended, func(a, b model.Key) int { return a.EndedAt().Compare(b.EndedAt()) })
+	for _, k := range ended[:min(len(ended), len(all)-model.MaxKeys+1)] {
+		if err := tx.Keys().Delete(k.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mintKey makes a key's text and its record, and stores neither of them.

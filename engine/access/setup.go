@@ -92,7 +92,10 @@ func (s *Service) replaceUnshownKey(withKey bool) (*FirstStart, error) {
 		if len(id) == 0 {
 			return nil
 		}
-		if old, err = tx.Keys().Get(string(id)); err != nil {
+		if old, err = tx.Keys().Get(string(id)); errors.Is(err, meta.ErrNotFound) { // revoked, and replaced by another since
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		first.Organization, err = tx.Organizations().Get(old.Organization)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -233,7 +234,8 @@ func (q *AuditQueue) commit(batch []*model.AuditEntry, used map[string]KeyUse) e
 			return err
 		}
 		for id, use := range used {
-			if err := tx.Keys().Change(id, func(k *model.Key) { k.LastUsedAt, k.LastUsedIP = &use.At, &use.IP }); err != nil {
+			err := tx.Keys().Change(id, func(k *model.Key) { k.LastUsedAt, k.LastUsedIP = &use.At, &use.IP })
+			if err != nil && !errors.Is(err, meta.ErrNotFound) { // revoked since, and replaced by another
 				return err
 			}
 		}

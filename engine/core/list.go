@@ -92,19 +92,19 @@ func ListNamed[T any](
 	}
 	var found []T
 	err = view(func(tx *meta.Tx) error {
-		projects, err := AllBy(tx.Projects(), meta.ByOrganization, meta.Key(call.Organization))
-		for _, p := range projects {
+		for _, project := range tx.ProjectIDs(call.Organization) {
+			record, err := table(tx).Find(meta.ByName, meta.Key(project, name))
+			if errors.Is(err, meta.ErrNotFound) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
-			record, missing := table(tx).Find(meta.ByName, meta.Key(p.ID, name))
-			if missing == nil && selection.matches(record) && (w.After == "" || id(record) < w.After) {
+			if selection.matches(record) && (w.After == "" || id(record) < w.After) {
 				found = append(found, record)
-			} else if missing != nil && !errors.Is(missing, meta.ErrNotFound) {
-				err = missing
 			}
 		}
-		return err
+		return nil
 	})
 	slices.SortFunc(found, func(a, b T) int { return cmp.Compare(id(b), id(a)) })
 	shown := min(w.Limit, len(found))

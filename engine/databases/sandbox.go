@@ -41,16 +41,8 @@ type Sandbox struct {
 
 // OldestProject returns the id of the oldest project of the call's organization.
 func (s *Service) OldestProject(call *model.Call) (string, error) {
-	oldest := ""
-	err := s.core.Meta.View(func(tx *meta.Tx) error {
-		return tx.Projects().All(func(p model.Project) error {
-			if p.Organization == call.Organization && oldest == "" {
-				oldest = p.ID
-			}
-			return nil
-		})
-	})
-	if err == nil && oldest == "" {
+	oldest, err := meta.Value(s.core.Meta.View, func(tx *meta.Tx) (string, error) { return tx.FirstProject(call.Organization) })
+	if errors.Is(err, meta.ErrNotFound) {
 		err = model.Errorf(model.CodeNotFound, "the organization has no project; `holdfast admin project create` makes one")
 	}
 	return oldest, err

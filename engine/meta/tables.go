@@ -1,9 +1,9 @@
 package meta
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -148,12 +148,8 @@ func (tx *Tx) Buckets() Table[model.Bucket] {
 // BucketNamed returns the bucket of an organization with that name, or ErrNotFound. Names are unique in an
 // organization, across its projects.
 func (tx *Tx) BucketNamed(organization, name string) (model.Bucket, error) {
-	projects, err := tx.Projects().all(ByOrganization, Key(organization))
-	if err != nil {
-		return model.Bucket{}, err
-	}
-	for _, p := range projects {
-		b, err := tx.Buckets().Find(ByName, Key(p.ID, name))
+	for _, project := range tx.ProjectIDs(organization) {
+		b, err := tx.Buckets().Find(ByName, Key(project, name))
 		if !errors.Is(err, ErrNotFound) {
 			return b, err
 		}
@@ -163,11 +159,16 @@ func (tx *Tx) BucketNamed(organization, name string) (model.Bucket, error) {
 
 // FirstProject returns the id of an organization's oldest project.
 func (tx *Tx) FirstProject(organization string) (string, error) {
-	projects, err := tx.Projects().all(ByOrganization, Key(organization))
-	if err != nil || len(projects) == 0 {
-		return "", cmp.Or(err, ErrNotFound)
+	oldest := tx.Projects().OldestIDs(ByOrganization, Key(organization), 1)
+	if len(oldest) == 0 {
+		return "", ErrNotFound
 	}
-	return projects[len(projects)-1].ID, nil
+	return oldest[0], nil
+}
+
+// ProjectIDs returns the ids of an organization's projects, oldest first, without reading the projects.
+func (tx *Tx) ProjectIDs(organization string) []string {
+	return tx.Projects().OldestIDs(ByOrganization, Key(organization), math.MaxInt)
 }
 
 // TrashedBuckets are indexed ByOrganization and ByDeletion. Their objects stay in

@@ -93,3 +93,33 @@ func listed[T any](table Table[T], id, index string, key []byte) error {
 	}
 	return err
 }
+
+// TestProjectsAreNotRead: a bucket is found in the projects of its organization, and the oldest of these, without reading
+// any of them: that would keep others from writing, and a damaged one would hide the buckets of all.
+func TestProjectsAreNotRead(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	update(t, db, func(tx *Tx) error {
+		return errors.Join(
+			tx.Projects().Insert(project("proj_1", "org_1", "a")),
+			tx.Projects().Insert(project("proj_2", "org_1", "b")),
+			tx.Projects().Insert(project("proj_0", "org_2", "a")),
+			tx.Buckets().Insert(model.Bucket{ID: "bucket_1", Organization: "org_1", Project: "proj_2", Name: "photos"}))
+	})
+	damageRecord(t, db, "projects", "proj_1")
+	view(t, db, func(tx *Tx) error {
+		first, err1 := tx.FirstProject("org_1")
+		b, err2 := tx.BucketNamed("org_1", "photos")
+		if first != "proj_1" || b.ID != "bucket_1" {
+			t.Errorf("the oldest project is %q, the bucket %q", first, b.ID)
+		}
+		if _, err := tx.BucketNamed("org_2", "photos"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("in another organization: %v", err)
+		}
+		if _, err := tx.FirstProject("org_3"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("of an organization without any: %v", err)
+		}
+		return errors.Join(err1, err2)
+	})
+	damageRecord(t, db, "projects", "proj_1") // as it was
+}

@@ -57,7 +57,7 @@ type Key struct {
 }
 
 // MaxKeys is how many keys that are neither revoked nor expired an organization can
-// have.
+// have. Keys that are stay only as long as there are not that many in all.
 const MaxKeys = 1000
 
 // BudgetOwner returns the id of the key whose budgets this one draws on.
@@ -75,6 +75,17 @@ func (k Key) Tag() string {
 // Usable reports whether the key is neither revoked nor expired at now.
 func (k *Key) Usable(now time.Time) bool {
 	return k.RevokedAt == nil && (k.ExpiresAt == nil || now.Before(*k.ExpiresAt))
+}
+
+// EndedAt returns since when a key that is not usable has been so.
+func (k *Key) EndedAt() time.Time {
+	switch {
+	case k.RevokedAt == nil:
+		return *k.ExpiresAt
+	case k.ExpiresAt == nil || k.RevokedAt.Before(*k.ExpiresAt):
+		return *k.RevokedAt
+	}
+	return *k.ExpiresAt
 }
 
 // FormatKey makes a key's text from 32 random bytes.

@@ -28,6 +28,9 @@ type Project struct {
 	CreatedAt    time.Time `json:"created_at"`
 }
 
+// MaxProjects is how many projects an organization can have.
+const MaxProjects = 1000
+
 // Tag identifies the state of the project.
 func (p Project) Tag() string { return Tag(p) }
 
