@@ -320,7 +320,7 @@ func TestForgottenDatabaseEndsItsOperation(t *testing.T) {
 	db := a.Databases.NewDatabase(call, databases.NewDatabase{Project: a.project, Name: "copy", User: model.DefaultOwner, Password: model.NewSecret("long enough for it")})
 	op := a.Databases.NewOperation(source.Database, model.OperationRestore, "checking")
 	op.NewDatabase, db.Operation = db.ID, op.ID
-	db, release, err := a.Databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+	db, release, err := a.Databases.ClaimDatabase(call, db, "the creation", func(insert func(*meta.Tx) error) error {
 		return a.Core.Meta.Update(func(tx *meta.Tx) error { return errors.Join(insert(tx), tx.Operations().Insert(op)) })
 	})
 	if err != nil {

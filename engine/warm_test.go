@@ -254,11 +254,12 @@ func (a *appliance) recordCreation(t *testing.T, id string) {
 			t.Error(err)
 		}
 	}()
-	db := files.Databases.NewDatabase(files.call(model.ActionDatabaseCreate), databases.NewDatabase{
+	call := files.call(model.ActionDatabaseCreate)
+	db := files.Databases.NewDatabase(call, databases.NewDatabase{
 		Project: files.project, Name: "half", User: "app", Password: model.NewSecret("long enough for it"),
 	})
 	db.ID, db.Port = id, a.cfg.LastPort
-	_, release, err := files.Databases.ClaimDatabase(db, "the creation", files.Core.Meta.Update)
+	_, release, err := files.Databases.ClaimDatabase(call, db, "the creation", files.Core.Meta.Update)
 	if err != nil {
 		t.Fatal(err)
 	}

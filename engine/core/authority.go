@@ -27,7 +27,7 @@ func (c *Core) WithAuthority(call *model.Call, commit func() error) error {
 // waits for the commits of callers that were checked before.
 func (c *Core) ChangeAuthority(call *model.Call, fn func(*meta.Tx) error) error {
 	if err := c.Change(call, func(tx *meta.Tx) error {
-		if err := c.renewAuthority(tx, call); err != nil {
+		if err := c.RenewAuthority(tx, call); err != nil {
 			return err
 		}
 		return fn(tx)
@@ -39,8 +39,9 @@ func (c *Core) ChangeAuthority(call *model.Call, fn func(*meta.Tx) error) error 
 	return nil
 }
 
-// renewAuthority reads the caller's key, or the person of its session, again.
-func (c *Core) renewAuthority(tx *meta.Tx, call *model.Call) error {
+// RenewAuthority reads the caller's key, or the person of its session, again, and returns an error if it may not act any
+// more. It is for the transaction that begins what a request waited for: a claim, a program to be installed, an archive.
+func (c *Core) RenewAuthority(tx *meta.Tx, call *model.Call) error {
 	switch {
 	case call.Key != nil:
 		key, err := c.stillUsable(tx.Keys().Get(call.Key.ID))

@@ -88,7 +88,7 @@ func (s *Service) ClaimExclusively(call *model.Call, id, what string) (model.Dat
 	if err != nil {
 		return db, nil, err
 	}
-	releaseBackups, err := s.ClaimBackups(id, what)
+	releaseBackups, err := s.claimBackupsFor(call, id, what)
 	if err != nil {
 		release()
 		return db, nil, err
@@ -106,6 +106,19 @@ func (s *Service) ClaimBackups(database, what string) (release func(), err error
 			return release, err
 		}
 	}
+}
+
+// claimBackupsFor is ClaimBackups for a call, which may lose its authority while it waits.
+func (s *Service) claimBackupsFor(call *model.Call, database, what string) (release func(), err error) {
+	release, err = s.ClaimBackups(database, what)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.core.CheckAuthority(call); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // cancelBackupFor cancels a running backup in favour of a request: a scheduled
@@ -133,7 +146,7 @@ func (s *Service) claim(
 	if err != nil {
 		return model.Database{}, nil, err
 	}
-	db, err := s.Database(call, id) // read again: it may have changed before the claim
+	db, err := s.claimed(call, id)
 	if err == nil {
 		if now, reason := status(db); now != model.DatabaseAvailable {
 			err = NotAvailable(db, now, reason)
@@ -144,6 +157,15 @@ func (s *Service) claim(
 		return model.Database{}, nil, err
 	}
 	return db, release, nil
+}
+
+// claimed reads a database again that was claimed for a call: it may have changed before the claim, and the call may have
+// lost its authority.
+func (s *Service) claimed(call *model.Call, id string) (model.Database, error) {
+	if err := s.core.CheckAuthority(call); err != nil {
+		return model.Database{}, err
+	}
+	return s.Database(call, id)
 }
 
 // RefuseUnavailable returns an error unless a database is available now.

@@ -57,7 +57,7 @@ func (s *Service) Create(ctx context.Context, call *model.Call, in NewDatabase) 
 	defer s.warm.begin()()
 	db, server, warm := s.newRecord(call, in, bin)
 	call.Resource = DatabaseResource(db)
-	db, release, err := s.ClaimDatabase(db, "the creation", s.core.Meta.Update)
+	db, release, err := s.ClaimDatabase(call, db, "the creation", s.core.Meta.Update)
 	if err != nil {
 		if warm {
 			s.warm.put(server)
@@ -118,15 +118,20 @@ func (in *NewDatabase) Complete() error {
 
 // ClaimDatabase claims the database of a new record and commits the record, which
 // reserves the name and a port, unless the record has one. commit runs insert in a transaction, together with
-// the caller's other changes. The caller releases the claim.
+// the caller's other changes, and refuses a call that has lost its authority since. The caller releases the claim.
 func (s *Service) ClaimDatabase(
-	db model.Database, what string, commit func(insert func(*meta.Tx) error) error,
+	call *model.Call, db model.Database, what string, commit func(insert func(*meta.Tx) error) error,
 ) (model.Database, func(), error) {
 	release, err := s.core.Claims.Take(db.ID, what)
 	if err != nil {
 		return db, nil, err
 	}
-	insert := func(tx *meta.Tx) error { return s.insertDatabase(tx, db) }
+	insert := func(tx *meta.Tx) error {
+		if err := s.core.RenewAuthority(tx, call); err != nil {
+			return err
+		}
+		return s.insertDatabase(tx, db)
+	}
 	if db.Port != 0 {
 		err = commit(insert)
 	} else {
@@ -228,9 +233,13 @@ func (s *Service) BuildDatabase(ctx context.Context, db model.Database) (model.D
 	return db, nil
 }
 
-// publishDatabase commits that the database is available.
+// publishDatabase commits that the database is available, unless the call has lost its authority while it was made: its
+// password would be the answer.
 func (s *Service) publishDatabase(call *model.Call, db *model.Database) error {
 	return s.core.Change(call, func(tx *meta.Tx) error {
+		if err := s.core.RenewAuthority(tx, call); err != nil {
+			return err
+		}
 		s.core.Claims.Ending(db.ID)
 		published, err := tx.Databases().Update(db.ID, func(d *model.Database) error {
 			d.Status, d.UpdatedAt, d.Provisioned = model.DatabaseAvailable, s.core.Clock(), db.Provisioned

@@ -48,7 +48,7 @@ func (s *Service) delete(ctx context.Context, call *model.Call, id string, allow
 		return time.Time{}, err
 	}
 	defer releaseBackups()
-	if db, err = s.Database(call, id); err != nil {
+	if db, err = s.claimed(call, id); err != nil {
 		return time.Time{}, err
 	}
 	if db.Status != model.DatabaseDeleting { // otherwise an earlier deletion failed

@@ -112,7 +112,7 @@ func (s *Service) ExtensionSet(ctx context.Context, call *model.Call, id string,
 			return x, model.Errorf(model.CodeConflict, "restart: the server must load the library of %s at its start; "+
 				"allow a restart of the database, which ends its sessions", in.Name)
 		}
-		releaseBackups, err := s.ClaimBackups(id, "a restart") // the restart that undoes this one also disturbs a backup
+		releaseBackups, err := s.claimBackupsFor(call, id, "a restart") // the restart that undoes this one also disturbs a backup
 		if err != nil {
 			return x, err
 		}

@@ -73,7 +73,7 @@ func (s *Service) switchReplication(ctx context.Context, call *model.Call, id st
 			return View{}, err
 		}
 	}
-	releaseBackups, err := s.ClaimBackups(id, "a restart")
+	releaseBackups, err := s.claimBackupsFor(call, id, "a restart")
 	if err != nil {
 		return View{}, err
 	}

@@ -114,7 +114,7 @@ func (s *Service) claimForRestart(call *model.Call, id, what string) (model.Data
 	if err != nil {
 		return db, nil, err
 	}
-	releaseBackups, err := s.ClaimBackups(id, what)
+	releaseBackups, err := s.claimBackupsFor(call, id, what)
 	if err != nil {
 		release()
 		return db, nil, err

@@ -63,6 +63,9 @@ func (s *Service) TrashRestore(ctx context.Context, call *model.Call, id string)
 	}
 	defer func() { release() }()
 	err = s.core.Change(call, func(tx *meta.Tx) error {
+		if err := s.core.RenewAuthority(tx, call); err != nil {
+			return err
+		}
 		found, err := trashedDatabase(tx, call, id) // read again: it may have changed before the claim
 		if err == nil && s.TrashExpired(*found.Trash) {
 			err = notInTrash(id)
@@ -128,6 +131,9 @@ func (s *Service) purgeClaimed(call *model.Call, db model.Database, may func(mod
 		return err
 	}
 	defer release()
+	if err := s.core.CheckAuthority(call); err != nil {
+		return err
+	}
 	return s.purge(call, db, may)
 }
 

@@ -152,7 +152,7 @@ func (s *Service) recordImport(
 	call.Resource = model.Resource{Type: model.ResourceImport, ID: record.ID, Name: db.Name}
 	call.Note("source", fmt.Sprintf("%s@%s/%s", source.User, net.JoinHostPort(source.Host, strconv.Itoa(source.Port)), source.Database))
 	call.Note("database", db.ID)
-	db, release, err := s.databases.ClaimDatabase(db, "an import", func(insert func(*meta.Tx) error) error {
+	db, release, err := s.databases.ClaimDatabase(call, db, "an import", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
 			if err := insert(tx); err != nil {
 				return err

@@ -26,7 +26,7 @@ func (s *Service) Cutover(ctx context.Context, call *model.Call, id string) (mod
 	if err != nil {
 		return record, err
 	}
-	request := &cutoverRequest{began: began, answer: make(chan error, 1)}
+	request := &cutoverRequest{began: began, may: func() error { return s.core.CheckAuthority(call) }, answer: make(chan error, 1)}
 	if err := s.ask(ctx, run, request); err != nil {
 		return record, err
 	}

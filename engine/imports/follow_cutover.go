@@ -14,7 +14,8 @@ import (
 // cutoverRequest asks a running import for the cutover.
 type cutoverRequest struct {
 	began  time.Time
-	answer chan error // buffered; nil when the new database accepts clients
+	may    func() error // whether the caller still may: a request may wait until it is taken up
+	answer chan error   // buffered; nil when the new database accepts clients
 }
 
 // Limits of a cutover: while it waits, nobody may write. The wait for the last changes ends in a refusal, the
@@ -29,6 +30,10 @@ const (
 
 // cutOver carries out a request. done says that there is no way back: err is then what is left to be tried again, or nil.
 func (f *follower) cutOver(ctx context.Context, request *cutoverRequest) (done bool, err error) {
+	if err := request.may(); err != nil {
+		request.answer <- err
+		return false, nil
+	}
 	now := f.service.core.Clock()
 	f.account.ChangeFollow(func(follow *model.ImportFollow) { follow.CutoverStartedAt = &now })
 	f.request = request

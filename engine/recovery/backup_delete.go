@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"errors"
 
 	"holdfast/engine/core"
@@ -74,7 +75,7 @@ func (s *Service) MarkForDeletion(call *model.Call, database, id string) error {
 // markForDeletion is MarkForDeletion if may returns nil in the transaction that commits it.
 func (s *Service) markForDeletion(call *model.Call, database, id string, may func() error) error {
 	err := s.core.Change(call, func(tx *meta.Tx) error {
-		if err := may(); err != nil {
+		if err := cmp.Or(s.core.RenewAuthority(tx, call), may()); err != nil {
 			return err
 		}
 		b, err := backupOf(tx, database, id)

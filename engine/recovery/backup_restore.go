@@ -163,7 +163,7 @@ func (s *Service) beginSwitch(
 	next, err := prepare(db, &op)
 	if err == nil {
 		err = s.core.Change(call, func(tx *meta.Tx) error {
-			if err := refuseRemoved(tx, next.plan); err != nil {
+			if err := cmp.Or(s.core.RenewAuthority(tx, call), refuseRemoved(tx, next.plan)); err != nil {
 				return err
 			}
 			return databases.InsertOperation(tx, op, model.DatabaseRestoring)

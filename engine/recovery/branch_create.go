@@ -105,7 +105,7 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 	op.NewDatabase, db.Operation = db.ID, op.ID
 	call.Note("branch", db.ID)
 	call.Note("name", db.Name)
-	_, release, err = s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+	_, release, err = s.databases.ClaimDatabase(call, db, "the creation", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
 			now, err := databases.DatabaseOf(tx, parent.Organization, parent.ID)
 			if err != nil {

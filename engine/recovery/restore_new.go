@@ -51,7 +51,7 @@ func (s *Service) beginRestoreNew(
 	call.Note("new_database", db.ID)
 	call.Note("backup", op.Backup)
 	var made model.Database
-	_, release, err := s.databases.ClaimDatabase(db, "the creation", func(insert func(*meta.Tx) error) error {
+	_, release, err := s.databases.ClaimDatabase(call, db, "the creation", func(insert func(*meta.Tx) error) error {
 		return s.core.Change(call, func(tx *meta.Tx) error {
 			now, err := databases.DatabaseOf(tx, source.Organization, source.ID)
 			if err != nil {

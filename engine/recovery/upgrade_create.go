@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -92,7 +93,9 @@ func (s *Service) beginDryRun(call *model.Call, db model.Database, from binaries
 	if err == nil {
 		op.Upgrade = &model.Upgrade{From: from.Version, To: u.to.Version}
 		call.Note("backup", op.Backup)
-		err = s.core.Change(call, func(tx *meta.Tx) error { return databases.InsertBeside(tx, op) })
+		err = s.core.Change(call, func(tx *meta.Tx) error {
+			return cmp.Or(s.core.RenewAuthority(tx, call), databases.InsertBeside(tx, op))
+		})
 	}
 	if err != nil {
 		s.core.Space.Release(op.ID)
