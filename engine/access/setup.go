@@ -283,9 +283,7 @@ func (s *Service) SetupComplete(call *model.Call, token model.Secret, email stri
 	store := func(tx *meta.Tx) error { return setPassword(tx, user) }
 	if link.User == "" {
 		user, err = s.newUser(link.Organization, NewUser{Email: email, Role: model.RoleOwner, Password: chosen})
-		store = func(tx *meta.Tx) error {
-			return core.NameTaken(tx.Users().Insert(user), model.ResourceUser, user.Email)
-		}
+		store = func(tx *meta.Tx) error { return s.insertAccount(tx, user) }
 	} else if err = password.ForPerson("password", chosen, user.Email); err == nil {
 		user.PasswordHash = s.passwords.hash(chosen)
 	}

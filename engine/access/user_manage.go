@@ -49,7 +49,7 @@ func (s *Service) UserInvite(call *model.Call, email string, role model.Role) (m
 		if err := mayLetIn(call, role); err != nil {
 			return err
 		}
-		if err := insertUser(tx, user); err != nil {
+		if err := s.insertUser(tx, user); err != nil {
 			return err
 		}
 		return tx.SetupLinks().Insert(link)
