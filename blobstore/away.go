@@ -30,7 +30,8 @@ import (
 //	    CRC-32C of the record, 4 bytes
 //	    0, or 1 once the blob was removed, 1 byte
 //
-// Numbers are big-endian. A damaged record is passed over, and costs no other one. A file that is listed and is on the disk is a copy that can be evicted at any time.
+// Numbers are big-endian. A damaged record is passed over, and costs no other one: of a file that it may name, only that it is not
+// known whether it is listed. A file that is listed and is on the disk is a copy that can be evicted at any time.
 const (
 	awayDirectory = "away"
 	awayText      = "holdfast away 1 "
@@ -234,38 +235,34 @@ func (l *awayList) all() iter.Seq2[Away, error] {
 	}
 }
 
-// find returns the record of a Ref and its number, or ErrNotFound, also if the blob was removed or its record is damaged. If
-// some record could not be read, it returns that error instead.
+// find returns the record of a Ref and its number, or ErrNotFound, also if the blob was removed. If the record may be one that is
+// damaged or that the disk does not give back, the error says that too (isDamage).
 func (l *awayList) find(ref Ref) (found Away, number int64, err error) {
-	missing := ErrNotFound
-	passOver := func(err error) bool {
-		if isDamage(err) && !errors.Is(err, ErrDamaged) {
-			missing = err
-		}
-		return isDamage(err)
-	}
+	missing := ErrNotFound // why nothing at high is known to be the record
 	low, high := int64(0), l.count
 	for low < high {
 		middle := (low + high) / 2
 		n := middle
 		a, removed, err := l.at(n)
-		for passOver(err) && n+1 < high {
+		damage := err
+		for isDamage(err) && n+1 < high {
 			n++
 			a, removed, err = l.at(n)
 		}
 		switch {
-		case isDamage(err): // so are all from the middle on
-			high = middle
-		case err != nil:
+		case err != nil && !isDamage(err):
 			return a, 0, err
-		case a.Ref == ref && removed:
+		case err == nil && a.Ref == ref && removed:
 			return Away{}, 0, ErrNotFound
-		case a.Ref == ref:
+		case err == nil && a.Ref == ref:
 			return a, n, nil
-		case a.Ref < ref:
+		case err == nil && a.Ref < ref:
 			low = n + 1
-		default:
-			high = middle
+		default: // it is before the middle, or one of those that cannot be read from there on
+			high, missing = middle, ErrNotFound
+			if isDamage(damage) {
+				missing = fmt.Errorf("%w: %w", ErrNotFound, damage)
+			}
 		}
 	}
 	return Away{}, 0, missing

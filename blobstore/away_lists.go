@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +27,7 @@ type awayLists struct {
 
 	changing sync.Mutex // held by those who change a list
 	last     uint32     // the highest number that a list on the disk may have; guarded by changing
+	aside    bool       // whether a list was set aside, now or earlier, so that what it had is not known
 
 	mu    sync.RWMutex
 	lists []*awayList // oldest first; the files of replaced ones stay open for those who read them
@@ -44,6 +46,7 @@ func openAwayLists(fsys durable.FS, dir string, damaged func(path string, err er
 		if span, ok := parseAwaySpan(e.Name()); ok {
 			spans = append(spans, span)
 		}
+		l.aside = l.aside || strings.HasPrefix(e.Name(), damagedList)
 	}
 	slices.SortFunc(spans, func(a, b awaySpan) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
 	merged := uint32(0) // the last number of the lists so far
@@ -58,7 +61,7 @@ func openAwayLists(fsys durable.FS, dir string, damaged func(path string, err er
 			if errors.Is(err, ErrDamaged) { // it leaves the lists that it was merged from, if they are still there
 				aside := filepath.Join(dir, damagedList+span.name())
 				damaged(aside, err)
-				err = fsys.Rename(path, aside)
+				err, l.aside = fsys.Rename(path, aside), true
 			} else {
 				merged = span.last
 				l.lists = append(l.lists, list)
@@ -90,7 +93,8 @@ func (l *awayLists) now() []*awayList {
 	return l.lists
 }
 
-// find returns the record of a Ref, or ErrNotFound.
+// find returns the record of a Ref, or ErrNotFound. If it may have been listed where a list is damaged, the error says that too
+// (isDamage).
 func (l *awayLists) find(ref Ref) (Away, error) {
 	_, _, a, err := l.search(ref)
 	return a, err
@@ -98,12 +102,15 @@ func (l *awayLists) find(ref Ref) (Away, error) {
 
 func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err error) {
 	missing := ErrNotFound
+	if l.aside {
+		missing = fmt.Errorf("%w: a list of blobs that are away was set aside: %w", ErrNotFound, ErrDamaged)
+	}
 	for _, list := range slices.Backward(l.now()) {
 		a, number, err := list.find(ref)
 		if err == nil {
 			return list, number, a, nil
 		}
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, ErrNotFound) || isDamage(err) {
 			missing = err
 		}
 	}
@@ -248,7 +255,8 @@ func (s *Store) IsAway(ref Ref) bool {
 	return err == nil
 }
 
-// Listed returns what is known of a file that can be fetched, whether or not it is on this disk, or ErrNotFound.
+// Listed returns what is known of a file that can be fetched, whether or not it is on this disk, or ErrNotFound, also if damage to
+// a list may hide it.
 func (s *Store) Listed(ref Ref) (Away, error) { return s.away.find(ref) }
 
 func (s *Store) onDisk(ref Ref) bool {
@@ -261,7 +269,7 @@ func (s *Store) onDisk(ref Ref) bool {
 }
 
 // Has reports whether a blob is there or away. It returns false only if the blob is certainly neither: what the disk fails to
-// tell is no absence. Of a blob in the journal it looks only at the size of the segment.
+// tell, or what a damaged list of what is away may have named, is no absence. Of a blob in the journal it looks only at the size of the segment.
 func (s *Store) Has(ref Ref) bool {
 	if at, ok := ref.position(); ok {
 		info, err := os.Stat(s.journal.path(at.Segment()))
@@ -275,7 +283,7 @@ func (s *Store) Has(ref Ref) bool {
 		return true
 	}
 	_, err = s.away.find(ref)
-	return !errors.Is(err, ErrNotFound)
+	return !errors.Is(err, ErrNotFound) || isDamage(err)
 }
 
 // isThere reports whether a file may be there of which stat returned err.

@@ -88,6 +88,20 @@ func TestDamagedRecords(t *testing.T) {
 			if _, err := s.Open(t.Context(), ref); !errors.Is(err, ErrNotFound) {
 				t.Errorf("damage %v: record %d: %v", damaged, n, err)
 			}
+			if !s.Has(ref) {
+				t.Errorf("damage %v: record %d is taken for one that was never listed", damaged, n)
+			}
+		}
+		for n := 1; n < len(refs); n++ { // before each that is whole, as is the one before it
+			text := []byte(refs[n])
+			text[len(text)-1] ^= 1
+			unknown := Ref(text)
+			if slices.Contains(damaged, n) || slices.Contains(damaged, n-1) || n+1 < len(refs) && slices.Contains(damaged, n+1) {
+				continue
+			}
+			if s.Has(unknown) {
+				t.Errorf("damage %v: what is beside record %d and was never listed is there", damaged, n)
+			}
 		}
 		listed := 0
 		if err := s.EachListed(func(Away, bool) error { listed++; return nil }); err != nil || listed != 31-len(lost) {
@@ -136,10 +150,14 @@ func TestDamagedHead(t *testing.T) {
 	if _, err := os.Stat(aside); err != nil {
 		t.Error(err)
 	}
-	for _, ref := range refs {
-		if s.Has(ref) {
-			t.Errorf("%s is there", ref)
+	for range 2 {
+		for _, ref := range refs {
+			if !s.Has(ref) || s.IsAway(ref) {
+				t.Errorf("%s, which the list named, is certainly not there", ref)
+			}
 		}
+		s.Close()
+		s = openStore(t, dir, Options{Fetch: m.fetch})
 	}
 	var lost []Away
 	for _, ref := range refs {

@@ -90,6 +90,44 @@ func TestDropLostOnABrokenDisk(t *testing.T) {
 	s.mustHold(t, bucket, want)
 }
 
+// TestDropLostAfterDamageToTheList: what a damaged list of what is away may have named is not taken for lost.
+func TestDropLostAfterDamageToTheList(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(text []byte){
+		"a record":  func(text []byte) { text[len(text)-10] ^= 1 },
+		"all of it": func(text []byte) { clear(text) },
+	} {
+		s := openStore(t)
+		bucket := s.bucket(t, "photos")
+		s.mustPut(t, bucket, "large", strings.Repeat("large ", 20_000))
+		o, err := s.object(bucket, "large")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sendAway(t, s, o)
+		lists, err := filepath.Glob(filepath.Join(blobDirectory(s.core), "away", "0*"))
+		if err != nil || len(lists) != 1 {
+			t.Fatal(lists, err)
+		}
+		text, err := os.ReadFile(lists[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage(text)
+		if err := os.WriteFile(lists[0], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s.open(t)
+			if n, err := s.DropLost(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
+				t.Errorf("damage to %s: %d were dropped, %v", name, n, err)
+			}
+			s.close(t)
+		}
+		s.open(t)
+	}
+}
+
 // TestCompleteOnABrokenDisk: an upload whose bytes the disk fails to find stays, and goes on once it does.
 func TestCompleteOnABrokenDisk(t *testing.T) {
 	t.Parallel()

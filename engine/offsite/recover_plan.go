@@ -44,11 +44,13 @@ type recoveryPlan struct {
 	Repository string       `json:"repository"`
 	Step       recoveryStep `json:"step"`
 	// Nonce is that of the claim, for a store that does not refuse a second creator.
-	Nonce  string         `json:"nonce,omitempty"`
-	At     *time.Time     `json:"at,omitempty"`    // the moment that was asked for
-	First  []string       `json:"first,omitempty"` // names of the databases that come first
-	Only   []string       `json:"only,omitempty"`  // names of the databases that are brought back, none for all
-	Report RecoveryReport `json:"report"`
+	Nonce string     `json:"nonce,omitempty"`
+	At    *time.Time `json:"at,omitempty"`    // the moment that was asked for
+	First []string   `json:"first,omitempty"` // names of the databases that come first
+	Only  []string   `json:"only,omitempty"`  // names of the databases that are brought back, none for all
+	// LostDropped means that the objects were dropped whose bytes the copy did not have. What is lost later is damage.
+	LostDropped bool           `json:"lost_dropped,omitempty"`
+	Report      RecoveryReport `json:"report"`
 }
 
 // isLeft reports whether a database stays in the copy.

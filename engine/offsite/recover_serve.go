@@ -94,13 +94,17 @@ func recordsOf(c *core.Core, r RecoveryReport) (map[string]*model.Database, erro
 // checkpointSlack is how long before its time a checkpoint surely has all bodies.
 const checkpointSlack = time.Hour
 
-// dropLost drops the objects whose bodies were not copied before the machine was lost.
+// dropLost drops the objects whose bodies were not copied before the machine was lost, once: all later ones are kept.
 func (s *secondPhase) dropLost(ctx context.Context, o *objects.Service) error {
-	n, err := o.DropLost(ctx, s.store.get().Report.Point.Add(-checkpointSlack))
-	if n == 0 {
-		return err
+	p := s.store.get()
+	if p.LostDropped {
+		return nil
 	}
-	return errors.Join(err, s.store.change(func(p *recoveryPlan) { p.Report.ObjectsDropped += n }))
+	n, err := o.DropLost(ctx, p.Report.Point.Add(-checkpointSlack))
+	return errors.Join(err, s.store.change(func(p *recoveryPlan) {
+		p.Report.ObjectsDropped += n
+		p.LostDropped = err == nil
+	}))
 }
 
 // isPending reports whether something is still in the store alone.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"holdfast/backup/wal"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
@@ -436,4 +437,35 @@ func generationOf(t *testing.T, owner string) stream.Body {
 		t.Fatal(files, err)
 	}
 	return stream.WALFile{Owner: owner, Generation: 1, Name: files[0].Name, Content: files[0].Content}
+}
+
+// TestLostAreDroppedOnce: a later start of a recovery that is not complete drops nothing more.
+func TestLostAreDroppedOnce(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	b := openBucketStore(t, dir, nil)
+	defer b.close(t)
+	if _, err := newPlan(dir, recoveryPlan{Format: recoveryFormat, Step: stepServe, Report: RecoveryReport{Point: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"not copied", "damaged later"} {
+		b.put(t, key, strings.Repeat(key, 20_000))
+		if err := b.core.Meta.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove((&evictingStore{bucketStore: b}).path(t, key)); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := openPlan(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Service{core: b.core, config: core.Offsite{URL: "file:///copy"}, recovery: &secondPhase{core: b.core, store: plan}}
+		if _, err := s.ContinueRecovery(t.Context(), b.Service); err != nil {
+			t.Fatal(err)
+		}
+		if n := plan.get().Report.ObjectsDropped; n != 1 {
+			t.Errorf("%s: %d were dropped", key, n)
+		}
+	}
 }

@@ -161,7 +161,7 @@ func (s *Service) Close(ctx context.Context) {
 // ContinueRecovery refuses a start without the store where a recovery still needs it. It
 // returns the databases in the order in which they are brought back, none where nothing is recovered.
 //
-// It first drops the objects whose bytes the copy did not have yet.
+// The first time it drops the objects whose bytes the copy did not have yet.
 func (s *Service) ContinueRecovery(ctx context.Context, o *objects.Service) (order []string, err error) {
 	if s.recovery == nil {
 		return nil, nil
