@@ -214,21 +214,33 @@ func (l *awayList) at(n int64) (a Away, removed bool, err error) {
 }
 
 // all yields the records of blobs that were not removed, without damaged ones.
-func (l *awayList) all() iter.Seq2[Away, error] {
+func (l *awayList) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
+
+// undamaged leaves out damaged records.
+func undamaged(records iter.Seq2[Away, error]) iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		for a, err := range records {
+			if !errors.Is(err, ErrDamaged) && !yield(a, err) {
+				return
+			}
+		}
+	}
+}
+
+// each is all with an ErrDamaged for each damaged record. It ends with any other error.
+func (l *awayList) each() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		from := bufio.NewReaderSize(io.NewSectionReader(l.file, int64(awayHead), l.count*l.record), 256<<10)
 		b := make([]byte, l.record)
 		for range l.count {
 			_, err := io.ReadFull(from, b)
+			unread := err != nil
 			var a Away
 			var removed bool
 			if err == nil {
 				a, removed, err = decodeAway(b)
 			}
-			if errors.Is(err, ErrDamaged) {
-				continue
-			}
-			if !removed && !yield(a, err) || err != nil {
+			if !removed && !yield(a, err) || unread {
 				return
 			}
 		}

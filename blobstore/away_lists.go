@@ -2,6 +2,7 @@ package blobstore
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,12 +118,15 @@ func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err e
 	return nil, 0, a, missing
 }
 
-// all yields the records of blobs that were not removed.
-func (l *awayLists) all() iter.Seq2[Away, error] {
+// all yields the records of blobs that were not removed, without damaged ones.
+func (l *awayLists) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
+
+// each is all with an ErrDamaged for each damaged record.
+func (l *awayLists) each() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		for _, list := range l.now() {
-			for a, err := range list.all() {
-				if !yield(a, err) || err != nil {
+			for a, err := range list.each() {
+				if !yield(a, err) {
 					return
 				}
 			}
@@ -290,19 +294,18 @@ func (s *Store) Has(ref Ref) bool {
 func isThere(err error) bool { return !errors.Is(err, fs.ErrNotExist) }
 
 // EachListed calls fn for each file that can be fetched, until fn fails, and returns that error unchanged. here says
-// whether it is on this disk too. It also counts for Absent.
+// whether it is on this disk too, and not known to be damaged. It also counts for Absent.
 func (s *Store) EachListed(fn func(a Away, here bool) error) error {
 	before := s.absent.begin()
 	var sumFiles, sumBytes int64
 	for a, err := range s.away.all() {
-		here := err == nil && s.onDisk(a.Ref)
 		if err == nil {
-			err = fn(a, here)
+			err = fn(a, s.fetches.intact(a.Ref))
 		}
 		if err != nil {
 			return err
 		}
-		if !here {
+		if !s.onDisk(a.Ref) {
 			sumFiles, sumBytes = sumFiles+1, sumBytes+a.Size
 		}
 	}
@@ -349,19 +352,61 @@ func (a *absent) add(files, bytes int64) {
 // since.
 func (s *Store) Absent() (files, bytes int64) { return s.absent.files.Load(), s.absent.bytes.Load() }
 
-// NoneAway forgets what can be fetched, and reports whether it did: only if all of it is on this disk.
-func (s *Store) NoneAway() (bool, error) {
+// verifyStep is how many bytes NoneAway reads at a time.
+const verifyStep = 1 << 20
+
+// NoneAway forgets what can be fetched, and reports whether it did: only if all of it is on this disk, whole, and no list is
+// damaged. To find out it reads all of it, and calls pace before it reads n bytes, at most 1 MiB. It returns ErrDamaged for the
+// first file that is damaged here, which Fetch then brings.
+func (s *Store) NoneAway(ctx context.Context, pace func(ctx context.Context, n int) error) (bool, error) {
+	none := func(whole func(a Away) (bool, error)) (bool, error) {
+		for a, err := range s.away.each() {
+			if isDamage(err) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			if ok, err := whole(a); !ok {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	if ok, err := none(func(a Away) (bool, error) { return s.verifyListed(ctx, a.Ref, pace) }); !ok {
+		return false, err
+	}
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
-	for a, err := range s.away.all() {
-		if err != nil {
-			return false, err
-		}
-		if !s.onDisk(a.Ref) {
-			return false, nil
-		}
+	if ok, err := none(func(a Away) (bool, error) { return s.fetches.intact(a.Ref), nil }); !ok {
+		return false, err
 	}
 	files, bytes := s.Absent()
 	s.absent.add(-files, -bytes)
 	return true, s.away.clear()
+}
+
+// verifyListed reports whether a listed file is on this disk, whole. It lets one be fetched that is damaged.
+func (s *Store) verifyListed(ctx context.Context, ref Ref, pace func(ctx context.Context, n int) error) (bool, error) {
+	if !s.fetches.intact(ref) {
+		return false, nil
+	}
+	r, err := s.openFile(ref)
+	if err == nil {
+		defer r.Close()
+		for off := int64(0); err == nil && off < r.Size(); off += verifyStep {
+			n := min(verifyStep, r.Size()-off)
+			if err := pace(ctx, int(n)); err != nil {
+				return false, err
+			}
+			err = r.Verify(off, n)
+		}
+	}
+	if errors.Is(err, ErrNotFound) { // it has left meanwhile
+		return false, nil
+	}
+	if isDamage(err) && s.ReadCopy(ref) {
+		return false, fmt.Errorf("%w: blob %s, which can be fetched: %w", ErrDamaged, ref, err)
+	}
+	return err == nil, err
 }

@@ -71,11 +71,11 @@ func (s *Store) listAway(files []Away, here bool) (fresh []Away, err error) {
 	return fresh, s.away.add(fresh)
 }
 
-// Unlist forgets that a file can be fetched, unless it is not on this disk.
+// Unlist forgets that a file can be fetched, unless it is not on this disk or is known to be damaged.
 func (s *Store) Unlist(ref Ref) error {
 	s.evicting.Lock()
 	defer s.evicting.Unlock()
-	if !s.onDisk(ref) {
+	if !s.fetches.intact(ref) {
 		return nil
 	}
 	_, err := s.away.remove(ref)

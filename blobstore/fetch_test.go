@@ -91,12 +91,12 @@ func TestFetch(t *testing.T) {
 	if err := s.Evict([]Away{{Ref: ref}}); err != nil {
 		t.Fatal(err)
 	}
-	if none, err := s.NoneAway(); none || err != nil || !s.IsAway(ref) {
+	if none, err := s.NoneAway(t.Context(), noPace); none || err != nil || !s.IsAway(ref) {
 		t.Errorf("a file that left the disk was forgotten: %v", err)
 	}
 	mustRead(t, s, ref, content, "an eviction during fetches")
 	for range 2 {
-		if none, err := s.NoneAway(); !none || err != nil {
+		if none, err := s.NoneAway(t.Context(), noPace); !none || err != nil {
 			t.Errorf("%v, %v", none, err)
 		}
 	}
@@ -407,5 +407,76 @@ func TestDamagedAway(t *testing.T) {
 			t.Errorf("byte %d: %d more should be away", at, want)
 		}
 		s.Close()
+	}
+}
+
+func noPace(context.Context, int) error { return nil }
+
+// TestNoneAwayDamaged: where a file can be fetched is not forgotten while it is damaged here, also if nobody has seen the damage, and
+// not while a list is damaged.
+func TestNoneAwayDamaged(t *testing.T) {
+	t.Parallel()
+	m, dir := newMemory(), filepath.Join(t.TempDir(), "store")
+	s := openStore(t, dir, Options{Fetch: m.fetch})
+	refs, want := files(t, s, 9)
+	if err := m.evict(s, refs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range refs {
+		mustRead(t, s, ref, want[ref], "eviction")
+	}
+	damage := func() {
+		t.Helper()
+		path, err := refs[5].path(s.blobs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[7] ^= 1
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage()
+	s.Close()
+	s = openStore(t, dir, Options{Fetch: m.fetch})
+	if none, err := s.NoneAway(t.Context(), noPace); none || !errors.Is(err, ErrDamaged) {
+		t.Errorf("with a damaged file: %v, %v", none, err)
+	}
+	here := 0
+	if err := s.EachListed(func(_ Away, isHere bool) error {
+		if isHere {
+			here++
+		}
+		return nil
+	}); err != nil || here != len(refs)-1 {
+		t.Errorf("%d are here, %v", here, err)
+	}
+	if err := s.Unlist(refs[5]); err != nil {
+		t.Error(err)
+	}
+	if none, err := s.NoneAway(t.Context(), noPace); none || err != nil {
+		t.Errorf("before it was fetched: %v, %v", none, err)
+	}
+	if err := s.Fetch(t.Context(), refs[5]); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	damageList(t, dir, func(text []byte) { text[awayHead+22] ^= 1 })
+	s = openStore(t, dir, Options{Fetch: m.fetch})
+	if none, err := s.NoneAway(t.Context(), noPace); none || err != nil {
+		t.Errorf("with a damaged list: %v, %v", none, err)
+	}
+	s.Close()
+	damageList(t, dir, func(text []byte) { text[awayHead+22] ^= 1 })
+	s = openStore(t, dir, Options{Fetch: m.fetch})
+	if none, err := s.NoneAway(t.Context(), noPace); !none || err != nil {
+		t.Errorf("with all of them whole: %v, %v", none, err)
+	}
+	for _, ref := range refs {
+		mustRead(t, s, ref, want[ref], "it was forgotten where they were")
 	}
 }

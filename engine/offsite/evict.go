@@ -201,13 +201,13 @@ func (s *Service) confirm(ctx context.Context, r *run, f blobstore.LocalFile) (*
 	if err == nil {
 		return &a, nil
 	}
-	if !stream.Damaged(err) {
+	if err = damageOf(ctx, r.connection, err); !errors.Is(err, blobstore.ErrDamaged) {
 		return nil, err
 	}
 	s.core.Log.Error("the copy of a large object off-site is damaged or missing, and is made again", "blob", f.Ref, "error", err)
 	r.known.Drop("", KindBlob, string(f.Ref))
 	s.wakePoints()
-	return nil, s.core.Blobs.Unlist(f.Ref) // it stays here, unless it was read and left as damaged meanwhile
+	return nil, s.core.Blobs.Unlist(f.Ref) // it stays here, unless it has left or is damaged here too
 }
 
 func (s *Service) confirmCopy(ctx context.Context, r *run, f blobstore.LocalFile, copied stream.Reference, readBack bool) error {

@@ -367,6 +367,83 @@ func TestEvictNeedsTheCopy(t *testing.T) {
 	s.end(t)
 }
 
+// TestEvictWithoutTheMarker: a store whose disk is not mounted has lost nothing, so where the copies are is not forgotten.
+func TestEvictWithoutTheMarker(t *testing.T) {
+	t.Parallel()
+	at, store := preparedDirectory(t)
+	s := openEvicting(t, at, dataDir(t), core.LocalObjects{Bytes: 1, Above: 100_000})
+	want := s.fill(t, 2)
+	s.checkpoint(t)
+	s.evict(t)
+	s.core.Config.LocalObjects.Bytes = 1 << 30
+	s.mustHave(t, want, "fetched")
+	s.core.Config.LocalObjects.Bytes = 1
+	if n := s.away(t); n != 0 {
+		t.Fatal(n)
+	}
+	s.checkpoint(t)
+	files, err := filepath.Glob(filepath.Join(store, "e/*/file/*/*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	files = append(files, filepath.Join(store, "holdfast"))
+	for _, path := range files {
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.service.evictOnce(t.Context(), s.run); err == nil {
+		t.Error("nothing is wrong without the marker")
+	}
+	for _, path := range files {
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key := range want {
+		if s.path(t, key) == "" || !strings.HasPrefix(key, "large") {
+			continue
+		}
+		if _, err := s.core.Blobs.Listed(blobstore.Ref(s.blob(t, key))); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	s.end(t)
+}
+
+// TestFetchDamagedHere: an object that was damaged here while it could leave this disk is fetched whole before it is forgotten
+// where its copy is.
+func TestFetchDamagedHere(t *testing.T) {
+	t.Parallel()
+	at, _ := preparedDirectory(t)
+	dir := dataDir(t)
+	s := openEvicting(t, at, dir, core.LocalObjects{Bytes: 1, Above: 100_000})
+	want := s.fill(t, 3)
+	s.checkpoint(t)
+	s.evict(t)
+	s.core.Config.LocalObjects.Bytes = 1 << 30
+	s.mustHave(t, want, "fetched")
+	path := s.path(t, "large 1")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[1000] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.end(t)
+	s = openEvicting(t, at, dir, core.LocalObjects{})
+	if n, err := fetchBodies(t.Context(), s.core, s.MayLeave); n != 0 || err != nil {
+		t.Errorf("%d are damaged, %v", n, err)
+	}
+	if s.core.Blobs.EachListed(func(blobstore.Away, bool) error { return errors.New("listed") }) != nil {
+		t.Error("it was not forgotten where the copies are")
+	}
+	s.mustHave(t, want, "fetched again")
+	s.end(t)
+}
+
 // TestFetchOfWhatIsLost: bytes that the copy has lost are damaged, unless the copy itself is not there, as when its disk is
 // not mounted.
 func TestFetchOfWhatIsLost(t *testing.T) {

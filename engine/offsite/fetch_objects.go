@@ -17,6 +17,8 @@ import (
 	"holdfast/engine/offsite/stream"
 	"holdfast/internal/objectstore"
 	"holdfast/internal/parallel"
+
+	"golang.org/x/time/rate"
 )
 
 // backgroundFetches is how many bodies are fetched at once while nobody waits for them, so that others can be fetched for
@@ -107,17 +109,37 @@ func (s *Service) closeReader() {
 	s.readFrom = nil
 }
 
-// fetchBodies brings the bodies of objects to this machine that are away and must not be, and returns how many are damaged in
-// the store: those stay away. Those for which this disk has no space do not keep the others away. It can be repeated after an
-// error.
+// verifyRate limits how fast bodies are read before it is forgotten where their copies are, in bytes per second.
+const verifyRate = 64 << 20
+
+// fetchBodies is fetchAway, and then forgets where the copies of bodies are if none may be away. It reads all of them before: what
+// is damaged here is fetched again.
 func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bool) (damaged int, err error) {
+	limit := rate.NewLimiter(verifyRate, verifyRate)
+	for {
+		damaged, all, err := fetchAway(ctx, c, mayLeave)
+		if !all {
+			return damaged, err
+		}
+		_, err = c.Blobs.NoneAway(ctx, limit.WaitN) // others may have left the disk meanwhile
+		if !errors.Is(err, blobstore.ErrDamaged) {
+			return 0, err
+		}
+		c.Log.Warn("an object is damaged on this disk and is fetched from the off-site copy", "error", err)
+	}
+}
+
+// fetchAway brings the bodies of objects to this machine that are away, or known to be damaged here, and must not be. It returns
+// how many are damaged in the store, which stay away, and whether all are here now. Those for which this disk has no space do not
+// keep the others away. It can be repeated after an error.
+func fetchAway(ctx context.Context, c *core.Core, mayLeave func(size int64) bool) (damaged int, all bool, err error) {
 	bodies, err := awayBodies(c)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	all := len(bodies)
+	away := len(bodies)
 	bodies = slices.DeleteFunc(bodies, func(a blobstore.Away) bool { return mayLeave(a.Size) })
-	stay := len(bodies) < all
+	all = len(bodies) == away
 	var lost atomic.Int64
 	var noSpace atomic.Pointer[error]
 	err = parallel.Do(ctx, backgroundFetches, slices.Values(bodies), func(ctx context.Context, bodies <-chan blobstore.Away) error {
@@ -139,11 +161,7 @@ func fetchBodies(ctx context.Context, c *core.Core, mayLeave func(size int64) bo
 	if e := noSpace.Load(); err == nil && e != nil {
 		err = *e
 	}
-	if err != nil || damaged > 0 || stay {
-		return damaged, err
-	}
-	_, err = c.Blobs.NoneAway() // others may have left the disk meanwhile
-	return 0, err
+	return damaged, all && damaged == 0 && err == nil, err
 }
 
 func isNoSpace(err error) bool {
@@ -151,13 +169,13 @@ func isNoSpace(err error) bool {
 	return ok && e.Reason == model.ReasonNoSpace
 }
 
-// awayBodies returns the bodies that are away and belong to an object.
+// awayBodies returns the bodies that are away, or known to be damaged here, and belong to an object.
 func awayBodies(c *core.Core) (bodies []blobstore.Away, err error) {
 	return listedBodies(c, func(here bool) bool { return !here })
 }
 
 // listedBodies returns the bodies that are listed as away and belong to an object; only which of them, by whether they are on
-// this disk too.
+// this disk too, and not known to be damaged.
 func listedBodies(c *core.Core, which func(here bool) bool) (bodies []blobstore.Away, err error) {
 	if err := c.Blobs.EachListed(func(a blobstore.Away, here bool) error {
 		if which(here) {

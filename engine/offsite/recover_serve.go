@@ -289,7 +289,7 @@ func (s *secondPhase) finish(ctx context.Context) error {
 	}
 	var damaged int
 	err := s.repeat(ctx, func(ctx context.Context, _ *connection) (err error) {
-		damaged, err = fetchBodies(ctx, s.core, s.objects.MayLeave)
+		damaged, _, err = fetchAway(ctx, s.core, s.objects.MayLeave)
 		return err
 	})
 	if err != nil {

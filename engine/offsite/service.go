@@ -181,8 +181,12 @@ func (s *Service) FinishRecovery(ctx context.Context) {
 	if s.recovery == nil || !s.recovery.isPending() {
 		return
 	}
-	if err := s.recovery.finish(ctx); err != nil && ctx.Err() == nil {
+	err := s.recovery.finish(ctx)
+	if err != nil && ctx.Err() == nil {
 		s.core.Log.Error("the recovery is not complete; the next start goes on", "error", err)
+	}
+	if err == nil {
+		s.bringObjectsBack(ctx) // which forgets where they were
 	}
 }
 
