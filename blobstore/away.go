@@ -96,10 +96,16 @@ func decodeAway(b []byte) (a Away, removed bool, err error) {
 	}, b[end+4] == 1, nil
 }
 
+// awayFile is the file of a list, *os.File but in tests.
+type awayFile interface {
+	io.ReaderAt
+	io.ReadCloser
+}
+
 // awayList is an open list.
 type awayList struct {
 	path   string
-	file   *os.File
+	file   awayFile
 	record int64 // size
 	count  int64
 	span   awaySpan
@@ -216,32 +222,40 @@ func (l *awayList) at(n int64) (a Away, removed bool, err error) {
 // all yields the records of blobs that were not removed, without damaged ones.
 func (l *awayList) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
 
-// undamaged leaves out damaged records.
+// undamaged leaves out the records that cannot be read.
 func undamaged(records iter.Seq2[Away, error]) iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		for a, err := range records {
-			if !errors.Is(err, ErrDamaged) && !yield(a, err) {
+			if !isDamage(err) && !yield(a, err) {
 				return
 			}
 		}
 	}
 }
 
-// each is all with an ErrDamaged for each damaged record. It ends with any other error.
+// awayAtOnce is about how many bytes of a list are read at a time.
+const awayAtOnce = 256 << 10
+
+// each is all with an error for each record that is damaged or that the disk does not give back (isDamage). It ends with any other
+// error.
 func (l *awayList) each() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
-		from := bufio.NewReaderSize(io.NewSectionReader(l.file, int64(awayHead), l.count*l.record), 256<<10)
-		b := make([]byte, l.record)
-		for range l.count {
-			_, err := io.ReadFull(from, b)
-			unread := err != nil
-			var a Away
-			var removed bool
-			if err == nil {
-				a, removed, err = decodeAway(b)
-			}
-			if !removed && !yield(a, err) || unread {
-				return
+		buf := make([]byte, max(1, awayAtOnce/l.record)*l.record)
+		for first := int64(0); first < l.count; {
+			b := buf[:min(int64(len(buf)), (l.count-first)*l.record)]
+			_, unread := l.file.ReadAt(b, int64(awayHead)+first*l.record)
+			for ; len(b) > 0; b, first = b[l.record:], first+1 {
+				var a Away
+				var removed bool
+				var err error
+				if unread == nil {
+					a, removed, err = decodeAway(b[:l.record])
+				} else { // the others are read one by one
+					a, removed, err = l.at(first)
+				}
+				if !removed && !yield(a, err) || err != nil && !isDamage(err) {
+					return
+				}
 			}
 		}
 	}

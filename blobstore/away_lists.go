@@ -118,10 +118,10 @@ func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err e
 	return nil, 0, a, missing
 }
 
-// all yields the records of blobs that were not removed, without damaged ones.
+// all yields the records of blobs that were not removed, without those that cannot be read.
 func (l *awayLists) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
 
-// each is all with an ErrDamaged for each damaged record.
+// each is all with an error for each record that cannot be read (isDamage).
 func (l *awayLists) each() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		for _, list := range l.now() {

@@ -172,3 +172,58 @@ func TestDamagedHead(t *testing.T) {
 		mustRead(t, s, ref, want[ref], "what was listed again")
 	}
 }
+
+// badList is a list of which the disk does not give back some bytes.
+type badList struct {
+	awayFile
+	badSector
+}
+
+func (b badList) ReadAt(p []byte, off int64) (int, error) { return b.badSector.ReadAt(p, off) }
+
+// TestUnreadableRecords: what the disk does not give back of a list costs only the records in it. All others are listed, what was
+// never listed can be, and what cannot be read can be listed again.
+func TestUnreadableRecords(t *testing.T) {
+	t.Parallel()
+	const count, first, last = 200, 90, 110 // the records that cannot be read
+	m := newMemory()
+	s := openStore(t, filepath.Join(t.TempDir(), "store"), Options{Fetch: m.fetch, Room: func(int64) error { return errBroken }})
+	refs, want := files(t, s, count+2)
+	more := refs[count:]
+	refs = refs[:count]
+	if err := m.evict(s, refs...); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(refs)
+	list := s.away.now()[0]
+	from, to := int64(awayHead)+first*list.record+1, int64(awayHead)+last*list.record
+	list.file = badList{list.file, badSector{list.file, from, to, syscall.EIO}}
+	var lost []Away
+	for _, ref := range refs[first:last] {
+		lost = append(lost, Away{ref, int64(len(want[ref])), []byte("at " + ref)})
+	}
+	if err := m.evict(s, more[0]); err != nil {
+		t.Errorf("what was never listed: %v", err)
+	}
+	listed := map[Ref]bool{}
+	if err := s.EachListed(func(a Away, _ bool) error {
+		listed[a.Ref] = true
+		return nil
+	}); err != nil || len(listed) != count+1-len(lost) {
+		t.Errorf("%d are listed, %v", len(listed), err)
+	}
+	for _, a := range lost {
+		if listed[a.Ref] || !s.Has(a.Ref) || s.IsAway(a.Ref) {
+			t.Errorf("%s: listed %v, has %v", a.Ref, listed[a.Ref], s.Has(a.Ref))
+		}
+	}
+	if none, err := s.NoneAway(t.Context(), noPace); none || err != nil {
+		t.Errorf("it was forgotten: %v, %v", none, err)
+	}
+	if fresh, err := s.List(lost); err != nil || len(fresh) != len(lost) {
+		t.Errorf("%d are listed again, %v", len(fresh), err)
+	}
+	for _, ref := range refs {
+		mustRead(t, s, ref, want[ref], "unreadable records")
+	}
+}
