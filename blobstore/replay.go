@@ -188,16 +188,24 @@ func afterDamage(f *segmentFile, offset, end, batch int64, cause error) (next in
 	return next, unread
 }
 
-// unreadStep is how much is passed over where the disk gives back nothing, and twice as much each time.
+// unreadStep is how much is passed over where the disk gives back nothing, and twice as much each time, until a read succeeds: then
+// the end of what cannot be read is looked for in what was passed over last.
 const unreadStep = 4 << 10
 
 // findHeader returns the offset of the first valid header from offset on for which wanted returns true, or -1. It passes over
 // what the disk does not give back, and returns why.
 func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) (found int64, unread error) {
 	buf := make([]byte, 1<<20)
-	step := int64(unreadStep)
+	step, bad := int64(unreadStep), int64(-1) // bad is where the last read failed, -1 after one that succeeded
 	for offset+recordHeader <= end {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), end-offset)], offset)
+		if bad >= 0 && n > 0 {
+			skipped := offset
+			offset, bad, step = f.endOfUnread(bad, offset), -1, unreadStep
+			if offset < skipped {
+				continue
+			}
+		}
 		for i := 0; i+recordHeader <= n; i++ {
 			next := bytes.Index(buf[i:n], f.mark[:])
 			if next < 0 {
@@ -215,7 +223,8 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) (fo
 			if !isDamage(err) {
 				return -1, unread
 			}
-			offset = (offset+int64(n))/unreadStep*unreadStep + step
+			bad = (offset + int64(n)) / unreadStep * unreadStep
+			offset = bad + min(step, max(unreadStep, (end-1)/unreadStep*unreadStep-bad)) // not past the last block
 			step *= 2
 		case n < recordHeader:
 			return -1, unread
@@ -224,6 +233,21 @@ func findHeader(f *segmentFile, offset, end int64, wanted func(header) bool) (fo
 		}
 	}
 	return -1, unread
+}
+
+// endOfUnread returns where the first block begins that can be read, between one that cannot be and one that can be. If these are
+// several areas, it is the end of any of them.
+func (f *segmentFile) endOfUnread(bad, good int64) int64 {
+	var b [1]byte
+	for good-bad > unreadStep {
+		middle := (bad + (good-bad)/2) / unreadStep * unreadStep
+		if n, _ := f.ReadAt(b[:], middle); n > 0 {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return good
 }
 
 // Segments returns the numbers of the journal's complete segments, oldest first.

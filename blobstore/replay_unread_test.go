@@ -71,9 +71,12 @@ func TestUnreadableSectors(t *testing.T) {
 	}
 	starts = append(starts, info.Size())
 	const sector = 4096
+	areas := map[int64]int64{} // their ends, by where they begin
+	for from := int64(sector); from < info.Size(); from += sector {
+		areas[from] = min(from+sector*[]int64{1, 2, 3, 4, 5, 6, 9, 17}[from/sector%8], info.Size())
+	}
 	for _, damagedBefore := range []bool{false, true} {
-		for from := int64(sector); from < info.Size(); from += sector {
-			to := from + sector
+		for from, to := range areas {
 			bad, damaged := io.ReaderAt(badSector{f, from, to, syscall.EIO}), -1
 			if damagedBefore {
 				i, _ := slices.BinarySearch(starts, from)
