@@ -224,7 +224,7 @@ func (s *sender) sendFile(n int64) (sent int64, err error) {
 		return 0, nil
 	}
 	file, n := s.content.Verified(n)
-	if file == nil {
+	if file == nil || s.status != 0 && !isReadable(file) { // the answer can still be another one
 		return 0, nil
 	}
 	s.begin()
@@ -234,4 +234,13 @@ func (s *sender) sendFile(n int64) (sent int64, err error) {
 	}
 	_, failed := s.content.Seek(sent, io.SeekCurrent)
 	return sent, errors.Join(err, failed)
+}
+
+// isReadable reports whether the next byte of a file can be read.
+func isReadable(file *os.File) bool {
+	at, err := file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = file.ReadAt(make([]byte, 1), at)
+	}
+	return err == nil
 }
