@@ -48,6 +48,7 @@ type fetches struct {
 type fetch struct {
 	cancel  context.CancelFunc
 	callers int
+	again   bool // the file is damaged here
 	done    chan struct{}
 	err     error // set before done is closed
 }
@@ -64,8 +65,13 @@ func (s *Store) ReadCopy(ref Ref) bool {
 
 // intact reports whether a file is here, and not known to be damaged.
 func (g *fetches) intact(ref Ref) bool {
+	return !g.isDamaged(ref) && g.store.onDisk(ref)
+}
+
+// isDamaged reports whether a file is read elsewhere because it is damaged here.
+func (g *fetches) isDamaged(ref Ref) bool {
 	_, damaged := g.damaged.Load(ref)
-	return !damaged && g.store.onDisk(ref)
+	return damaged
 }
 
 // Fetch brings a file that is away to this disk, or again after ReadCopy. Callers share one fetch, which ends when none is
@@ -111,7 +117,7 @@ func (g *fetches) join(ctx context.Context, a Away) (*fetch, error) {
 	}
 	if f == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		f = &fetch{cancel: cancel, done: make(chan struct{})}
+		f = &fetch{cancel: cancel, again: g.isDamaged(a.Ref), done: make(chan struct{})}
 		g.flying[a.Ref] = f
 		g.tasks.Go(func() { g.run(ctx, f, a) })
 	}
@@ -160,7 +166,7 @@ func (g *fetches) run(ctx context.Context, f *fetch, a Away) {
 	defer close(f.done)
 	select {
 	case g.slots <- struct{}{}:
-		f.err = g.fetch(ctx, a)
+		f.err = g.fetch(ctx, a, f.again)
 		<-g.slots
 	case <-ctx.Done():
 		f.err = ctx.Err()
@@ -182,7 +188,7 @@ func (g *fetches) open(ctx context.Context, a Away, from, n int64) (io.ReadClose
 }
 
 // fetch writes the file as any other and gives it the name that it has.
-func (g *fetches) fetch(ctx context.Context, a Away) error {
+func (g *fetches) fetch(ctx context.Context, a Away, again bool) error {
 	if err := g.room(a.Size); err != nil {
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
@@ -208,15 +214,16 @@ func (g *fetches) fetch(ctx context.Context, a Away) error {
 	if err != nil {
 		return err
 	}
-	err = g.finish(w, a.Ref)
+	err = g.finish(w, a.Ref, again)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		err = fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	return err
 }
 
-// finish makes what was written durable and gives it the name that it has.
-func (g *fetches) finish(w *Writer, ref Ref) error {
+// finish makes what was written durable and gives it the name that it has. again says that the file was damaged here when that
+// began.
+func (g *fetches) finish(w *Writer, ref Ref, again bool) error {
 	if err := w.spill(); err != nil {
 		return w.abandon(err)
 	}
@@ -227,11 +234,11 @@ func (g *fetches) finish(w *Writer, ref Ref) error {
 	if err := w.syncBytes(); err != nil {
 		return w.abandon(err)
 	}
-	return g.publish(w, ref)
+	return g.publish(w, ref, again)
 }
 
 // publish durably gives a synced file its name, unless the blob was removed meanwhile.
-func (g *fetches) publish(w *Writer, ref Ref) error {
+func (g *fetches) publish(w *Writer, ref Ref, again bool) error {
 	path, err := ref.path(g.store.blobs)
 	if err != nil {
 		return w.abandon(err)
@@ -244,7 +251,7 @@ func (g *fetches) publish(w *Writer, ref Ref) error {
 		return w.abandon(err)
 	}
 	g.mu.Lock()
-	if g.intact(ref) { // another reader was faster
+	if !again && g.intact(ref) { // another reader was faster; of a damaged file, one may just have given up reading elsewhere
 		g.mu.Unlock()
 		return w.abandon(nil)
 	}

@@ -480,3 +480,43 @@ func TestNoneAwayDamaged(t *testing.T) {
 		mustRead(t, s, ref, want[ref], "it was forgotten where they were")
 	}
 }
+
+// TestFetchDamagedWhileGivenUp: what was fetched takes the place of a damaged file also if a reader has given up reading elsewhere
+// meanwhile.
+func TestFetchDamagedWhileGivenUp(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	var s *Store
+	giveUp := false
+	s = openStore(t, filepath.Join(t.TempDir(), "store"), Options{Fetch: func(ctx context.Context, a Away, from, n int64) (io.ReadCloser, error) {
+		if giveUp {
+			s.fetches.damaged.Delete(a.Ref)
+		}
+		return m.fetch(ctx, a, from, n)
+	}})
+	refs, want := files(t, s, 1)
+	if err := m.evict(s, refs...); err != nil {
+		t.Fatal(err)
+	}
+	mustRead(t, s, refs[0], want[refs[0]], "eviction")
+	path, err := refs[0].path(s.blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[2] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	local := s.Local()
+	giveUp = s.ReadCopy(refs[0])
+	if err := s.Fetch(t.Context(), refs[0]); err != nil {
+		t.Error(err)
+	}
+	if got, err := readString(t, s, refs[0]); got != want[refs[0]] || err != nil || s.Local() != local {
+		t.Errorf("%q, %v; %d bytes are here, not %d", got, err, s.Local(), local)
+	}
+}

@@ -47,7 +47,7 @@ func (s *Store) Open(ctx context.Context, ref Ref) (*Reader, error) {
 	if at, ok := ref.position(); ok {
 		return s.openSmall(ref, at)
 	}
-	if _, damaged := s.fetches.damaged.Load(ref); !damaged {
+	if !s.fetches.isDamaged(ref) {
 		r, err := s.openFile(ref)
 		if !errors.Is(err, ErrNotFound) {
 			return r, err

@@ -187,6 +187,7 @@ func (r *remote) close() error {
 type keeping struct {
 	fetches *fetches
 	away    Away
+	again   bool    // the file is damaged here
 	writer  *Writer // nil once it has failed
 }
 
@@ -201,7 +202,7 @@ func (g *fetches) keep(ctx context.Context, a Away) *keeping {
 	if err != nil {
 		return nil
 	}
-	k := &keeping{fetches: g, away: a, writer: w}
+	k := &keeping{fetches: g, away: a, again: g.isDamaged(a.Ref), writer: w}
 	g.keeping[a.Ref] = true
 	g.store.local.Add(fileSize(a.Size))
 	return k
@@ -236,7 +237,7 @@ func (k *keeping) end() {
 	if whole {
 		g.tasks.Go(func() {
 			defer k.release()
-			_ = g.finish(k.writer, k.away.Ref) // without it, the file stays away
+			_ = g.finish(k.writer, k.away.Ref, k.again) // without it, the file stays away
 		})
 	}
 	g.mu.Unlock()
