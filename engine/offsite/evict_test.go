@@ -557,8 +557,14 @@ func TestOtherCopy(t *testing.T) {
 	_ = s.writer.Close(cancelled())
 	s.close(t)
 
-	// Without a bound they come back, and then any copy will do.
+	// Without a bound they come back, and then any copy will do, also before it is forgotten where they were.
 	s = openEvicting(t, at, dir, core.LocalObjects{})
+	if n, all, err := fetchAway(t.Context(), s.core, s.MayLeave); n != 0 || !all || err != nil {
+		t.Error(n, all, err)
+	}
+	s.end(t)
+	s = openEvicting(t, other, dir, core.LocalObjects{})
+	s.checkpoint(t)
 	if n, err := fetchBodies(t.Context(), s.core, s.MayLeave); n != 0 || err != nil {
 		t.Error(n, err)
 	}

@@ -2,6 +2,7 @@ package offsite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"holdfast/blobstore"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
 )
 
@@ -161,11 +163,15 @@ func (p *objectsPart) offer(ctx context.Context, sizes map[blobstore.Ref]int64) 
 	return nil
 }
 
-// listedBodies returns the entries of the bodies that are listed as away.
+// listedBodies returns the entries of the bodies that are listed as away. One that is here too, and was in the copy of another
+// machine, is copied as if it were not listed.
 func (p *objectsPart) listedBodies() (entries []stream.Entry, err error) {
 	bodies, err := listedBodies(p.core, func(bool) bool { return true })
 	for _, a := range bodies {
 		ref, err := locate(p.repository, a)
+		if _, other := errors.AsType[*objects.OtherCopyError](err); other && !p.core.Blobs.IsAway(a.Ref) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
