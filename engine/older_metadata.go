@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -29,8 +28,6 @@ const (
 	// commitsFile, in MetadataBackups, has the number of the last commit, at most a
 	// sweepInterval old, and after a space the history unless it is the first one.
 	commitsFile = "commits"
-	// olderGrace is how long nothing expires after a start with older metadata.
-	olderGrace = 72 * time.Hour
 	// historySetting names what the commits since the last restored copy have in common.
 	historySetting = "history"
 )
@@ -133,14 +130,7 @@ func (e *Engine) reconcileBlobs(ctx context.Context, older bool) {
 func (e *Engine) recoverOlder() error {
 	e.Core.Log.Warn("holdfast.db is older than what the data directory was last used with: what it does not know or has not finished is moved to quarantine, "+
 		"nothing is removed; see which databases, keys and passwords are as they should be", "path", filepath.Join(e.Core.Config.DataDir, core.QuarantineDir))
-	until := e.Core.WallClock().Add(olderGrace)
-	text, err := until.MarshalText()
-	if err != nil {
-		return fmt.Errorf("record until when everything is kept: %w", err)
-	}
-	e.Core.Guard.Mu.Lock()
-	e.Core.Guard.KeepAll = until
-	e.Core.Guard.Mu.Unlock()
+	until := e.Core.RetentionClock().Add(core.OlderGrace)
 	begun := map[string]int{} // by database
 	if err := e.Core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Databases().All(func(db model.Database) error {
@@ -154,7 +144,7 @@ func (e *Engine) recoverOlder() error {
 		begun[id] = max(highestNumber(e.Databases.DatabaseDirectory(id)), highestNumber(filepath.Join(e.Recovery.BackupDirectory(id), recovery.WALDirectory)))
 	}
 	return e.Core.Meta.Update(func(tx *meta.Tx) error {
-		if err := errors.Join(tx.PutSetting(core.OlderSetting, text), tx.PutSetting(historySetting, []byte(rand.Text()))); err != nil {
+		if err := errors.Join(e.Core.KeepAllUntil(tx, until), tx.PutSetting(historySetting, []byte(rand.Text()))); err != nil {
 			return err
 		}
 		for id, number := range begun {

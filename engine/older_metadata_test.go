@@ -53,7 +53,7 @@ func TestOlderMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	by.Store(int64(olderGrace - time.Hour)) // it expired in the trash long ago
+	by.Store(int64(core.OlderGrace - time.Hour)) // it expired in the trash long ago
 	// The first start ends before the quarantine is complete: the next one goes on.
 	obstacle := filepath.Join(a.cfg.DataDir, core.QuarantineDir, "blobs")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(obstacle), 0o700), os.WriteFile(obstacle, nil, 0o600)); err != nil {
@@ -141,8 +141,50 @@ func TestOlderMetadataKeepsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = openEngine(t, cfg)
-	pass(olderGrace-26*time.Hour, 1)
+	pass(core.OlderGrace-26*time.Hour, 1)
 	pass(2*time.Hour, 0)
+}
+
+// A start with older metadata keeps everything for the grace period even if the clock is years behind, as before the first
+// time synchronization. One with a clock that is ahead does so no longer than that once the clock is right.
+func TestOlderMetadataWithWrongClock(t *testing.T) {
+	t.Parallel()
+	const years = 10 * 365 * 24 * time.Hour
+	for wrong, off := range map[string]time.Duration{"behind": -years, "ahead": years} {
+		cfg := testConfig(t, newDataDir(t))
+		by := ahead(&cfg)
+		a := openEngine(t, cfg)
+		if err := errors.Join(a.Core.BeginRetentions(), a.Core.KeepClock(), a.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		by.Store(int64(off))
+		a = openEngine(t, cfg)
+		if err := errors.Join(a.Core.BeginRetentions(), a.recoverOlder()); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  bool
+		}{{0, true}, {core.OlderGrace - time.Hour, true}, {core.OlderGrace + time.Hour, false}} {
+			by.Store(int64(step.after))
+			believe(a.Engine)
+			if step.after == 0 || wrong == "behind" {
+				if got := a.Core.KeepsUnknown(); got != step.want {
+					t.Errorf("%s, %v after the clock was set right: everything is kept: %t", wrong, step.after, got)
+				}
+			}
+			if err := errors.Join(a.Core.KeepClock(), a.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			a = openEngine(t, cfg)
+			if err := a.Core.BeginRetentions(); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.Core.KeepsUnknown(); got != step.want {
+				t.Errorf("%s, at a start %v after the clock was set right: everything is kept: %t", wrong, step.after, got)
+			}
+		}
+	}
 }
 
 // A newer copy that is put back does not know what was made with the older one, whose commits may be fewer.

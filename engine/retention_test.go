@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -63,6 +64,45 @@ func TestShorterRetention(t *testing.T) {
 	} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log lacks %s:\n%s", want, log.String())
+		}
+	}
+}
+
+// A start with a shorter retention keeps what the longer one promised for another day, also if the clock is wrong at that
+// start or at one during that day.
+func TestShorterRetentionWithWrongClock(t *testing.T) {
+	t.Parallel()
+	const years, long = 10 * 365 * 24 * time.Hour, 720 * time.Hour
+	for _, off := range [][2]time.Duration{{-years, 0}, {0, -years}, {0, years}} {
+		cfg := testConfig(t, newDataDir(t))
+		by := ahead(&cfg)
+		start := func(retention, off time.Duration) *appliance {
+			t.Helper()
+			by.Store(int64(off))
+			cfg.ObjectTrashRetention = retention
+			a := openEngine(t, cfg)
+			if err := errors.Join(a.Core.BeginRetentions(), a.Core.KeepClock()); err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		end := func(a *appliance) {
+			t.Helper()
+			if err := a.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end(start(long, 0))
+		end(start(0, off[0]))
+		a := start(0, off[1])
+		by.Store(0)
+		if kept := a.Core.ObjectTrashRetention(); kept != long {
+			t.Errorf("starts with the clock off by %v: objects are kept %v, not %v, once it is right", off, kept, long)
+		}
+		by.Store(int64(core.RetentionGrace + time.Minute))
+		believe(a.Engine)
+		if kept := a.Core.ObjectTrashRetention(); kept != 0 {
+			t.Errorf("starts with the clock off by %v: objects are kept %v after the grace period", off, kept)
 		}
 	}
 }

@@ -20,6 +20,8 @@ const (
 	// ClockGrace is how long the appliance runs before it believes a clock that has
 	// leapt.
 	ClockGrace = 72 * time.Hour
+	// OlderGrace is how long nothing is removed for its age after a start with older metadata.
+	OlderGrace = 72 * time.Hour
 
 	clockSetting = "clock"
 )
@@ -188,6 +190,33 @@ func (c *Core) MayRemove(until time.Time) bool {
 
 // OlderSetting is the setting with the time until which everything is kept.
 const OlderSetting = "older_until"
+
+// KeepAllUntil has nothing removed for its age before then. It is part of a transaction.
+func (c *Core) KeepAllUntil(tx *meta.Tx, until time.Time) error {
+	text, err := until.MarshalText()
+	if err != nil {
+		return fmt.Errorf("record until when everything is kept: %w", err)
+	}
+	tx.OnCommit(func() { c.setKeepAll(until) })
+	return tx.PutSetting(OlderSetting, text)
+}
+
+func (c *Core) setKeepAll(until time.Time) {
+	c.Guard.Mu.Lock()
+	defer c.Guard.Mu.Unlock()
+	c.Guard.KeepAll = until
+}
+
+// boundKeepAll has everything kept for OlderGrace at most. A time after that was set by a clock that was ahead.
+func (c *Core) boundKeepAll() error {
+	latest := c.RetentionClock().Add(OlderGrace)
+	return c.Meta.Update(func(tx *meta.Tx) error {
+		if !keepAllSetting(tx).After(latest) {
+			return nil
+		}
+		return c.KeepAllUntil(tx, latest)
+	})
+}
 
 // keepAllSetting returns the time before which nothing is removed for its age, zero
 // if no older copy of the metadata was ever restored.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -36,13 +37,14 @@ func (r retention) at(value time.Duration, now time.Time) time.Duration {
 	return value
 }
 
-// next returns the retention after a start with that value.
-func (r retention) next(value time.Duration, now time.Time) retention {
+// next returns the retention after a start with that value. A grace period begins at now, and one that is under way ends by
+// ends, the times of RetentionClock and LockClock.
+func (r retention) next(value time.Duration, now, ends time.Time) retention {
 	end := now.Add(RetentionGrace)
 	if value != r.Last {
-		r = retention{Last: value, Longer: r.at(r.Last, now), Until: end}
+		r = retention{Last: value, Longer: r.at(r.Last, ends), Until: end}
 	}
-	if r.Longer <= value || !now.Before(r.Until) {
+	if r.Longer <= value || !ends.Before(r.Until) {
 		return retention{Last: value}
 	}
 	if r.Until.After(end) { // the clock was set back
@@ -59,12 +61,12 @@ type retentions struct {
 
 // ObjectTrashRetention returns how long objects and buckets in the trash are kept now.
 func (c *Core) ObjectTrashRetention() time.Duration {
-	return c.retentions.Objects.at(c.Config.ObjectTrashRetention, c.Clock())
+	return c.retentions.Objects.at(c.Config.ObjectTrashRetention, c.LockClock())
 }
 
 // BackupRetention returns how long backups are kept now, 0 for ever.
 func (c *Core) BackupRetention() time.Duration {
-	kept := c.retentions.Backups.at(orForEver(c.Config.BackupRetention), c.Clock())
+	kept := c.retentions.Backups.at(orForEver(c.Config.BackupRetention), c.LockClock())
 	if kept == forEver {
 		return 0
 	}
@@ -79,9 +81,10 @@ func orForEver(retention time.Duration) time.Duration {
 }
 
 // BeginRetentions compares the retentions with those of the last start, whose longer ones stay in force for
-// RetentionGrace. It must run before anything is removed for its age.
+// RetentionGrace, and shortens a grace period of older metadata that a clock ahead began. It must run before anything is
+// removed for its age.
 func (c *Core) BeginRetentions() error {
-	now, objects, backups := c.WallClock(), c.Config.ObjectTrashRetention, orForEver(c.Config.BackupRetention)
+	now, ends, objects, backups := c.RetentionClock(), c.LockClock(), c.Config.ObjectTrashRetention, orForEver(c.Config.BackupRetention)
 	last := retentions{Objects: retention{Last: objects}, Backups: retention{Last: backups}}
 	err := c.Meta.Update(func(tx *meta.Tx) error {
 		if text := tx.Setting(retentionSetting); len(text) > 0 {
@@ -89,13 +92,14 @@ func (c *Core) BeginRetentions() error {
 				return fmt.Errorf("read the retentions of the last start: %w", err)
 			}
 		}
-		c.retentions = retentions{last.Objects.next(objects, now), last.Backups.next(backups, now)}
+		c.retentions = retentions{last.Objects.next(objects, now, ends), last.Backups.next(backups, now, ends)}
 		text, err := json.Marshal(c.retentions)
 		if err != nil {
 			return fmt.Errorf("encode the retentions: %w", err)
 		}
 		return tx.PutSetting(retentionSetting, text)
 	})
+	err = errors.Join(err, c.boundKeepAll())
 	c.warnShorter("--object-trash-retention", c.retentions.Objects)
 	c.warnShorter("--backup-retention", c.retentions.Backups)
 	return err

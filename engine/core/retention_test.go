@@ -30,7 +30,7 @@ func TestRetention(t *testing.T) {
 		{49 * time.Hour, 0, 0, 0},
 	} {
 		now := begin.Add(step.after)
-		r = r.next(step.value, now)
+		r = r.next(step.value, now, now)
 		if got := r.at(step.value, now); got != step.want || !r.Until.IsZero() != (step.removal != 0) || step.removal != 0 && !r.Until.Equal(begin.Add(step.removal)) {
 			t.Fatalf("%v after begin, with %v: %v in force, %+v", step.after, step.value, got, r)
 		}
