@@ -112,11 +112,15 @@ func TestRetentionWhileClockBehind(t *testing.T) {
 		t.Errorf("the bucket is kept until %v, %v", until, err)
 	}
 	a.mustPut(t, bucket, "new", "just uploaded")
+	branch, _ := a.branch(t, db.ID, recovery.NewBranch{Name: "try", ExpiresIn: time.Hour})
 	a.restore(t, db.ID, b.ID)
 	by.Store(0)
 	sweep()
 	if trash, err := a.Databases.TrashList(a.call(model.ActionTrashList), core.Filter{}, core.Page{}); err != nil || len(trash.Items) != 1 {
 		t.Errorf("seconds after its deletion, the trash has %d databases, %v", len(trash.Items), err)
+	}
+	if a.record(t, branch.ID).Trash != nil {
+		t.Error("seconds after it was made, a branch for an hour is in the trash")
 	}
 	if a.record(t, db.ID).Replaced == nil {
 		t.Error("seconds after the restore, the data that it replaced is gone")

@@ -133,6 +133,16 @@ func (c *Core) RetentionClock() time.Time {
 	return now
 }
 
+// Extended returns until when something is kept that was kept until then, and now is for that long from now on. A clock that is
+// set back does not shorten that, unless it was far ahead before.
+func (c *Core) Extended(until time.Time, kept time.Duration) time.Time {
+	next := c.RetentionClock().Add(kept)
+	if by := until.Sub(next); by > 0 && by <= clockSlack {
+		return until
+	}
+	return next
+}
+
 // LockClock returns the time by which the retention of locked versions ends: that of the machine's clock, or the believed one
 // while the clock is implausibly ahead of that.
 func (c *Core) LockClock() time.Time {

@@ -43,11 +43,10 @@ func (s *Service) MultipartCreate(call *model.Call, in NewMultipart) (model.Mult
 	if err := s.permitLock(call, b, in.Lock); err != nil {
 		return model.Multipart{}, err
 	}
-	now := s.core.Clock()
 	m := model.Multipart{
 		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
 		ContentType: in.ContentType, Attributes: in.Attributes, FullChecksum: in.FullChecksum, Lock: in.Lock, Tags: in.Tags,
-		CreatedAt: now, ExpiresAt: now.Add(MultipartLife),
+		CreatedAt: s.core.Clock(), ExpiresAt: s.core.RetentionClock().Add(MultipartLife),
 	}
 	return m, s.core.Change(call, func(tx *meta.Tx) error {
 		if err := checkUploadLimit(tx, call.Organization); err != nil {

@@ -122,7 +122,7 @@ func (s *Service) recordPart(call *model.Call, p model.MultipartPart, place plac
 		}
 		replaced = old.Part
 		err = tx.Multiparts().Change(p.Multipart, func(m *model.Multipart) {
-			m.ExpiresAt = p.At.Add(MultipartLife)
+			m.ExpiresAt = s.core.Extended(m.ExpiresAt, MultipartLife)
 			if place.joint {
 				m.PlacedBytes += p.SizeBytes
 			}

@@ -58,12 +58,11 @@ func (s *Service) UploadCreate(ctx context.Context, call *model.Call, in NewUplo
 	if err != nil {
 		return model.Upload{}, storeError(err)
 	}
-	now := s.core.Clock()
 	u := model.Upload{
 		ID: s.core.NewID(model.ResourceUpload), Organization: call.Organization, Bucket: in.Bucket, Key: in.Key,
 		ContentType: in.ContentType, Attributes: in.Attributes, Tags: in.Tags, IfAbsent: in.IfAbsent, Length: in.Length,
 		Metadata: in.Metadata, Part: part,
-		ExpiresAt: now.Add(UploadLife),
+		ExpiresAt: s.core.RetentionClock().Add(UploadLife),
 	}
 	if err := s.core.Change(call, func(tx *meta.Tx) error { return insertUpload(tx, u) }); err != nil {
 		return model.Upload{}, errors.Join(err, s.core.Blobs.RemovePart(part))
@@ -210,7 +209,7 @@ func (s *Service) keepPart(call *model.Call, u model.Upload, part *blobstore.Par
 	err = s.core.WithAuthority(call, func() error {
 		return s.core.Meta.Update(func(tx *meta.Tx) (err error) {
 			kept, err = tx.Uploads().Update(u.ID, func(u *model.Upload) error {
-				u.Offset, u.CRC32C, u.ExpiresAt = size, crc, s.core.Clock().Add(UploadLife)
+				u.Offset, u.CRC32C, u.ExpiresAt = size, crc, s.core.Extended(u.ExpiresAt, UploadLife)
 				return nil
 			})
 			return err

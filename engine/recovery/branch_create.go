@@ -90,7 +90,7 @@ func (s *Service) recordBranch(call *model.Call, src *branchSource, in NewBranch
 		db.BranchedAt = &src.moment
 	}
 	if in.ExpiresIn > 0 {
-		at := db.CreatedAt.Add(in.ExpiresIn).Truncate(time.Microsecond)
+		at := s.core.RetentionClock().Add(in.ExpiresIn).Truncate(time.Microsecond)
 		db.ExpiresAt = &at
 	}
 	op := s.operationOf(parent, model.OperationBranch, src)
