@@ -81,6 +81,11 @@ func (c *Core) loadClock() error {
 	})
 }
 
+// IsPast reports whether an interval has passed since a moment. One that is ahead was noted by a wrong clock.
+func IsPast(now, since time.Time, interval time.Duration) bool {
+	return now.Before(since) || now.Sub(since) >= interval
+}
+
 // WallClock returns the machine's clock without its monotonic reading.
 func (c *Core) WallClock() time.Time { return c.Clock().Round(0) }
 

@@ -72,7 +72,7 @@ func (s *Service) Advise(ctx context.Context) {
 		case <-ticker.C:
 			s.AdviseAll(ctx, 0)
 		case <-s.adviser.wake:
-			if s.core.Clock().Sub(last) < adviseRetry {
+			if !core.IsPast(s.core.Clock(), last, adviseRetry) {
 				continue
 			}
 			last = s.core.Clock()
@@ -106,7 +106,7 @@ func (a *adviser) fresh(id string, now time.Time, age time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, ok := a.found[id]
-	return ok && now.Sub(last.at) < age
+	return ok && !core.IsPast(now, last.at, age)
 }
 
 func (a *adviser) certificateEnd(id string) time.Time {

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/blobstore"
 	"holdfast/engine/advice"
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -164,7 +165,7 @@ func (s *Service) scrubIfDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if it.Bucket == "" && s.core.Clock().Sub(it.CompletedAt) < scrubEvery {
+	if it.Bucket == "" && !core.IsPast(s.core.Clock(), it.CompletedAt, scrubEvery) {
 		return nil
 	}
 	return s.scrubOnce(ctx)

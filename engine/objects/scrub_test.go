@@ -188,3 +188,28 @@ func TestKnownDamageIsNotWrittenAgain(t *testing.T) {
 	}
 	<-told
 }
+
+// TestScrubAfterClockAhead: a scrub that ended while the clock was years ahead does not put off the next one by years.
+func TestScrubAfterClockAhead(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket, content := s.bucket(t, "scrubbed"), text(3000)
+	s.mustPut(t, bucket, "k", content)
+	s.now.Store(int64(10 * 365 * 24 * time.Hour))
+	if err := s.scrubIfDue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.flip(t, content)
+	found := func(want int) {
+		t.Helper()
+		if err := s.scrubIfDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := s.damageAdvice(); err != nil || len(all) != want {
+			t.Errorf("found %+v, %v, not %d", all, err, want)
+		}
+	}
+	found(0)
+	s.now.Store(0)
+	found(1)
+}

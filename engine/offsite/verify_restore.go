@@ -37,7 +37,7 @@ type Restored struct {
 func (s *Service) restoreWeekly(ctx context.Context) {
 	for wait(ctx, restoreCheck) {
 		last := s.currentState().Restored
-		if s.core.ReadOnly() != nil || last != nil && !isPast(s.core.WallClock(), last.At, restoreInterval) {
+		if s.core.ReadOnly() != nil || last != nil && !core.IsPast(s.core.WallClock(), last.At, restoreInterval) {
 			continue
 		}
 		if _, err := s.VerifyRestore(ctx); err != nil && ctx.Err() == nil && model.CodeOf(err) != model.CodeConflict {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite/stream"
 )
@@ -52,7 +53,7 @@ func (s *Service) verifyDaily(ctx context.Context, c *connection) {
 		s.mu.Lock()
 		last := s.state.Verified
 		s.mu.Unlock()
-		if last != nil && !isPast(now, last.At, verifyInterval) {
+		if last != nil && !core.IsPast(now, last.At, verifyInterval) {
 			continue
 		}
 		o := VerifyOptions{Share: verifyShare, Since: now.Add(-verifyInterval)}
@@ -67,11 +68,6 @@ func (s *Service) verifyDaily(ctx context.Context, c *connection) {
 			s.core.Log.Warn("verify the off-site copy", "error", err)
 		}
 	}
-}
-
-// isPast reports whether an interval has passed since a moment. One that is ahead was noted by a wrong clock.
-func isPast(now, since time.Time, interval time.Duration) bool {
-	return now.Before(since) || now.Sub(since) >= interval
 }
 
 // verified records a verification and tells the operator of damage.

@@ -1,4 +1,4 @@
-package offsite
+package core
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 func TestIsPast(t *testing.T) {
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for since, want := range map[time.Duration]bool{-time.Minute: false, -time.Hour: true, 0: false, 73 * 365 * 24 * time.Hour: true} {
-		if got := isPast(now, now.Add(since), time.Hour); got != want {
+		if got := IsPast(now, now.Add(since), time.Hour); got != want {
 			t.Errorf("with a last one %s ahead: %v", since, got)
 		}
 	}
