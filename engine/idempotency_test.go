@@ -96,6 +96,7 @@ func TestOnceKeepsAnswers(t *testing.T) {
 		t.Errorf("another request: %v", err)
 	}
 	moved.Store(int64(core.IdempotencyLife))
+	believe(next.Engine)
 	if call, answer, err := beginOnce(t, next, "k", "other"); err != nil || answer != "" {
 		t.Errorf("a day later: %q, %v", answer, err)
 	} else {
@@ -141,6 +142,7 @@ func TestOnceIsBounded(t *testing.T) {
 	moved.Store(int64(core.IdempotencyLife / 2))
 	insert(7)
 	moved.Store(int64(core.IdempotencyLife))
+	believe(a.Engine)
 	if n := kept(); n != 7 {
 		t.Errorf("%d are kept a day later", n)
 	}
@@ -231,5 +233,43 @@ func TestOnceOfUploadsAfterACrash(t *testing.T) {
 	}
 	if err := beginUpload(t, next, b, "undone", "second"); err != nil {
 		t.Errorf("what was not stored: %v", err)
+	}
+}
+
+// A clock that is years off for some minutes has no request with an Idempotency-Key carried out twice, whether the request
+// came before or during that.
+func TestOnceWhileClockIsWrong(t *testing.T) {
+	t.Parallel()
+	const years = 10 * 365 * 24 * time.Hour
+	for name, off := range map[string]time.Duration{"ahead": years, "behind": -years} {
+		cfg := testConfig(t, t.TempDir())
+		by := ahead(&cfg)
+		a := openEngine(t, cfg)
+		first := func(key string) {
+			t.Helper()
+			call, answer, err := beginOnce(t, a, key, "x")
+			if err != nil || answer != "" {
+				t.Fatalf("%s: %q, %v", name, answer, err)
+			}
+			a.Core.EndIdempotent(call, []byte("done"))
+		}
+		again := func(keys ...string) {
+			t.Helper()
+			if err := a.Core.ExpireIdempotent(); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range keys {
+				if call, answer, err := beginOnce(t, a, key, "x"); err != nil || answer != "done" {
+					t.Errorf("%s: the request %s again: %q, %v", name, key, answer, err)
+					a.Core.EndIdempotent(call, nil)
+				}
+			}
+		}
+		first("before")
+		by.Store(int64(off))
+		again("before")
+		first("during")
+		by.Store(0)
+		again("before", "during")
 	}
 }

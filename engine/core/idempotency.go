@@ -55,7 +55,7 @@ func (c *Core) ClaimIdempotencyKeyStreamed(call *model.Call, digest func() ([]by
 	}
 	request := model.IdempotentRequest{
 		ID: FormatID("", c.IDs.Next(c.Clock())), APIKey: call.Actor.ID,
-		Hash: HashParts(call.Actor.ID, r.Route, r.Key), CreatedAt: c.Clock(),
+		Hash: HashParts(call.Actor.ID, r.Route, r.Key), CreatedAt: c.RetentionClock(),
 	}
 	if digest == nil {
 		request.Fingerprint = c.fingerprint(r.Content)
@@ -249,7 +249,7 @@ func (c *Core) expiredIdempotent(tx *meta.Tx) (drop []string, err error) {
 }
 
 func (c *Core) outlived(r model.IdempotentRequest) bool {
-	return !c.Clock().Before(r.CreatedAt.Add(IdempotencyLife))
+	return c.MayRemove(r.CreatedAt.Add(IdempotencyLife))
 }
 
 func answerPurpose(id string) string { return "answer " + id }
