@@ -313,3 +313,18 @@ func linkPrograms(t *testing.T) string {
 	}
 	return dir
 }
+
+// An export that was requested while the clock was a year ahead is made once it is right.
+func TestExportRequestedByAClockAhead(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, exporting(t))
+	db, _ := a.createDatabase(t, "shop")
+	at := a.Core.Clock().AddDate(1, 0, 0)
+	x := model.Export{
+		ID: a.Core.NewID(model.ResourceExport), Organization: a.org, Database: db.ID, Status: model.ExportPending, CreatedAt: at, NotBefore: at, Requested: true,
+	}
+	if err := a.Core.Meta.Update(func(tx *meta.Tx) error { return tx.Exports().Insert(x) }); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitExportOf(t, db.ID, "", x.ID, model.ExportReady)
+}

@@ -86,6 +86,12 @@ func IsPast(now, since time.Time, interval time.Duration) bool {
 	return now.Before(since) || now.Sub(since) >= interval
 }
 
+// IsDue reports whether what is postponed to a moment, by longest at most, is due. A moment further ahead was set by a wrong
+// clock.
+func IsDue(now, notBefore time.Time, longest time.Duration) bool {
+	return !now.Before(notBefore) || notBefore.Sub(now) > longest
+}
+
 // WallClock returns the machine's clock without its monotonic reading.
 func (c *Core) WallClock() time.Time { return c.Clock().Round(0) }
 

@@ -63,7 +63,7 @@ func TestDamageIsSkipped(t *testing.T) {
 		t.Errorf("beside damage: %v", got)
 	}
 	view(t, db, func(tx *Tx) error {
-		due, _ := tx.DueDeliveries(time.Unix(1_900_000_000, 0), func(string) int { return 10 }, func(string) bool { return false })
+		due, _ := tx.DueDeliveries(time.Unix(1_900_000_000, 0), time.Hour, func(string) int { return 10 }, func(string) bool { return false })
 		if len(due) < 3 || slices.ContainsFunc(due, func(d model.Delivery) bool { return d.ID == deliveries[0] }) {
 			t.Errorf("%d deliveries are due beside a damaged one", len(due))
 		}

@@ -42,29 +42,30 @@ func (tx *Tx) UpdateDelivery(id string, change func(*model.Delivery) error) (mod
 }
 
 // DueDeliveries returns the pending deliveries whose time has come, by webhook and the
-// oldest first, and when the next one of another is due, zero if there is none. It skips
-// damaged ones. free returns how many of a webhook may be returned; skip reports those that are not wanted.
-func (tx *Tx) DueDeliveries(now time.Time, free func(webhook string) int, skip func(id string) bool) (due []model.Delivery, next time.Time) {
+// oldest first, and when the next one of another is due, zero if there is none. One that is further ahead than longest was set
+// by a wrong clock: it is due, too. It skips damaged ones. free returns how many of a webhook may be returned; skip reports those that are not wanted.
+func (tx *Tx) DueDeliveries(now time.Time, longest time.Duration, free func(webhook string) int, skip func(id string) bool) (due []model.Delivery, next time.Time) {
 	cursor := tx.Deliveries().indexBucket(ByDue).Cursor()
 	k, id := cursor.First()
 	for k != nil {
 		organization, webhook := keyPart(k, 0), keyPart(k, 1)
 		prefix := Key(organization, webhook, "")
 		left := free(webhook)
-		for ; left > 0 && bytes.HasPrefix(k, prefix); k, id = cursor.Next() {
+		for left > 0 && bytes.HasPrefix(k, prefix) {
 			at := time.Unix(0, int64(binary.BigEndian.Uint64(k[len(prefix):]))).UTC()
-			if at.After(now) {
+			if at.After(now) && at.Sub(now) <= longest {
 				if next.IsZero() || at.Before(next) {
 					next = at
 				}
-				break
-			}
-			if skip(string(id)) {
+				k, id = cursor.Seek(append(Key(organization, webhook, ""), DeletionKey(now.Add(longest+1))...))
 				continue
 			}
-			if d, err := tx.Deliveries().indexed(ByDue, id); err == nil {
-				due, left = append(due, d), left-1
+			if !skip(string(id)) {
+				if d, err := tx.Deliveries().indexed(ByDue, id); err == nil {
+					due, left = append(due, d), left-1
+				}
 			}
+			k, id = cursor.Next()
 		}
 		k, id = cursor.Seek(append(Key(organization, webhook), separator+1))
 	}

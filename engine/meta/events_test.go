@@ -124,7 +124,7 @@ func TestDeliveries(t *testing.T) {
 	update(t, db, happen(1, model.EventBackupFailed))
 	due := func() (webhooks []string) {
 		view(t, db, func(tx *Tx) error {
-			found, _ := tx.DueDeliveries(time.Unix(1_900_000_000, 0), func(string) int { return 1 }, func(string) bool { return false })
+			found, _ := tx.DueDeliveries(time.Unix(1_900_000_000, 0), time.Hour, func(string) int { return 1 }, func(string) bool { return false })
 			for _, d := range found {
 				webhooks = append(webhooks, d.Webhook)
 			}

@@ -192,7 +192,7 @@ func (s *Service) dueExports(ctx context.Context) (due []model.Export, err error
 	databases := map[string]model.Database{}
 	err = s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Exports().All(func(x model.Export) error {
-			if x.Status != model.ExportPending || s.core.Clock().Before(x.NotBefore) {
+			if x.Status != model.ExportPending || !core.IsDue(s.core.Clock(), x.NotBefore, ExportRetry<<ExportAttempts) {
 				return nil
 			}
 			db, err := tx.Databases().Get(x.Database)

@@ -81,7 +81,7 @@ func (s *Service) dueVerification(ctx context.Context) (due model.Backup, err er
 			case b.Verification.Status == model.VerificationVerified:
 				verified[b.Database] = max(verified[b.Database], b.ID)
 			case b.Verification.Status == model.VerificationUnverified && b.ID > newest[b.Database].ID &&
-				!s.core.Clock().Before(b.Verification.NotBefore):
+				core.IsDue(s.core.Clock(), b.Verification.NotBefore, cancelledRetry):
 				if db, err := verifiable(tx, b); err == nil {
 					newest[b.Database], owners[b.Database] = b, db
 				}

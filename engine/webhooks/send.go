@@ -27,7 +27,7 @@ func (s *Service) sendDue(ctx context.Context) time.Duration {
 	var due []model.Delivery
 	var next time.Time
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
-		due, next = tx.DueDeliveries(s.core.Clock(), s.slots.free, s.slots.busy)
+		due, next = tx.DueDeliveries(s.core.Clock(), s.longestDelay(), s.slots.free, s.slots.busy)
 		return nil
 	}); err != nil {
 		s.core.Log.Error("look for deliveries of webhooks", "error", err)
@@ -110,9 +110,21 @@ func (s *Service) conclude(d *model.Delivery, arrived, over bool) {
 	}
 }
 
+// jitterShare is the largest share of a delay by which jitter changes it.
+const jitterShare = 0.2
+
 // jitter returns a duration within a fifth of d.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	return time.Duration(float64(d) * (1 - jitterShare + 2*jitterShare*rand.Float64()))
+}
+
+// longestDelay returns the longest time between two attempts.
+func (s *Service) longestDelay() time.Duration {
+	longest := time.Duration(0)
+	for _, d := range s.Delays {
+		longest = max(longest, d)
+	}
+	return time.Duration(float64(longest) * (1 + jitterShare))
 }
 
 // concludeWebhook disables a webhook whose receiver wants no more requests, and reports whether none are to follow: a
