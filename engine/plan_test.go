@@ -178,6 +178,13 @@ func TestTrialEnds(t *testing.T) {
 	if err := create("during"); err != nil {
 		t.Error(err)
 	}
+	moved.Store(int64(10 * 365 * 24 * time.Hour)) // by a clock that is wrong
+	if err := a.Access.ConcludeTrials(); err != nil {
+		t.Fatal(err)
+	}
+	if n := a.audited(t, model.ActionTrialEnd); n != 0 {
+		t.Errorf("the end of the trial was audited %d times while the clock was far ahead", n)
+	}
 	moved.Store(int64(time.Hour))
 	refusedByPlan(t, create("late"), "buckets: the plan tiny allows 0, and 1 are in use")
 	for range 2 {

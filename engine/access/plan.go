@@ -81,7 +81,7 @@ func (s *Service) changeOrganization(call *model.Call, change func(*model.Organi
 	return org, err
 }
 
-// ConcludeTrials audits the end of each trial once.
+// ConcludeTrials audits the end of each trial once, not by a clock that may be wrong.
 func (s *Service) ConcludeTrials() error {
 	orgs, err := s.OrganizationList()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Service) ConcludeTrials() error {
 	}
 	now := s.core.Clock()
 	for _, o := range orgs {
-		if o.Trial == nil || o.Trial.Concluded || o.Trial.Active(now) {
+		if o.Trial == nil || o.Trial.Concluded || o.Trial.Active(now) || !s.core.MayRemove(o.Trial.EndsAt) {
 			continue
 		}
 		call := s.core.System(model.ActionTrialEnd, o.ID, core.OrganizationResource(o))
