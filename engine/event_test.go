@@ -157,3 +157,21 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// Events of a time when the clock was years behind are kept once it is right.
+func TestEventsWhileClockBehind(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(t, t.TempDir())
+	by := ahead(&cfg)
+	a := openEngine(t, cfg)
+	by.Store(-int64(10 * 365 * 24 * time.Hour))
+	a.Core.Emit(model.Event{Type: model.EventBackupFailed, Organization: a.org, Message: "it happened"})
+	by.Store(0)
+	if err := a.Core.PruneEvents(); err != nil {
+		t.Fatal(err)
+	}
+	call := a.call(model.ActionEventStream)
+	if all, _, err := a.Core.Events(call, "", 100, core.EventFilter{Types: []string{"backup.failed"}}); err != nil || len(all) != 1 {
+		t.Errorf("events: %+v, %v", all, err)
+	}
+}

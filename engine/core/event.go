@@ -17,7 +17,7 @@ func (c *Core) recordEvents() error {
 	}
 	c.IDs.Follow(last)
 	c.Meta.RecordEvents(meta.EventSource{
-		Stamp:      func() (string, time.Time) { return c.NewID(model.ResourceEvent), c.Clock() },
+		Stamp:      func() (string, time.Time) { return c.NewID(model.ResourceEvent), c.RetentionClock() },
 		DeliveryID: func() string { return c.NewID(model.ResourceDelivery) },
 		Operator:   c.Config.Webhooks.OperatorURL != "",
 		Committed:  c.observe,
