@@ -356,7 +356,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 				{ErrorStatus: new(wire.WholeNumber(404)), RedirectStatus: new(wire.WholeNumber(302)), ReplaceKey: new("found.html")},
 			}}
 			return errors.Join(err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{Website: wire.SetTo(moved)})), err(c.UpdateBucket(ctx, "bucket_1", wire.UpdateBucket{
-				Website: wire.SetTo(site), Public: &yes, PublicPrefixes: []string{"images/"}, PublicListing: &yes, ExpireAfterDays: &days, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
+				Website: wire.SetTo(site), Public: &yes, PublicPrefixes: []string{"images/"}, PublicListing: &yes, ExpireAfterDays: &days, ExpiryRules: []wire.SetExpiryRule{{Prefix: "tmp/", Days: new(wire.WholeNumber(1))}}, Versioning: new(wire.VersioningEnabled), ObjectLock: &wire.SetBucketLock{Mode: new(wire.LockGovernance), Days: new(wire.WholeNumber(1))}, CORS: []wire.SetCORSRule{{Origins: []string{"*"}, Methods: []wire.CORSMethod{wire.CORSPut}}},
 			})))
 		},
 		"getBucketRestore": func() error { return err(c.GetBucketRestore(ctx, "bucket_1")) },
