@@ -54,7 +54,7 @@ func (s *Service) KeyCreate(call *model.Call, in NewKey) (model.Secret, model.Ke
 // those, the new one replaces the first of them to end.
 func (s *Service) insertKey(tx *meta.Tx, key model.Key) error {
 	owner := meta.Key(key.Organization)
-	if len(tx.Keys().OldestIDs(meta.ByOrganization, owner, model.MaxKeys)) == model.MaxKeys {
+	if tx.Keys().HasAtLeast(meta.ByOrganization, owner, model.MaxKeys) {
 		all, err := core.AllBy(tx.Keys(), meta.ByOrganization, owner)
 		if err == nil {
 			err = s.makeRoom(tx, all)

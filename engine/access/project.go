@@ -33,15 +33,10 @@ func (s *Service) ProjectCreate(call *model.Call, name string) (model.Project, e
 
 // insertProject stores a project, unless its organization has as many as it can have.
 func insertProject(tx *meta.Tx, project model.Project) error {
-	if countProjects(tx, project.Organization, model.MaxProjects) == model.MaxProjects {
+	if tx.Projects().HasAtLeast(meta.ByOrganization, meta.Key(project.Organization), model.MaxProjects) {
 		return model.Errorf(model.CodeForbidden, "an organization can have %d projects; delete one that is empty first", model.MaxProjects)
 	}
 	return core.NameTaken(tx.Projects().Insert(project), model.ResourceProject, project.Name)
-}
-
-// countProjects returns how many projects an organization has, up to a limit, without reading them.
-func countProjects(tx *meta.Tx, organization string, limit int) int {
-	return len(tx.Projects().OldestIDs(meta.ByOrganization, meta.Key(organization), limit))
 }
 
 // ProjectList returns the projects of the call's organization that match the filter,
@@ -90,7 +85,7 @@ func (s *Service) ProjectDelete(call *model.Call, id string) error {
 		if err := projectEmpty(tx, call.Organization, id); err != nil {
 			return err
 		}
-		if countProjects(tx, call.Organization, 2) == 1 {
+		if !tx.Projects().HasAtLeast(meta.ByOrganization, meta.Key(call.Organization), 2) {
 			return model.Errorf(model.CodeConflict, "this is the organization's only project: create another one first")
 		}
 		return tx.Projects().Delete(id)

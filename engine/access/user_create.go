@@ -29,11 +29,7 @@ func (s *Service) UserCreate(call *model.Call, in NewUser) (model.User, error) {
 
 // insertUser stores a person's account, unless its organization has as many as it can have.
 func (s *Service) insertUser(tx *meta.Tx, user model.User) error {
-	people, _, err := tx.Users().Newest(meta.ByOrganization, meta.Key(user.Organization), "", model.MaxPeople)
-	if err != nil {
-		return err
-	}
-	if len(people) == model.MaxPeople {
+	if tx.Users().HasAtLeast(meta.ByOrganization, meta.Key(user.Organization), model.MaxPeople) {
 		return model.Errorf(model.CodeForbidden, "an organization can have %d people, with those who are invited; remove one first", model.MaxPeople)
 	}
 	return s.insertAccount(tx, user)

@@ -228,15 +228,13 @@ func (c *Core) setKeepAll(until time.Time) {
 	c.Guard.KeepAll = until
 }
 
-// boundKeepAll has everything kept for OlderGrace at most. A time after that was set by a clock that was ahead.
-func (c *Core) boundKeepAll() error {
-	latest := c.RetentionClock().Add(OlderGrace)
-	return c.Meta.Update(func(tx *meta.Tx) error {
-		if !keepAllSetting(tx).After(latest) {
-			return nil
-		}
+// boundKeepAll has everything kept for OlderGrace from now on at most. A time after that was set by a clock that was ahead. It is
+// part of a transaction.
+func (c *Core) boundKeepAll(tx *meta.Tx, now time.Time) error {
+	if latest := now.Add(OlderGrace); keepAllSetting(tx).After(latest) {
 		return c.KeepAllUntil(tx, latest)
-	})
+	}
+	return nil
 }
 
 // keepAllSetting returns the time before which nothing is removed for its age, zero

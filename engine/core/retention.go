@@ -97,9 +97,8 @@ func (c *Core) BeginRetentions() error {
 		if err != nil {
 			return fmt.Errorf("encode the retentions: %w", err)
 		}
-		return tx.PutSetting(retentionSetting, text)
+		return errors.Join(tx.PutSetting(retentionSetting, text), c.boundKeepAll(tx, now))
 	})
-	err = errors.Join(err, c.boundKeepAll())
 	c.warnShorter("--object-trash-retention", c.retentions.Objects)
 	c.warnShorter("--backup-retention", c.retentions.Backups)
 	return err

@@ -346,6 +346,11 @@ func (t Table[T]) OldestIDs(indexName string, key []byte, limit int) (ids []stri
 	return ids
 }
 
+// HasAtLeast reports whether n records have key in the index, without reading them.
+func (t Table[T]) HasAtLeast(indexName string, key []byte, n int) bool {
+	return len(t.OldestIDs(indexName, key, n)) >= n
+}
+
 // oldest calls visit with the ids of the records with key in the index, until it returns false.
 func (t Table[T]) oldest(indexName string, key []byte, after string, visit func(id []byte) bool) {
 	prefix := append(bytes.Clone(key), separator)

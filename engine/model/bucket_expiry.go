@@ -41,13 +41,14 @@ func (e Expiry) NoncurrentLife(key string) time.Duration {
 }
 
 // NoncurrentPrefixes returns what the keys begin with of which versions expire, sorted, none of them beginning with another.
-func (e Expiry) NoncurrentPrefixes() (prefixes []string) {
+func (e Expiry) NoncurrentPrefixes() []string {
+	var prefixes []string
 	for _, r := range e {
-		if n := len(prefixes); r.NoncurrentDays > 0 && (n == 0 || !strings.HasPrefix(r.Prefix, prefixes[n-1])) {
+		if r.NoncurrentDays > 0 {
 			prefixes = append(prefixes, r.Prefix)
 		}
 	}
-	return prefixes
+	return outermost(prefixes)
 }
 
 func (e Expiry) shortest(key string, daysOf func(ExpiryRule) int) (life time.Duration) {

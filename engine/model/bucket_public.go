@@ -60,16 +60,21 @@ func ValidatePublicPrefixes(field string, prefixes []string) ([]string, error) {
 			return nil, err
 		}
 	}
-	var all []string
+	all := outermost(prefixes)
+	if len(all) > MaxPublicPrefixes {
+		return nil, Invalid(field, "must have at most %d prefixes", MaxPublicPrefixes)
+	}
+	return all, nil
+}
+
+// outermost returns those of the prefixes that begin with no other one, sorted.
+func outermost(prefixes []string) (all []string) {
 	for _, p := range slices.Sorted(slices.Values(prefixes)) {
 		if n := len(all); n == 0 || !strings.HasPrefix(p, all[n-1]) {
 			all = append(all, p)
 		}
 	}
-	if len(all) > MaxPublicPrefixes {
-		return nil, Invalid(field, "must have at most %d prefixes", MaxPublicPrefixes)
-	}
-	return all, nil
+	return all
 }
 
 func validatePublicPrefix(field, prefix string) error {

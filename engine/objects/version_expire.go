@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
@@ -32,8 +33,7 @@ type versionWalk struct {
 
 // rests reports whether nothing is due yet.
 func (w versionWalk) rests(now time.Time) bool {
-	since := now.Sub(w.ended) // less than 0 if the clock was set back
-	return w.last == "" && since >= 0 && since < versionRest
+	return w.last == "" && !core.IsPast(now, w.ended, versionRest)
 }
 
 // versionWalks are the walks by bucket.
@@ -125,40 +125,40 @@ func (s *Service) expirePart(bucket, prefix, last string) (next string, more boo
 
 // expireSomeVersions removes those of the versions that have expired, as the bucket says now.
 func (s *Service) expireSomeVersions(bucket string, versions []meta.NoncurrentVersion) error {
-	due := func(b model.Bucket, now time.Time) (due []meta.NoncurrentVersion) {
-		for _, v := range versions {
-			if noncurrentExpired(b, v, now) {
-				due = append(due, v)
-			}
-		}
-		return due
-	}
-	b, err := s.core.Meta.CachedBucket(bucket)
-	if err == nil && len(due(b, s.core.Clock())) == 0 {
-		return nil
+	if due, _, err := s.dueVersions(bucket, versions); err != nil || len(due) == 0 {
+		return err
 	}
 	defer s.locks.bucket(bucket)() // so that no change keeps them longer or locks one
-	if err == nil {
-		b, err = s.core.Meta.CachedBucket(bucket)
-	}
-	if errors.Is(err, meta.ErrNotFound) {
-		return nil
-	}
+	due, b, err := s.dueVersions(bucket, versions)
 	if err != nil {
 		return err
 	}
 	now, ok := s.core.RemovableBefore(0)
-	expired := due(b, now)
-	if !ok || len(expired) == 0 {
+	if !ok {
 		return nil
 	}
-	for batch := range slices.Chunk(expired, ExpireBatch) {
+	for batch := range slices.Chunk(due, ExpireBatch) {
 		if err := s.removeVersions(b, batch, now); err != nil {
 			return err
 		}
 	}
 	s.UnlinkSoon()
 	return nil
+}
+
+// dueVersions returns those of the versions that the rules of their bucket remove, as it is now.
+func (s *Service) dueVersions(bucket string, versions []meta.NoncurrentVersion) (due []meta.NoncurrentVersion, b model.Bucket, err error) {
+	b, err = s.core.Meta.CachedBucket(bucket)
+	if errors.Is(err, meta.ErrNotFound) {
+		return nil, b, nil
+	}
+	now := s.core.Clock()
+	for _, v := range versions {
+		if err == nil && noncurrentExpired(b, v, now) {
+			due = append(due, v)
+		}
+	}
+	return due, b, err
 }
 
 // noncurrentExpired reports whether the rules of the bucket remove the version: one that has not been current for so long,

@@ -72,7 +72,7 @@ type measurement struct {
 func (s *Service) occupied(database string) int64 {
 	if found, ok := s.measured.Load(database); ok {
 		m := found.(measurement)
-		if age := s.core.Clock().Sub(m.at); age >= 0 && age < measuredFor { // the clock may have been set back
+		if !core.IsPast(s.core.Clock(), m.at, measuredFor) {
 			return m.bytes
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Service) Create(call *model.Call, in NewWebhook) (model.Webhook, model.
 	w.Secret = s.core.Sealer.Seal(secretPurpose(w.ID), secret)
 	call.Resource = resource(w)
 	err = s.core.Change(call, func(tx *meta.Tx) error {
-		if len(tx.Webhooks().OldestIDs(meta.ByOrganization, meta.Key(call.Organization), model.MaxWebhooks)) == model.MaxWebhooks {
+		if tx.Webhooks().HasAtLeast(meta.ByOrganization, meta.Key(call.Organization), model.MaxWebhooks) {
 			return model.Errorf(model.CodeForbidden, "an organization can have %d webhooks; delete one first", model.MaxWebhooks)
 		}
 		return tx.Webhooks().Insert(w)

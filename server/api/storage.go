@@ -29,7 +29,7 @@ func (h *handlers) newBucket(b model.Bucket) wire.Bucket {
 		view.ObjectLock = &wire.BucketLock{Mode: orAbsent(lockMode(b.Lock.Mode)), Days: b.Lock.Days, Years: b.Lock.Years}
 	}
 	view.Website = h.newWebsite(b)
-	view.ExpireAfterDays, view.ExpiryRules = daysOrNull(b.Expiry.Days()), convert(b.Expiry, newExpiryRule)
+	view.ExpireAfterDays, view.ExpiryRules = orAbsent(b.Expiry.Days()), convert(b.Expiry, newExpiryRule)
 	if may := b.PublicRights(); may.Read || len(may.Prefixes) > 0 {
 		url := h.objectsURL + objects.ObjectPath + b.ID + "/"
 		view.PublicURL = &url
@@ -104,16 +104,8 @@ func newCORSRule(r model.CORSRule) wire.CORSRule {
 	return view
 }
 
-// daysOrNull returns a number of days, nil for 0.
-func daysOrNull(days int) *int {
-	if days == 0 {
-		return nil
-	}
-	return &days
-}
-
 func newExpiryRule(r model.ExpiryRule) wire.ExpiryRule {
-	return wire.ExpiryRule{Prefix: r.Prefix, Days: daysOrNull(r.Days), NoncurrentDays: daysOrNull(r.NoncurrentDays)}
+	return wire.ExpiryRule{Prefix: r.Prefix, Days: orAbsent(r.Days), NoncurrentDays: orAbsent(r.NoncurrentDays)}
 }
 
 // expiryRules returns the rules in a request, nil if there are none to set.
