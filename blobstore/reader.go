@@ -198,7 +198,7 @@ func (r *Reader) readBlock(number int64, buf []byte) error {
 	if err := verifyBlock(r.file, r.size, number, buf); err != nil {
 		return err
 	}
-	r.verified.add(blockID{r.ref, r.changed, number})
+	r.verified.add(fileID{r.ref, r.changed}, number)
 	return nil
 }
 

@@ -18,30 +18,34 @@ const (
 	leastVerified = 64 << 10
 )
 
-// verified remembers which blocks of files were verified within verifiedFor. A block takes the place of an earlier one.
+// verified remembers which blocks of files were verified within verifiedFor. A block may take the place of another file's; blocks
+// of one file lie side by side, so that they do not take one another's.
 type verified struct {
 	seed  maphash.Seed
 	began time.Time
 
 	mu     sync.Mutex
 	blocks [verifiedBlocks]struct {
-		id    uint64 // a hash of the blockID
+		id    uint64 // of the file, a hash, with the block's number added
 		until time.Duration
 	}
 }
 
-// blockID is a block of a file as it was at its last change. Whoever writes to the file changes that.
-type blockID struct {
+// fileID is a file as it was at its last change. Whoever writes to the file changes that.
+type fileID struct {
 	ref     Ref
 	changed int64 // Unix time in nanoseconds
-	number  int64
 }
 
 func newVerified() *verified { return &verified{seed: maphash.MakeSeed(), began: time.Now()} }
 
+func (v *verified) id(f fileID, block int64) uint64 {
+	return maphash.Comparable(v.seed, f) + uint64(block)
+}
+
 // has reports whether a block was verified not long ago.
-func (v *verified) has(b blockID) bool {
-	id, now := maphash.Comparable(v.seed, b), time.Since(v.began)
+func (v *verified) has(f fileID, block int64) bool {
+	id, now := v.id(f, block), time.Since(v.began)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	place := &v.blocks[id%verifiedBlocks]
@@ -49,8 +53,8 @@ func (v *verified) has(b blockID) bool {
 }
 
 // add remembers a block that was verified right now.
-func (v *verified) add(b blockID) {
-	id, now := maphash.Comparable(v.seed, b), time.Since(v.began)
+func (v *verified) add(f fileID, block int64) {
+	id, now := v.id(f, block), time.Since(v.began)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.blocks[id%verifiedBlocks].id, v.blocks[id%verifiedBlocks].until = id, now+verifiedFor
@@ -65,7 +69,7 @@ func (r *Reader) Verified(n int64) (*os.File, int64) {
 	}
 	first, last := r.offset/blockSize, (min(r.offset+n, r.size)-1)/blockSize
 	number := first
-	for number <= last && r.verified.has(blockID{r.ref, r.changed, number}) {
+	for number <= last && r.verified.has(fileID{r.ref, r.changed}, number) {
 		number++
 	}
 	n = min(n, r.size-r.offset, number*blockSize-r.offset)

@@ -103,15 +103,29 @@ func TestVerified(t *testing.T) {
 func TestVerifiedForAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		v, block := newVerified(), blockID{"ref", 1, 2}
-		v.add(block)
+		v, file := newVerified(), fileID{"ref", 1}
+		v.add(file, 2)
 		time.Sleep(verifiedFor - time.Second)
-		if !v.has(block) || v.has(blockID{"ref", 1, 3}) || v.has(blockID{"ref", 2, 2}) || v.has(blockID{"other", 1, 2}) {
+		if !v.has(file, 2) || v.has(file, 3) || v.has(fileID{"ref", 2}, 2) || v.has(fileID{"other", 1}, 2) {
 			t.Error("it is not the block that was verified")
 		}
 		time.Sleep(time.Second)
-		if v.has(block) {
+		if v.has(file, 2) {
 			t.Error("a minute later it still is")
 		}
 	})
+}
+
+// TestVerifiedWholeFile: the blocks of a file that is as large as the memory of blocks do not take one another's places.
+func TestVerifiedWholeFile(t *testing.T) {
+	t.Parallel()
+	v, file := newVerified(), fileID{"ref", 1}
+	for block := range int64(verifiedBlocks) {
+		v.add(file, block)
+	}
+	for block := range int64(verifiedBlocks) {
+		if !v.has(file, block) {
+			t.Fatalf("block %d is forgotten", block)
+		}
+	}
 }
