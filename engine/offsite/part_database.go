@@ -246,7 +246,12 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		entries = slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL)) // what the copy has
 	}
 	if c.failed != nil {
-		entries = append(entries, c.staleEntry())
+		purged, checkErr := c.recovery.IsPurged(c.id)
+		if purged && checkErr == nil { // drop follows once its directory is gone
+			c.failed = nil
+		} else {
+			entries = append(entries, c.staleEntry())
+		}
 	}
 	if checkpoint || c.failed != nil {
 		c.unreadable.note(c.log, c.id, c.failed)

@@ -16,6 +16,7 @@ import (
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
 	"holdfast/engine/databases"
+	"holdfast/engine/meta"
 	"holdfast/engine/model"
 	"holdfast/engine/offsite"
 	"holdfast/engine/recovery"
@@ -229,6 +230,38 @@ func TestLostWAL(t *testing.T) {
 	}
 	m.deleteBackups(db.ID, second)
 	m.wantGone(offsite.KindWAL, []string{db.ID}, func(name string) bool { return !slices.Contains(had[db.ID], name) })
+}
+
+// TestPurgedWhileLookedAt: a database that is being removed for good is not said to be unreadable, and the copy keeps what it has of
+// it until its files are gone.
+func TestPurgedWhileLookedAt(t *testing.T) {
+	t.Parallel()
+	m := startMachine(t)
+	db, _ := m.createDatabase("db")
+	m.backUp(db.ID)
+	m.awaitCheckpoint()
+	if _, err := m.Databases.Delete(t.Context(), m.call(model.ActionDatabaseDelete), db.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) { d.Trash.Until = d.Trash.At })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Recovery.CloseArchives(); err != nil {
+		t.Fatal(err)
+	}
+	m.awaitCheckpoint()
+	if st := m.Offsite.Status(); len(st.Unreadable) > 0 {
+		t.Errorf("unreadable are %v", st.Unreadable)
+	}
+	if names := m.names(db.ID, offsite.KindRepository); len(names) == 0 {
+		t.Error("the copy has dropped a database whose files are here")
+	}
+	if err := m.Recovery.RemoveBackups(db.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.wantGone(offsite.KindRepository, []string{db.ID}, func(string) bool { return false })
 }
 
 // TestLostGenerations: when the whole archive is missing at a start, the copy keeps its WAL, and that of the present data still goes on
