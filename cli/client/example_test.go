@@ -255,9 +255,9 @@ func ExampleClient_ListObjects() {
 	// Output:
 	// a page of 2
 	// a page of 1
-	// c.txt
-	// b.txt
 	// a.txt
+	// b.txt
+	// c.txt
 }
 
 // Events are followed until the context ends, over lost connections too.

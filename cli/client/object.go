@@ -42,8 +42,9 @@ type ObjectOptions struct {
 	ListOptions
 	Prefix string // what their keys begin with
 	// Delimiter ends a folder name, usually a slash. With it the list is one
-	// level deep, in key order; without it, it has all objects, newest first.
+	// level deep, in key order; without it, it has all objects.
 	Delimiter string
+	ByKey     bool // in key order without a delimiter too, not newest first
 }
 
 // ObjectPage is a page of objects and, with a delimiter, of folders.
@@ -61,15 +62,18 @@ func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions
 	if o.Delimiter != "" {
 		query.Set("delimiter", o.Delimiter)
 	}
+	if o.ByKey {
+		query.Set("order", "key")
+	}
 	items, m, err := call[[]wire.Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
 	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
 }
 
 // Objects iterates over all objects of a bucket whose keys begin with prefix,
-// newest first.
+// in key order, which finds those that are replaced meanwhile too.
 func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[wire.Object, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Object], error) {
-		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix})
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, ByKey: true})
 		return page.Page, err
 	})
 }

@@ -38,7 +38,7 @@ func newObjectList(s *session) *cobra.Command {
 		})
 	cmd.Long = "Show the objects whose keys begin with PREFIX, those beyond a slash as folders.\n" + wildcards
 	cmd.Example = "  holdfast object list files/photos/\n  holdfast object list 'files/**.jpg'"
-	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "show the objects in folders too, newest first; so does --json")
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "show the objects in folders too, in the order of keys; so does --json")
 	return s.positions(cmd, objectNames)
 }
 

@@ -6,7 +6,8 @@ import (
 	"holdfast/engine/model"
 )
 
-// ObjectList returns the objects of a bucket whose keys begin with prefix.
+// ObjectList returns the objects of a bucket whose keys begin with prefix, newest first: one that is replaced between two pages is
+// on neither.
 func (s *Service) ObjectList(call *model.Call, bucket, prefix string, page core.Page) (core.List[ObjectView], error) {
 	w, err := s.core.Walk(call, model.ActionObjectList, page, bucket, prefix)
 	if err != nil {
@@ -52,7 +53,8 @@ type Folder struct {
 }
 
 // ObjectFolder returns the objects directly below prefix and the subfolders of
-// the others: their keys up to the next delimiter.
+// the others: their keys up to the next delimiter. Without one it returns all
+// objects in the order of keys.
 func (s *Service) ObjectFolder(call *model.Call, bucket, prefix, delimiter string, page core.Page) (Folder, error) {
 	w, err := s.core.Walk(call, model.ActionObjectList, page, bucket, prefix, delimiter)
 	if err != nil {

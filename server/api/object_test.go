@@ -112,24 +112,35 @@ func TestKeysThatCouldBeRewritten(t *testing.T) {
 
 func TestObjectList(t *testing.T) {
 	w := open(t)
-	bucket := w.bucket(t, "list")
-	for _, key := range []string{"a/1", "a/2", "b", "a/3"} {
-		w.put(t, bucket.ID, key, "x")
-	}
-	var keys []string
-	path := "/buckets/" + bucket.ID + "/objects?prefix=a%2F&limit=2"
-	for cursor := ""; ; {
-		got := w.do(t, request{method: "GET", path: path + cursor, key: w.org.read})
-		for _, o := range get[[]wire.Object](t, got) {
-			keys = append(keys, o.Key)
+	for _, test := range []struct{ order, want string }{{"", "a/3 a/2"}, {"&order=newest", "a/3 a/2"}, {"&order=key", "a/1 a/2 a/3"}} {
+		bucket := w.bucket(t, "list"+strings.TrimPrefix(test.order, "&order="))
+		for _, key := range []string{"a/1", "a/2", "b", "a/3"} {
+			w.put(t, bucket.ID, key, "x")
 		}
-		if got.next == nil {
-			break
+		var keys []string
+		path := "/buckets/" + bucket.ID + "/objects?prefix=a%2F&limit=1" + test.order
+		for cursor := ""; ; {
+			got := w.do(t, request{method: "GET", path: path + cursor, key: w.org.read})
+			for _, o := range get[[]wire.Object](t, got) {
+				keys = append(keys, o.Key)
+			}
+			if got.next == nil {
+				break
+			}
+			if cursor == "" { // an object that is on no page yet, in either order
+				w.put(t, bucket.ID, map[bool]string{true: "a/3", false: "a/1"}[test.order == "&order=key"], "y")
+			}
+			cursor = "&cursor=" + url.QueryEscape(*got.next)
 		}
-		cursor = "&cursor=" + url.QueryEscape(*got.next)
+		if got := strings.Join(keys, " "); got != test.want {
+			t.Errorf("%s: keys %s", test.order, got)
+		}
 	}
-	if got := strings.Join(keys, " "); got != "a/3 a/2 a/1" {
-		t.Errorf("keys %s", got)
+	bucket := w.bucket(t, "level")
+	for _, query := range []string{"order=newest&delimiter=/", "order=", "order=size"} {
+		if got := w.do(t, request{method: "GET", path: "/buckets/" + bucket.ID + "/objects?" + query, key: w.org.read}); got.status != 422 || !strings.Contains(got.msg, "order") {
+			t.Errorf("%s: %d %s", query, got.status, got.text)
+		}
 	}
 }
 
