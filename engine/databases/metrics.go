@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -108,15 +109,33 @@ func (s *Service) writeMetrics(samples []databaseSample) error {
 			if _, err := tx.Databases().Get(it.database); err != nil {
 				continue // deleted meanwhile
 			}
+			believed := !s.core.KeepsAll()
+			if believed && !s.core.IsPlausible(it.At) {
+				continue // it began when the clock was ahead
+			}
 			if err := tx.PutSample(it.database, model.SeriesDay(), it.Sample); err != nil {
 				return err
 			}
 			if err := rollUp(tx, it); err != nil {
 				return err
 			}
+			if !believed {
+				continue // by a wrong clock, all others would look old
+			}
+			if err := s.pruneSamples(tx, it); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
+}
+
+// pruneSamples removes the samples of a database that are older than those the new one's series keep, or are ahead.
+func (s *Service) pruneSamples(tx *meta.Tx, latest databaseSample) error {
+	possible := s.core.LatestPlausible()
+	return errors.Join(
+		tx.PruneSamples(latest.database, model.SeriesDay(), latest.At, possible),
+		tx.PruneSamples(latest.database, model.SeriesMonth(), latest.At.Truncate(model.SeriesMonth().Step), possible))
 }
 
 // rollUp computes the sample of the longer series that s is part of.

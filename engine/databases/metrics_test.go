@@ -28,6 +28,7 @@ func TestMetrics(t *testing.T) {
 			}
 			c.samples.observe(db.ID, now)
 			c.KeepMetrics(false)
+			c.believe()
 		}
 	}
 	watch(48*time.Hour, 30)
@@ -91,6 +92,48 @@ func (r *room) want(t *testing.T, database string, series model.Series, want int
 	for i := 1; i < len(samples); i++ {
 		if samples[i].At.Sub(samples[i-1].At) != series.Step {
 			t.Fatalf("%s: %v follows %v", series.Name, samples[i].At, samples[i-1].At)
+		}
+	}
+}
+
+// believe has the service trust its clock, however far it has leapt.
+func (r *room) believe() {
+	r.core.Guard.Mu.Lock()
+	defer r.core.Guard.Mu.Unlock()
+	r.core.Guard.Believed.Time, r.core.Guard.UpdatedAt = r.core.WallClock(), time.Now()
+}
+
+// TestMetricsWhileClockIsWrong: a clock that is years ahead or behind for some minutes removes no samples, and none of its own
+// stay for long.
+func TestMetricsWhileClockIsWrong(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var waited, wrong atomic.Int64
+	c := openRoomAt(t, func() time.Time { return start.Add(time.Duration(waited.Load() + wrong.Load())) })
+	db := c.insert(t, "shop")
+	watch := func(d time.Duration, believed bool) {
+		for end := c.core.Clock().Add(d); c.core.Clock().Before(end); waited.Add(int64(time.Minute)) {
+			if believed {
+				c.believe()
+			}
+			c.samples.observe(db.ID, Statistics{At: c.core.Clock()})
+			c.KeepMetrics(false)
+		}
+	}
+	watch(24*time.Hour, true)
+	for _, off := range []time.Duration{10 * 365 * 24 * time.Hour, -10 * 365 * 24 * time.Hour} {
+		wrong.Store(int64(off))
+		watch(20*time.Minute, false)
+		wrong.Store(0)
+		watch(10*time.Minute, true)
+		for _, series := range []model.Series{model.SeriesDay(), model.SeriesMonth()} {
+			samples := c.metrics(t, db.ID, series)
+			if n := len(samples); time.Duration(n+9)*series.Step < 24*time.Hour {
+				t.Errorf("%s: %d samples after the clock was off by %v", series.Name, n, off)
+			}
+			if last := samples[len(samples)-1]; last.At.After(c.core.Clock()) {
+				t.Errorf("%s: a sample of %v at %v", series.Name, last.At, c.core.Clock())
+			}
 		}
 	}
 }

@@ -16,9 +16,7 @@ import (
 // each series; samples are keyed by the second they began.
 const samplesBucket = "samples"
 
-// PutSample stores a sample, replacing one that began at the same time, and removes
-// those that have left the series' ring, so the rings limit the size of a database's
-// samples.
+// PutSample stores a sample, replacing one that began at the same time.
 func (tx *Tx) PutSample(database string, series model.Series, sample model.Sample) error {
 	b, err := tx.bolt.Bucket([]byte(samplesBucket)).CreateBucketIfNotExists([]byte(database))
 	if err == nil {
@@ -34,14 +32,28 @@ func (tx *Tx) PutSample(database string, series model.Series, sample model.Sampl
 	if err := b.Put(sampleKey(sample.At), data); err != nil {
 		return fmt.Errorf("store sample: %w", err)
 	}
-	return pruneSamples(b, sample.At.Add(-time.Duration(series.Keep-1)*series.Step))
+	return nil
 }
 
-// pruneSamples removes the samples that began before oldest.
-func pruneSamples(b *boltBucket, oldest time.Time) error {
-	bound := sampleKey(oldest)
+// PruneSamples removes those of a database's samples that have left the series' ring, whose newest sample began at newest, so
+// the rings limit the size of the samples. It also removes those that began after possible, by a clock that was ahead.
+func (tx *Tx) PruneSamples(database string, series model.Series, newest, possible time.Time) error {
+	b := tx.samplesOf(database, series)
+	if b == nil {
+		return nil
+	}
+	oldest, latest := sampleKey(newest.Add(-time.Duration(series.Keep-1)*series.Step)), sampleKey(possible)
+	var gone [][]byte // deleted when the cursor is done: one over pages that were emptied may not end
 	cursor := b.Cursor()
-	for key, _ := cursor.First(); key != nil && bytes.Compare(key, bound) < 0; key, _ = cursor.First() {
+	for key, _ := cursor.First(); key != nil && bytes.Compare(key, oldest) < 0; key, _ = cursor.Next() {
+		gone = append(gone, bytes.Clone(key))
+	}
+	for key, _ := cursor.Seek(latest); key != nil; key, _ = cursor.Next() {
+		if !bytes.Equal(key, latest) {
+			gone = append(gone, bytes.Clone(key))
+		}
+	}
+	for _, key := range gone {
 		if err := b.Delete(key); err != nil {
 			return fmt.Errorf("prune samples: %w", err)
 		}
@@ -49,13 +61,19 @@ func pruneSamples(b *boltBucket, oldest time.Time) error {
 	return nil
 }
 
+// samplesOf returns the bucket of a series of a database, nil if it has no samples.
+func (tx *Tx) samplesOf(database string, series model.Series) *boltBucket {
+	b := tx.bolt.Bucket([]byte(samplesBucket)).Bucket([]byte(database))
+	if b == nil {
+		return nil
+	}
+	return b.Bucket([]byte(series.Name))
+}
+
 // Samples returns a database's samples of a series that began at or after since,
 // oldest first.
 func (tx *Tx) Samples(database string, series model.Series, since time.Time) ([]model.Sample, error) {
-	b := tx.bolt.Bucket([]byte(samplesBucket)).Bucket([]byte(database))
-	if b != nil {
-		b = b.Bucket([]byte(series.Name))
-	}
+	b := tx.samplesOf(database, series)
 	if b == nil {
 		return nil, nil
 	}
