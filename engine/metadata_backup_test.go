@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
+	"holdfast/internal/durable"
 	"holdfast/internal/testenv"
 )
 
@@ -65,6 +67,57 @@ func TestMetadataBackup(t *testing.T) {
 	}
 	if _, err := b.Core.AuditVerify(b.call(model.ActionAuditVerify)); err != nil {
 		t.Errorf("the audit chain: %v", err)
+	}
+}
+
+// TestMetadataCopyLeavesSpace: a copy that would take the space of the servers is refused and writes nothing, and one that did not
+// end leaves nothing after the next.
+func TestMetadataCopyLeavesSpace(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	dir := filepath.Join(a.cfg.DataDir, core.MetadataBackups)
+	testenv.Within(t, 30*time.Second, "the first copy, by the sweep", func() bool {
+		all, err := a.Core.MetadataCopies()
+		return err == nil && len(all) == 1 && !a.Core.Claims.Holds(core.MetadataFile, "a copy of the metadata")
+	})
+	unfinished := filepath.Join(dir, core.MetadataCopy(time.Now().Add(-48*time.Hour))+durable.NewSuffix)
+	if err := os.WriteFile(unfinished, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names := func() (names []string) {
+		t.Helper()
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "holdfast-") {
+				names = append(names, e.Name())
+			}
+		}
+		return names
+	}
+	info, err := os.Stat(filepath.Join(a.cfg.DataDir, core.MetadataFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Core.Space.MeasureWith(func() (int64, error) { return info.Size()/2 + core.MinFreeSpace, nil })
+	_, err = a.Core.MetadataBackup(a.call(model.ActionMetadataBackup))
+	if refusal, ok := errors.AsType[*model.Error](err); !ok || refusal.Reason != model.ReasonNoSpace {
+		t.Errorf("a copy that does not fit: %v", err)
+	}
+	if left := names(); len(left) != 1 {
+		t.Errorf("after the refusal: %v", left)
+	}
+	a.Core.Space.MeasureWith(nil)
+	if err := os.WriteFile(unfinished, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Core.MetadataBackup(a.call(model.ActionMetadataBackup)); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(); slices.Contains(left, filepath.Base(unfinished)) {
+		t.Errorf("after a copy: %v", left)
 	}
 }
 

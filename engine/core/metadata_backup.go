@@ -43,6 +43,9 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return MetadataBackup{}, ExplainDiskFull(fmt.Errorf("make directory: %w", err))
 	}
+	if err := c.prepareMetadataCopy(dir); err != nil {
+		return MetadataBackup{}, err
+	}
 	path := filepath.Join(dir, MetadataCopy(c.Clock()))
 	if err := durable.WriteStream(path, 0o600, c.Meta.Snapshot); err != nil {
 		return MetadataBackup{}, ExplainDiskFull(err)
@@ -56,6 +59,28 @@ func (c *Core) MetadataBackup(call *model.Call) (MetadataBackup, error) {
 	}
 	call.Note("path", path)
 	return MetadataBackup{path, info.Size()}, c.Change(call, func(*meta.Tx) error { return nil })
+}
+
+// prepareMetadataCopy removes what copies that did not end have left in dir, and refuses a copy that would take the space that
+// the servers need. The caller has the claim.
+func (c *Core) prepareMetadataCopy(dir string) error {
+	leftovers, err := filepath.Glob(filepath.Join(dir, "holdfast-*.db"+durable.NewSuffix))
+	if err != nil {
+		return fmt.Errorf("list copies of the metadata that did not end: %w", err)
+	}
+	for _, path := range leftovers {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove a copy of the metadata that did not end: %w", err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(c.Config.DataDir, MetadataFile))
+	if err != nil {
+		return fmt.Errorf("look at the metadata: %w", err)
+	}
+	return c.Space.Reserve("", info.Size(), MinFreeSpace, func(free int64) error {
+		return NoSpace(nil, "the disk has %d MB free that no other operation needs, and a copy of the metadata may need %d MB: the operator must free disk space",
+			free>>20, (info.Size()+MinFreeSpace)>>20)
+	})
 }
 
 // BackUpMetadata makes a copy if the newest is old, and removes the oldest if there
