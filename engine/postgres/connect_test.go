@@ -131,8 +131,8 @@ func TestStopOfOneNotAdopted(t *testing.T) {
 	}
 }
 
-// A dump has its own slot when tenants' sessions fill the rest: PostgreSQL 15
-// cannot reserve one.
+// A dump has its own slot when tenants' sessions fill the rest, and waits for one that a session of the appliance still has:
+// PostgreSQL 15 cannot reserve one.
 func TestDumpOfAFullInstance(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.Instance(t)
@@ -151,6 +151,9 @@ func TestDumpOfAFullInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
+	ours := d.Superuser(t, "postgres") // takes the slot of the dump
+	ending := time.AfterFunc(500*time.Millisecond, func() { _ = ours.Close(context.Background()) })
+	defer ending.Stop()
 	err = d.Supervisor.Dump(t.Context(), d.Spec.ID, d.Spec.Bin.Tool("pg_dump"), "app", time.Minute, out)
 	if reserves := d.Spec.Bin.Major >= 16; (err == nil) != reserves {
 		t.Errorf("a place is reserved: %v; dump: %v", reserves, err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,17 +78,7 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 	}()
 	defer func() { end(nil); <-watched }()
 	options = append(options, "--no-password", "--lock-wait-timeout="+strconv.FormatInt(lockWait.Milliseconds(), 10))
-	cmd := exec.CommandContext(ctx, tool, options...)
-	cmd.Dir = "/"
-	cmd.Env = append(spec.Bin.Env(),
-		"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),
-		"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/nonexistent",
-		// For a server that neither answers nor accepts a session to inspect it.
-		"PGCONNECT_TIMEOUT="+strconv.Itoa(2*int(max(lockWait, dumpWatch).Seconds())),
-		"PGOPTIONS=-c search_path=pg_catalog -c role=none")
-	run := newToolCommand(cmd)
-	cmd.Stdout = w
-	if err := runNice(run, buildNice); err != nil {
+	if err := runDump(ctx, spec, tool, database, lockWait, w, options); err != nil {
 		looking.Lock() // if the watcher ended the dump, it is about to set the cause
 		defer looking.Unlock()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("pg_dump: %w", err))
@@ -96,6 +87,35 @@ func dump(ctx context.Context, spec Spec, tool, database string, lockWait time.D
 		return errNotServed // what was dumped may be another's
 	}
 	return nil
+}
+
+// runDump runs pg_dump. Where the server has no free slot for it, it tries again, for slotTimeout: sessions that have ended, or are
+// being refused, hold one for a moment. What pg_dump writes begins after it has its only session.
+func runDump(ctx context.Context, spec Spec, tool, database string, lockWait time.Duration, w io.Writer, options []string) error {
+	for began := time.Now(); ; {
+		cmd := exec.CommandContext(ctx, tool, options...)
+		cmd.Dir = "/"
+		cmd.Env = append(spec.Bin.Env(),
+			"PGHOST="+spec.Config.SocketDir, "PGPORT="+strconv.Itoa(spec.Config.Port),
+			"PGDATABASE="+database, "PGUSER="+dumper, "PGAPPNAME=holdfast export", "PGPASSFILE=/nonexistent",
+			// For a server that neither answers nor accepts a session to inspect it.
+			"PGCONNECT_TIMEOUT="+strconv.Itoa(2*int(max(lockWait, dumpWatch).Seconds())),
+			"PGOPTIONS=-c search_path=pg_catalog -c role=none")
+		run := newToolCommand(cmd)
+		cmd.Stdout = w
+		err := runNice(run, buildNice)
+		if err == nil || !saysFull(err) || time.Since(began) > slotTimeout || sleep(ctx, dumpPause) != nil {
+			return err
+		}
+	}
+}
+
+// dumpPause is how long a dump waits for a free slot before it tries again.
+const dumpPause = 200 * time.Millisecond
+
+// saysFull reports whether a program was refused because the server had no free connection slot.
+func saysFull(err error) bool {
+	return strings.Contains(err.Error(), "connection slots are reserved") || strings.Contains(err.Error(), "too many clients already")
 }
 
 // errLocked means that a dump waited too long for a lock.
