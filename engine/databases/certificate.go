@@ -82,12 +82,12 @@ func (s *Service) isFresh(c certificates.Certificate) bool {
 
 // RenewRunning renews the certificate of a running instance without dropping a
 // session. It claims the database only if the certificate seems to need it: while
-// it is claimed, requests are refused.
+// it is claimed, requests wait.
 func (s *Service) RenewRunning(ctx context.Context, db model.Database) error {
 	if certificate, err := certificates.Read(s.certificateOf(db)); err == nil && s.isCurrent(certificate) {
 		return nil
 	}
-	release, err := s.core.Claims.Take(db.ID, "the renewal of its certificate")
+	release, err := s.core.Claims.TakeBriefly(db.ID, "the renewal of its certificate")
 	if err != nil {
 		return nil // busy: the next sweep tries again
 	}

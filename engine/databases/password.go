@@ -31,7 +31,7 @@ func (s *Service) notePasswords(ctx context.Context, conn *pgx.Conn, db model.Da
 	if err != nil || !drift.any() {
 		return db, err
 	}
-	release, err := s.core.Claims.Take(db.ID, "a check of its passwords")
+	release, err := s.core.Claims.TakeBriefly(db.ID, "a check of its passwords")
 	now, recordErr := s.Record(db.ID)
 	if recordErr != nil {
 		if err == nil {

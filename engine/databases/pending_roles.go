@@ -83,7 +83,7 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 	if state, _, _ := s.Instances.Status(db.ID); !s.pending(db) || s.isTakingBack(db.ID) || state != postgres.StateRunning && !changesSettings(db) {
 		return nil
 	}
-	release, err := s.core.Claims.Take(db.ID, "what is pending")
+	release, err := s.core.Claims.TakeBriefly(db.ID, "what is pending")
 	if err != nil {
 		return nil // busy: the next sweep tries again
 	}

@@ -64,7 +64,7 @@ func (s *Service) dropReason(db model.Database) string {
 
 // dropWatched drops a slot, unless an operation changes the database.
 func (s *Service) dropWatched(ctx context.Context, conn *pgx.Conn, db model.Database, slot postgres.Slot, reason string) {
-	release, err := s.core.Claims.Take(db.ID, "the removal of a replication slot")
+	release, err := s.core.Claims.TakeBriefly(db.ID, "the removal of a replication slot")
 	if err != nil {
 		return // busy: the next sample tries again
 	}

@@ -217,7 +217,7 @@ func (s *Service) multipartEnded(tx *meta.Tx, m model.Multipart) (bool, error) {
 // sweepMultipart aborts an upload, unless it has had a part or got its bucket back since it was found.
 func (s *Service) sweepMultipart(m model.Multipart) error {
 	call := s.core.System(model.ActionUploadExpire, m.Organization, objectResource(m.Bucket, m.Key))
-	claim, err := s.core.Claims.Take("upload/"+m.ID, "a clean-up")
+	claim, err := s.core.Claims.TakeBriefly("upload/"+m.ID, "a clean-up")
 	if err != nil {
 		return nil // it ends otherwise
 	}

@@ -251,7 +251,7 @@ func (s *Service) ReopenReceiver(id string) error {
 	if !ended {
 		return nil
 	}
-	release, err := s.core.Claims.Take(id, "the archiving of its WAL")
+	release, err := s.core.Claims.TakeBriefly(id, "the archiving of its WAL")
 	if err != nil {
 		return nil // busy: the next sweep tries again
 	}

@@ -268,7 +268,7 @@ func (s *Service) RemoveBuilt(db model.Database, op model.DatabaseOperation) err
 // DropReplaced removes the data that a restore replaced, unless the database is
 // busy: then the next sweep does it.
 func (s *Service) DropReplaced(id string) error {
-	release, err := s.core.Claims.Take(id, "a clean-up")
+	release, err := s.core.Claims.TakeBriefly(id, "a clean-up")
 	if err != nil {
 		return nil // busy: the next sweep is soon enough
 	}
