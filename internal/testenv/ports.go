@@ -32,24 +32,36 @@ const (
 )
 
 // reserve takes consecutive blocks until the test ends, and reports whether all were free. A block is taken while
-// something has its first port by UDP, which also a process that is killed releases; the TCP ports are all free.
+// something has its first port by UDP, which also a process that is killed releases, or any of them by TCP, such as a
+// server that such a process has left.
 func reserve(t testing.TB, lowest, blocks int) bool {
 	t.Helper()
 	var taken []net.PacketConn
+	release := func() {
+		for _, l := range taken {
+			l.Close()
+		}
+	}
 	for n := range blocks {
 		l, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", lowest+n*portBlock))
 		if err != nil {
-			for _, l := range taken {
-				l.Close()
-			}
+			release()
 			return false
 		}
 		taken = append(taken, l)
 	}
-	t.Cleanup(func() {
-		for _, l := range taken {
-			l.Close()
+	for port := lowest; port < lowest+blocks*portBlock; port++ {
+		if !isFree(port) {
+			release()
+			return false
 		}
-	})
+	}
+	t.Cleanup(release)
 	return true
+}
+
+// isFree reports whether no server has a port at any address.
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+	return err == nil && l.Close() == nil
 }
