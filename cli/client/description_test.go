@@ -365,7 +365,7 @@ func calls(ctx context.Context, c *client.Client) map[string]func() error {
 		},
 		"deleteBucket": func() error { return err(c.DeleteBucket(ctx, "bucket_1", true)) },
 		"listObjects": func() error {
-			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/", ByKey: true}))
+			return err(c.ListObjects(ctx, "bucket_1", client.ObjectOptions{ListOptions: page, Prefix: "p/", Delimiter: "/", Order: wire.ByKey}))
 		},
 		"uploadObject": func() error {
 			up := client.Upload{

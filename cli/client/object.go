@@ -44,7 +44,7 @@ type ObjectOptions struct {
 	// Delimiter ends a folder name, usually a slash. With it the list is one
 	// level deep, in key order; without it, it has all objects.
 	Delimiter string
-	ByKey     bool // in key order without a delimiter too, not newest first
+	Order     wire.ObjectOrder // without a delimiter; "" is wire.ByNewest
 }
 
 // ObjectPage is a page of objects and, with a delimiter, of folders.
@@ -62,8 +62,8 @@ func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions
 	if o.Delimiter != "" {
 		query.Set("delimiter", o.Delimiter)
 	}
-	if o.ByKey {
-		query.Set("order", "key")
+	if o.Order != "" {
+		query.Set("order", string(o.Order))
 	}
 	items, m, err := call[[]wire.Object](ctx, c, "GET", path("buckets", bucket, "objects"), query, nil)
 	return ObjectPage{Page: pageOf(items, m), Folders: m.CommonPrefixes}, err
@@ -73,7 +73,7 @@ func (c *Client) ListObjects(ctx context.Context, bucket string, o ObjectOptions
 // in key order, which finds those that are replaced meanwhile too.
 func (c *Client) Objects(ctx context.Context, bucket, prefix string) iter.Seq2[wire.Object, error] {
 	return All(ctx, func(ctx context.Context, o ListOptions) (Page[wire.Object], error) {
-		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, ByKey: true})
+		page, err := c.ListObjects(ctx, bucket, ObjectOptions{ListOptions: o, Prefix: prefix, Order: wire.ByKey})
 		return page.Page, err
 	})
 }

@@ -104,6 +104,7 @@ func enumerations() []enumeration {
 			wire.VersioningOff, wire.VersioningEnabled, wire.VersioningSuspended),
 		listed("Who may remove a version before its time: with governance a key with every permission that asks for it by S3, with compliance nobody.",
 			wire.LockGovernance, wire.LockCompliance),
+		listed("The order of objects: newest first, or by key, which also lists an object that is replaced between two pages.", wire.ByNewest, wire.ByKey),
 		listed("How a link uploads: PUT a request with the bytes, POST an HTML form.", wire.LinkPut, wire.LinkPost),
 		listed("A method of HTTP.", wire.CORSGet, wire.CORSHead, wire.CORSPut, wire.CORSPost, wire.CORSDelete),
 		listed("The scheme of the URLs that a website redirects to.", wire.WebsiteHTTP, wire.WebsiteHTTPS),

@@ -12,19 +12,19 @@ import (
 
 type objectListInput struct {
 	BucketInput
-	Limit     int    `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most, folders included."`
-	Cursor    string `query:"cursor" maxLength:"1400" doc:"meta.next_cursor of the page before."`
-	Prefix    string `query:"prefix" maxLength:"1024" doc:"What the keys begin with."`
-	Delimiter string `query:"delimiter" minLength:"1" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
-	Order     string `query:"order" enum:"newest,key" doc:"The order without a delimiter: newest first, the default, or key. By key, an object that is replaced between two pages is still listed."`
+	Limit     int              `query:"limit" minimum:"1" maximum:"100" default:"50" doc:"How many at most, folders included."`
+	Cursor    string           `query:"cursor" maxLength:"1400" doc:"meta.next_cursor of the page before."`
+	Prefix    string           `query:"prefix" maxLength:"1024" doc:"What the keys begin with."`
+	Delimiter string           `query:"delimiter" minLength:"1" maxLength:"16" doc:"What ends a folder, usually a slash. With it the list is one level, in the order of keys."`
+	Order     wire.ObjectOrder `query:"order" doc:"The order without a delimiter, newest when left out. With one it is key."`
 }
 
 func (h *handlers) objectList(_ context.Context, call *model.Call, in *objectListInput) (core.List[wire.Object], []string, error) {
 	page := core.Page{Limit: in.Limit, Cursor: in.Cursor}
-	if in.Delimiter != "" && in.Order == "newest" {
+	if in.Delimiter != "" && in.Order == wire.ByNewest {
 		return core.List[wire.Object]{}, nil, model.Invalid("order", "must be key with a delimiter, or left out")
 	}
-	if in.Delimiter != "" || in.Order == "key" {
+	if in.Delimiter != "" || in.Order == wire.ByKey {
 		level, err := h.engine.Objects.ObjectFolder(call, in.ID, in.Prefix, in.Delimiter, page)
 		return convertList(level.List, h.newObject), level.Prefixes, err
 	}

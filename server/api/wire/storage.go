@@ -98,6 +98,15 @@ type Retention struct {
 	Until time.Time `json:"until"`
 }
 
+// ObjectOrder is the order of objects.
+type ObjectOrder string
+
+// The orders of objects.
+const (
+	ByNewest ObjectOrder = "newest"
+	ByKey    ObjectOrder = "key"
+)
+
 // Object is an object's record.
 type Object struct {
 	Key            string            `json:"key"`
