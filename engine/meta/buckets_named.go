@@ -1,6 +1,8 @@
 package meta
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"holdfast/engine/model"
@@ -11,8 +13,17 @@ import (
 func (tx *Tx) BucketsNamed(name string) ([]model.Bucket, error) {
 	named, err := tx.Buckets().all(ByAnyName, Key(name))
 	slices.Reverse(named)
-	slices.SortStableFunc(named, func(a, b model.Bucket) int { return a.NamedSince().Compare(b.NamedSince()) })
+	slices.SortStableFunc(named, func(a, b model.Bucket) int { return cmp.Compare(a.NameOrder, b.NameOrder) })
 	return named, err
+}
+
+// InsertBucket adds a bucket, which gets its name after all that have it.
+func (tx *Tx) InsertBucket(b *model.Bucket) error {
+	b.NameOrder = 0
+	for _, other := range tx.Buckets().Oldest(ByAnyName, Key(b.Name), "", math.MaxInt) {
+		b.NameOrder = max(b.NameOrder, other.NameOrder+1)
+	}
+	return tx.Buckets().Insert(*b)
 }
 
 // CachedBucketsNamed returns what BucketsNamed does, or ErrNotFound if there is none. The buckets' counters may be stale.

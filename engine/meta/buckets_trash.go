@@ -27,8 +27,8 @@ func (tx *Tx) UntrashBucket(id string, at time.Time) (model.Bucket, error) {
 	if err != nil {
 		return model.Bucket{}, err
 	}
-	trashed.UpdatedAt, trashed.RestoredAt = at, at
-	if err := tx.Buckets().Insert(trashed.Bucket); err != nil {
+	trashed.UpdatedAt = at
+	if err := tx.InsertBucket(&trashed.Bucket); err != nil {
 		return trashed.Bucket, err
 	}
 	return trashed.Bucket, tx.TrashedBuckets().Delete(id)

@@ -46,23 +46,16 @@ type Bucket struct {
 	HistorySince time.Time `json:"history_since,omitzero"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`
-	// RestoredAt is when it last came back from the trash, zero if it was never there.
-	RestoredAt time.Time `json:"restored_at,omitzero"`
+	// NameOrder is higher than that of the buckets that had the same name when this one got it, at its creation or from the
+	// trash. Times would not do: a wrong clock would give the name to another organization.
+	NameOrder int64 `json:"name_order,omitempty"`
 }
 
 // Tag identifies the settings of the bucket. Its objects do not count.
 func (b Bucket) Tag() string {
 	b.ObjectCount, b.SizeBytes, b.NoncurrentCount, b.NoncurrentBytes = 0, 0, 0, 0
-	b.UpdatedAt, b.HistorySince, b.RestoredAt = time.Time{}, time.Time{}, time.Time{}
+	b.UpdatedAt, b.HistorySince, b.NameOrder = time.Time{}, time.Time{}, 0
 	return Tag(b)
-}
-
-// NamedSince returns since when it has had its name without a break.
-func (b Bucket) NamedSince() time.Time {
-	if b.RestoredAt.IsZero() {
-		return b.CreatedAt
-	}
-	return b.RestoredAt
 }
 
 // VersionLength is the length of an object's version in bytes.

@@ -46,7 +46,7 @@ func (s *Service) BucketCreate(call *model.Call, in NewBucket) (model.Bucket, er
 			return err
 		}
 		return s.core.WithinPlan(tx, call.Organization, func() error {
-			return core.NameTaken(tx.Buckets().Insert(b), model.ResourceBucket, b.Name)
+			return core.NameTaken(tx.InsertBucket(&b), model.ResourceBucket, b.Name)
 		})
 	})
 	return b, err

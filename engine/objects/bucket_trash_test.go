@@ -291,15 +291,7 @@ func TestRestoredBucketTakesNoName(t *testing.T) {
 	})
 	first := s.bucket(t, "shop")
 	s.deleteBucket(t, first)
-	org, err := access.New(s.core).OrganizationCreate(&model.Call{Operation: model.Operation{Action: model.ActionOrganizationCreate}, Actor: model.Actor{Type: model.ActorOperator}}, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := func(action model.Action) *model.Call {
-		call := s.call(action)
-		call.Organization = org.ID
-		return call
-	}
+	other := s.otherOrganization(t)
 	live, err := s.BucketCreate(other(model.ActionBucketCreate), NewBucket{Name: "shop", Public: true})
 	if err != nil {
 		t.Fatal(err)
