@@ -95,7 +95,7 @@ func (s *Service) restorable(call *model.Call, id string, target time.Time) (mod
 	if err != nil {
 		return b, err
 	}
-	if target.After(s.core.Clock()) {
+	if target.After(s.core.RetentionClock()) {
 		return b, model.Invalid("target_time", "must not be in the future")
 	}
 	return b, s.refuseTarget(b, target)
@@ -116,7 +116,7 @@ func (s *Service) refuseTarget(b model.Bucket, target time.Time) error {
 
 func (s *Service) newRestore(b model.Bucket, target time.Time) model.BucketRestore {
 	return model.BucketRestore{
-		Bucket: b.ID, Organization: b.Organization, Target: target, Status: model.BucketRestoreRunning, StartedAt: s.core.Clock(), Rows: b.ObjectCount,
+		Bucket: b.ID, Organization: b.Organization, Target: target, Status: model.BucketRestoreRunning, StartedAt: s.core.RetentionClock(), Rows: b.ObjectCount,
 	}
 }
 
@@ -189,6 +189,6 @@ func (s *Service) BeginHistory() error {
 		return err
 	}
 	return s.core.Meta.Update(func(tx *meta.Tx) error {
-		return tx.Buckets().ChangeWhere(unknown, func(b *model.Bucket) { b.HistorySince = s.core.Clock() })
+		return tx.Buckets().ChangeWhere(unknown, func(b *model.Bucket) { b.HistorySince = s.core.RetentionClock() })
 	})
 }

@@ -54,7 +54,7 @@ func (s *Service) endRestore(bucket string, cause error) {
 	call := s.core.System(model.ActionBucketRestoreEnd, "", model.Resource{Type: model.ResourceBucket, ID: bucket})
 	err := s.core.Meta.Update(func(tx *meta.Tx) error {
 		r, err := tx.BucketRestores().Update(bucket, func(r *model.BucketRestore) error {
-			r.Status, r.CompletedAt, r.Copies = model.BucketRestoreCompleted, s.core.Clock(), nil
+			r.Status, r.CompletedAt, r.Copies = model.BucketRestoreCompleted, s.core.RetentionClock(), nil
 			if cause != nil {
 				r.Status, r.Error = model.BucketRestoreFailed, model.PublicMessage(cause)
 			}
@@ -117,7 +117,7 @@ func (s *Service) planKeys(r model.BucketRestore) (plans []keyPlan, more bool, e
 		}
 		return err
 	})
-	now, locks := s.core.Clock(), s.core.LockClock()
+	now, locks := s.core.RetentionClock(), s.core.LockClock()
 	for _, state := range states {
 		plan := s.decide(b, r, state)
 		plan.locks = locks
@@ -149,7 +149,7 @@ func (s *Service) restorePlanned(r model.BucketRestore, plans []keyPlan) (left i
 func (s *Service) restorePage(tx *meta.Tx, call *model.Call, b model.Bucket, plans []keyPlan) (left int, err error) {
 	var counts model.BucketRestoreCount
 	var copies []model.VersionCopy
-	rows, now := int64(0), s.core.Clock()
+	rows, now := int64(0), s.core.RetentionClock()
 	for _, plan := range plans {
 		copied, err := plan.apply(tx, b, now)
 		if errors.Is(err, errKeyLocked) {

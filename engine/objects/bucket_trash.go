@@ -67,7 +67,7 @@ func (s *Service) keepRestored(tx *meta.Tx, call *model.Call, b model.Bucket) (R
 		if r.Days == 0 {
 			continue
 		}
-		before, err := firstVersion(s.core.Clock().Add(-b.Expiry.Life(r.Prefix)))
+		before, err := firstVersion(s.core.RetentionClock().Add(-b.Expiry.Life(r.Prefix)))
 		if err != nil {
 			return RestoredBucket{}, err
 		}

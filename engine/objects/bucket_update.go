@@ -150,8 +150,8 @@ func (c BucketChange) expiry(b model.Bucket) model.Expiry {
 // setExpiry changes the rules by which objects of b expire.
 func (s *Service) setExpiry(b *model.Bucket, change BucketChange) {
 	rules := change.expiry(*b)
-	if b.Expiry.RemovesSooner(rules) { // what has expired is gone for good
-		b.HistorySince = s.core.Clock()
+	if now := s.core.RetentionClock(); b.Expiry.RemovesSooner(rules) && now.After(b.HistorySince) { // what has expired is gone for good
+		b.HistorySince = now
 	}
 	b.Expiry, b.Lifecycle = rules, change.Lifecycle
 }

@@ -107,7 +107,7 @@ func (s *Service) dropLost(b model.Bucket, o model.Object) error {
 	}
 	call := s.lostCall(b.Organization, o, back)
 	return s.core.Change(call, func(tx *meta.Tx) error {
-		now := s.core.Clock()
+		now := s.core.RetentionClock()
 		_, err := tx.DeleteVersion(o.Bucket, o.Key, o.VersionID(), now)
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil

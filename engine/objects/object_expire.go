@@ -53,10 +53,10 @@ func (s *Service) expireBucket(ctx context.Context, bucket, prefix string) error
 	return nil
 }
 
-// hasExpired reports whether the rules of the bucket remove the object.
+// hasExpired reports whether the rules of the bucket remove the object, if the clock is behind once it is right.
 func (s *Service) hasExpired(b model.Bucket, o model.Object) bool {
 	life := b.Expiry.Life(o.Key)
-	return life > 0 && o.LastModified.Before(s.core.Clock().Add(-life))
+	return life > 0 && o.LastModified.Before(s.core.RetentionClock().Add(-life))
 }
 
 // expireSome removes up to ExpireBatch objects that have expired by the rule for that prefix, as the bucket says now.
@@ -84,7 +84,7 @@ func (s *Service) expireSome(bucket, prefix string) (removed int, err error) {
 // removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed.
 func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
-	now := s.core.Clock()
+	now := s.core.RetentionClock()
 	markers := make([]model.Object, len(objects))
 	for i, o := range objects {
 		markers[i] = s.newMarker(b, o.Key, now)

@@ -69,7 +69,7 @@ func (s *Service) untrashObject(call *model.Call, trashed model.TrashedObject) (
 			return model.Errorf(model.CodeConflict, "the object is older than its bucket keeps objects, and would be removed again immediately: change its expire_after_days or expiry_rules first")
 		}
 		if err == nil {
-			object, err = tx.UntrashObject(trashed.Version, s.core.Clock())
+			object, err = tx.UntrashObject(trashed.Version, s.core.RetentionClock())
 		}
 		switch {
 		case errors.Is(err, meta.ErrExists):

@@ -24,6 +24,12 @@ func (s *store) pass(t testing.TB, days int) {
 	t.Helper()
 	s.now.Add(int64(time.Duration(days)*24*time.Hour + time.Minute))
 	s.believe()
+	s.expire(t)
+}
+
+// expire has what has expired be removed.
+func (s *store) expire(t testing.TB) {
+	t.Helper()
 	if err := s.ExpireObjects(t.Context()); err != nil {
 		t.Fatal(err)
 	}
