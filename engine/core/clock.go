@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -152,6 +153,32 @@ func (c *Core) Extended(until time.Time, kept time.Duration) time.Time {
 		return until
 	}
 	return next
+}
+
+// WasAhead reports whether only a clock that was ahead can have set until when something is kept, where that is for so long from
+// its last change on.
+func (c *Core) WasAhead(until time.Time, kept time.Duration) bool {
+	return until.Sub(c.RetentionClock().Add(kept)) > clockSlack
+}
+
+// Redate has what WasAhead says of records with these ids, if it still does, be kept for that long from now on.
+func Redate[T any](c *Core, table func(*meta.Tx) meta.Table[T], ids []string, until func(*T) *time.Time, kept time.Duration) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return c.Meta.Update(func(tx *meta.Tx) error {
+		for _, id := range ids {
+			err := table(tx).Change(id, func(record *T) {
+				if at := until(record); c.WasAhead(*at, kept) {
+					*at = c.RetentionClock().Add(kept)
+				}
+			})
+			if err != nil && !errors.Is(err, meta.ErrNotFound) {
+				return fmt.Errorf("date again what a clock that was ahead has dated: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // LockClock returns the time by which the retention of locked versions ends: that of the machine's clock, or the believed one

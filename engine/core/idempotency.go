@@ -206,7 +206,14 @@ func MarkIdempotentDone(tx *meta.Tx, once string, done model.Resource) error {
 // ExpireIdempotent removes expired responses, and the oldest of API keys with too
 // many. It looks for them without keeping others from writing.
 func (c *Core) ExpireIdempotent() error {
-	drop, err := meta.Value(c.Meta.View, c.expiredIdempotent)
+	var drop, ahead []string
+	err := c.Meta.View(func(tx *meta.Tx) (err error) {
+		drop, ahead, err = c.expiredIdempotent(tx)
+		return err
+	})
+	if err == nil {
+		err = Redate(c, (*meta.Tx).IdempotentRequests, ahead, func(r *model.IdempotentRequest) *time.Time { return &r.CreatedAt }, 0)
+	}
 	if err != nil || len(drop) == 0 {
 		return err
 	}
@@ -220,8 +227,8 @@ func (c *Core) ExpireIdempotent() error {
 	})
 }
 
-// expiredIdempotent returns the ids of what ExpireIdempotent removes.
-func (c *Core) expiredIdempotent(tx *meta.Tx) (drop []string, err error) {
+// expiredIdempotent returns the ids of what ExpireIdempotent removes, and of what a clock that was ahead has dated.
+func (c *Core) expiredIdempotent(tx *meta.Tx) (drop, ahead []string, err error) {
 	type response struct {
 		id    string
 		bytes int
@@ -234,6 +241,9 @@ func (c *Core) expiredIdempotent(tx *meta.Tx) (drop []string, err error) {
 			drop = append(drop, r.ID)
 		default:
 			kept[r.APIKey] = append(kept[r.APIKey], response{r.ID, len(r.Answer)})
+			if c.WasAhead(r.CreatedAt, 0) {
+				ahead = append(ahead, r.ID)
+			}
 		}
 		return nil
 	})
@@ -245,7 +255,7 @@ func (c *Core) expiredIdempotent(tx *meta.Tx) (drop []string, err error) {
 			}
 		}
 	}
-	return drop, err
+	return drop, ahead, err
 }
 
 func (c *Core) outlived(r model.IdempotentRequest) bool {

@@ -177,8 +177,12 @@ func (s *Service) removePartsSoon(id string, refs []string) {
 // sweepMultiparts aborts the multipart uploads that have expired or whose bucket is gone.
 func (s *Service) sweepMultiparts(ctx context.Context) error {
 	var due []model.Multipart
+	var ahead []string
 	err := s.core.Meta.ViewFlushed(func(tx *meta.Tx) error {
 		return tx.Multiparts().All(func(m model.Multipart) error {
+			if s.core.WasAhead(m.ExpiresAt, MultipartLife) {
+				ahead = append(ahead, m.ID)
+			}
 			ended, err := s.multipartEnded(tx, m)
 			if ended {
 				due = append(due, m)
@@ -189,7 +193,7 @@ func (s *Service) sweepMultiparts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{core.Redate(s.core, (*meta.Tx).Multiparts, ahead, func(m *model.Multipart) *time.Time { return &m.ExpiresAt }, MultipartLife)}
 	for _, m := range due {
 		if ctx.Err() != nil {
 			break

@@ -9,7 +9,7 @@ import (
 )
 
 // Uploads that begin or get bytes while the clock is years behind are kept once it is right, and one that got bytes while it
-// was ahead is not kept for longer than others.
+// was ahead, or began then, is not kept for longer than others.
 func TestUploadsWhileClockIsWrong(t *testing.T) {
 	t.Parallel()
 	const years = 10 * 365 * 24 * time.Hour
@@ -69,13 +69,18 @@ func TestUploadsWhileClockIsWrong(t *testing.T) {
 	s.now.Store(int64(years))
 	part(multipart)
 	send(before, "6")
+	idleParts, idle := startMultipart(t, s, bucket).id, resumable()
 	s.now.Store(0)
 	part(multipart)
 	send(before, "7")
+	if err := s.SweepUploads(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept(true, []string{multipart, begun, idleParts}, []string{before, during, idle})
 	s.now.Store(int64(MultipartLife + time.Minute))
 	s.believe()
 	if err := s.SweepUploads(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	kept(false, []string{multipart, begun}, []string{before, during})
+	kept(false, []string{multipart, begun, idleParts}, []string{before, during, idle})
 }

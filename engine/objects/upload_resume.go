@@ -311,7 +311,11 @@ func (s *Service) abort(call *model.Call, u model.Upload) error {
 // SweepUploads completes uploads that have all their bytes, which only a crash or a full disk leaves behind, unless they were
 // left to other callers; it aborts uploads that are idle for too long or whose bucket is gone, and removes the records of old complete uploads.
 func (s *Service) SweepUploads(ctx context.Context) error {
+	var ahead []string
 	due, err := s.uploadsWhere(func(tx *meta.Tx, u model.Upload) (bool, error) {
+		if s.core.WasAhead(u.ExpiresAt, UploadLife) {
+			ahead = append(ahead, u.ID)
+		}
 		if s.uploadHasExpired(u) || isPending(u) {
 			return true, nil
 		}
@@ -324,7 +328,7 @@ func (s *Service) SweepUploads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{core.Redate(s.core, (*meta.Tx).Uploads, ahead, func(u *model.Upload) *time.Time { return &u.ExpiresAt }, UploadLife)}
 	for _, u := range due {
 		if ctx.Err() != nil {
 			break
