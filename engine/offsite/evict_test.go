@@ -17,6 +17,7 @@ import (
 	"holdfast/engine/model"
 	"holdfast/engine/objects"
 	"holdfast/engine/offsite/stream"
+	"holdfast/internal/testenv"
 )
 
 // evictingStore is a bucket whose large objects may leave the disk for a directory.
@@ -572,6 +573,42 @@ func TestOtherCopy(t *testing.T) {
 	s = openEvicting(t, other, dir, local)
 	s.checkpoint(t)
 	s.mustHave(t, want, "in the other copy")
+	s.end(t)
+}
+
+// TestFetchOfDeleted: an object that is deleted while bodies are fetched is not damaged, also after a list of what is away was
+// set aside.
+func TestFetchOfDeleted(t *testing.T) {
+	at, _ := preparedDirectory(t)
+	dir := dataDir(t)
+	s := openEvicting(t, at, dir, core.LocalObjects{Bytes: 1, Above: 100_000})
+	want := s.fill(t, 2)
+	s.checkpoint(t)
+	s.evict(t)
+	s.end(t)
+	if err := os.WriteFile(filepath.Join(dir, objects.Directory, "away", "damaged-list"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openEvicting(t, at, dir, core.LocalObjects{})
+	body, asked := blobstore.Ref(s.blob(t, "large 0")), 0
+	n, all, err := fetchAway(t.Context(), s.core, func(int64) bool {
+		if asked++; asked == 1 {
+			s.remove(t, "large 0")
+			delete(want, "large 0")
+			testenv.Eventually(t, "the body of the deleted object is gone", func() bool {
+				if err := errors.Join(s.core.Meta.Flush(), s.core.RemoveDiscarded()); err != nil {
+					t.Fatal(err)
+				}
+				_, err := s.core.Blobs.Listed(body)
+				return errors.Is(err, blobstore.ErrNotFound)
+			})
+		}
+		return false
+	})
+	if n != 0 || !all || err != nil || asked != 2 {
+		t.Errorf("%d of %d are damaged, all is %v, %v", n, asked, all, err)
+	}
+	s.mustHave(t, want, "fetched")
 	s.end(t)
 }
 

@@ -146,12 +146,13 @@ func fetchAway(ctx context.Context, c *core.Core, mayLeave func(size int64) bool
 		for a := range bodies {
 			err := c.Blobs.Fetch(ctx, a.Ref)
 			switch {
+			case errors.Is(err, blobstore.ErrNotFound) && !mayBeLive(c, a.Ref): // its object was deleted meanwhile
 			case errors.Is(err, blobstore.ErrDamaged):
 				c.Log.Error("the bytes of an object are damaged or missing in the off-site copy", "blob", a.Ref, "error", err)
 				lost.Add(1)
 			case isNoSpace(err) && mayBeLive(c, a.Ref):
 				noSpace.Store(&err)
-			case err != nil && mayBeLive(c, a.Ref): // otherwise its object was deleted meanwhile
+			case err != nil && mayBeLive(c, a.Ref):
 				return err
 			}
 		}
