@@ -124,16 +124,21 @@ func parseAwaySpan(name string) (s awaySpan, ok bool) {
 	return s, ok && okLast && s.first <= s.last
 }
 
-// writeAway publishes a list of sorted records, whose locations have at most that size.
+// writeAway publishes a list of sorted records, whose locations have at most that size. One that cannot be read gets a damaged one
+// in its place.
 func writeAway(fsys durable.FS, path string, location int, records iter.Seq2[Away, error]) error {
 	return durable.Publish(fsys, path, 0o600, func(f durable.File) error {
 		w := bufio.NewWriterSize(f, 1<<20)
 		_, err := io.WriteString(w, awayLine(location))
 		for a, readErr := range records {
+			record := a.encode(location)
+			if isDamage(readErr) {
+				record, readErr = make([]byte, len(record)), nil // its checksum is wrong
+			}
 			if err = errors.Join(err, readErr); err != nil {
 				return err
 			}
-			_, err = w.Write(a.encode(location))
+			_, err = w.Write(record)
 		}
 		return errors.Join(err, w.Flush())
 	})
@@ -219,25 +224,21 @@ func (l *awayList) at(n int64) (a Away, removed bool, err error) {
 	return decodeAway(b)
 }
 
-// all yields the records of blobs that were not removed, without damaged ones.
-func (l *awayList) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
-
-// undamaged leaves out the records that cannot be read.
-func undamaged(records iter.Seq2[Away, error]) iter.Seq2[Away, error] {
-	return func(yield func(Away, error) bool) {
-		for a, err := range records {
-			if !isDamage(err) && !yield(a, err) {
-				return
-			}
+// isWhole reports whether every record can be read.
+func (l *awayList) isWhole() bool {
+	for _, err := range l.each() {
+		if isDamage(err) {
+			return false
 		}
 	}
+	return true
 }
 
 // awayAtOnce is about how many bytes of a list are read at a time.
 const awayAtOnce = 256 << 10
 
-// each is all with an error for each record that is damaged or that the disk does not give back (isDamage). It ends with any other
-// error.
+// each yields the records of blobs that were not removed, with an error for each record that is damaged or that the disk does not
+// give back (isDamage). It ends with any other error.
 func (l *awayList) each() iter.Seq2[Away, error] {
 	return func(yield func(Away, error) bool) {
 		buf := make([]byte, max(1, awayAtOnce/l.record)*l.record)

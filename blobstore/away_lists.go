@@ -20,7 +20,8 @@ import (
 const damagedList = "damaged-"
 
 // awayLists are the lists of a store. Each addition is a new list, merged with those before it that are not much
-// larger, so there are few, and a record is rewritten seldom.
+// larger, so there are few, and a record is rewritten seldom. One with a record that cannot be read is not merged: only its place
+// there tells which files it may name.
 type awayLists struct {
 	fs  durable.FS
 	dir string
@@ -118,7 +119,15 @@ func (l *awayLists) search(ref Ref) (list *awayList, number int64, a Away, err e
 }
 
 // all yields the records of blobs that were not removed, without those that cannot be read.
-func (l *awayLists) all() iter.Seq2[Away, error] { return undamaged(l.each()) }
+func (l *awayLists) all() iter.Seq2[Away, error] {
+	return func(yield func(Away, error) bool) {
+		for a, err := range l.each() {
+			if !isDamage(err) && !yield(a, err) {
+				return
+			}
+		}
+	}
+}
 
 // each is all with an error for each record that cannot be read (isDamage).
 func (l *awayLists) each() iter.Seq2[Away, error] {
@@ -142,9 +151,9 @@ func (l *awayLists) add(files []Away) error {
 	keep, records, size := len(lists), eachOf(files), int64(len(files))
 	l.last++ // also after an error: then the list may be there, and one with its numbers would be taken for merged
 	span := awaySpan{l.last, l.last}
-	for ; keep > 0 && lists[keep-1].count <= 2*size; keep-- {
+	for ; keep > 0 && lists[keep-1].count <= 2*size && lists[keep-1].isWhole(); keep-- {
 		list := lists[keep-1]
-		records, size = merge(list.all(), records), size+list.count
+		records, size = merge(list.each(), records), size+list.count
 		location, span.first = max(location, list.location()), list.span.first
 	}
 	path := filepath.Join(l.dir, span.name())
@@ -214,20 +223,20 @@ func (l *awayLists) remove(ref Ref) (*Away, error) {
 	return &a, nil
 }
 
-// copy writes everything that is listed to a list in dir, which it makes.
+// copy writes the lists to dir, which it makes, and what they leave open.
 func (l *awayLists) copy(dir string) error {
 	if err := l.fs.Mkdir(dir); err != nil {
 		return err
 	}
-	lists := l.now()
-	if len(lists) == 0 {
+	for _, list := range l.now() {
+		if err := writeAway(l.fs, filepath.Join(dir, list.span.name()), list.location(), list.each()); err != nil {
+			return err
+		}
+	}
+	if !l.aside {
 		return nil
 	}
-	records, location := eachOf(nil), 0
-	for _, list := range lists {
-		records, location = merge(list.all(), records), max(location, list.location())
-	}
-	return writeAway(l.fs, filepath.Join(dir, awaySpan{1, 1}.name()), location, records)
+	return durable.Publish(l.fs, filepath.Join(dir, damagedList+"copy"), 0o600, durable.Bytes())
 }
 
 // clear removes all lists.

@@ -121,6 +121,61 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
+// TestMergeBesideDamage: what a damaged record may name, or a list that was set aside, is not taken for what was never listed after
+// more was listed, nor in a copy of the store.
+func TestMergeBesideDamage(t *testing.T) {
+	t.Parallel()
+	const count = 31
+	for name, damage := range map[string]func(text []byte){
+		"a record":  func(text []byte) { text[awayHead+15*(len(text)-awayHead)/count+22] ^= 1 },
+		"all of it": func(text []byte) { clear(text) },
+	} {
+		m, dir := newMemory(), filepath.Join(t.TempDir(), "store")
+		opts := Options{Fetch: m.fetch, Room: func(int64) error { return errBroken }, DamagedList: func(string, error) {}}
+		s := openStore(t, dir, opts)
+		refs, want := files(t, s, count)
+		if err := m.evict(s, refs...); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		slices.Sort(refs)
+		damageList(t, dir, damage)
+		s = openStore(t, dir, opts)
+		more, wantMore := files(t, s, 2*count)
+		for n := 0; n < len(more); n += 20 {
+			if err := m.evict(s, more[n:min(n+20, len(more))]...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(s.away.now()); n > 3 {
+			t.Errorf("%s: there are %d lists", name, n)
+		}
+		copied := filepath.Join(t.TempDir(), "store")
+		if err := s.Link(copied); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		for _, dir := range []string{dir, copied} {
+			s := openStore(t, dir, opts)
+			if !s.Has(refs[15]) {
+				t.Errorf("%s: %s is taken for one that was never listed", name, refs[15])
+			}
+			for n, ref := range refs {
+				if name == "a record" && n != 15 {
+					mustRead(t, s, ref, want[ref], name)
+				}
+			}
+			for _, ref := range more {
+				mustRead(t, s, ref, wantMore[ref], name)
+			}
+			if none, err := s.NoneAway(t.Context(), noPace); none || err != nil {
+				t.Errorf("%s: it was forgotten: %t, %v", name, none, err)
+			}
+			s.Close()
+		}
+	}
+}
+
 // TestDamagedHead: a list whose first line is damaged is used all the same. One of which nothing can be used is set aside.
 func TestDamagedHead(t *testing.T) {
 	t.Parallel()
