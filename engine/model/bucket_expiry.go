@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ const (
 	MaxExpireDays = 36500
 	// MaxExpiryRules is the largest number of rules.
 	MaxExpiryRules = 100
+	// MaxExpiryBytes is the maximum size in bytes of the rules of a bucket, whose record has them, and of the document that says
+	// them.
+	MaxExpiryBytes = 64 << 10
 )
 
 const day = 24 * time.Hour
@@ -128,6 +132,9 @@ func ValidateExpiry(field string, rules Expiry) (Expiry, error) {
 		case i > 0 && sorted[i-1].Prefix == r.Prefix:
 			return nil, Invalid(field, "must not have two rules for the prefix %q", r.Prefix)
 		}
+	}
+	if stored, err := json.Marshal(sorted); err != nil || len(stored) > MaxExpiryBytes {
+		return nil, Invalid(field, "must take at most %d bytes in all: shorten their prefixes, or remove some", MaxExpiryBytes)
 	}
 	return sorted, nil
 }

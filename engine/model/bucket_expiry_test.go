@@ -50,9 +50,14 @@ func TestExpiryOfTheWholeBucket(t *testing.T) {
 
 func TestValidateExpiry(t *testing.T) {
 	t.Parallel()
+	var long Expiry
+	for i := range MaxExpiryRules {
+		long = append(long, ExpiryRule{Prefix: fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1000)), Days: 1})
+	}
 	for want, rules := range map[string]Expiry{
 		"":                   {{Prefix: "b/", Days: 1}, {Prefix: "a/", NoncurrentDays: 36500}, {Days: 9}},
 		"at most 100 rules":  make(Expiry, 101),
+		"65536 bytes in all": long,
 		"rules.days: must":   {{Prefix: "a", Days: -1}},
 		"noncurrent_days:":   {{Prefix: "a", NoncurrentDays: 36501}},
 		`for the prefix "a"`: {{Prefix: "a"}},

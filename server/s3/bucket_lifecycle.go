@@ -86,6 +86,9 @@ func (q *request) putLifecycle() error {
 	if err != nil {
 		return fmt.Errorf("keep lifecycle: %w", err)
 	}
+	if len(text) > model.MaxExpiryBytes {
+		return fail("InvalidRequest", "The rules take %d bytes, and may take %d: shorten their IDs and prefixes, or remove some", len(text), model.MaxExpiryBytes)
+	}
 	_, err = q.engine.Objects.BucketUpdate(q.Call, b.ID, objects.BucketChange{Expiry: &expiry, Lifecycle: string(text)})
 	return err
 }
@@ -195,6 +198,11 @@ func (r lifecycleRule) validate() error {
 		return malformedXML()
 	case r.Abort != nil && r.Abort.DaysAfterInitiation != abortDays:
 		return refuse("AbortIncompleteMultipartUpload after other than 7 days without a new part")
+	}
+	if prefix := r.prefix(); prefix != "" { // also of a rule that removes nothing: it is kept
+		if err := model.ValidateObjectKey("Prefix", prefix); err != nil {
+			return err
+		}
 	}
 	if r.Expiration != nil && !r.removesMarkers() {
 		if err := days("Days", r.Expiration.Days); err != nil {

@@ -323,6 +323,33 @@ func TestLifecycleIsKept(t *testing.T) {
 	}
 }
 
+// TestLifecycleIsBounded: the rules are in the record of the bucket, which every upload writes, also those that remove nothing.
+func TestLifecycleIsBounded(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.bucketWith(t, w.minio(t, w.org.full), "photos")
+	rule := func(id int, status, prefix, does string) string {
+		return fmt.Sprintf("<Rule><ID>%d</ID><Status>%s</Status><Filter><Prefix>%s</Prefix></Filter>%s</Rule>", id, status, prefix, does)
+	}
+	const days, abort = "<Expiration><Days>3</Days></Expiration>", "<AbortIncompleteMultipartUpload><DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
+	var ordinary, long strings.Builder
+	for id := range maxLifecycleRules {
+		ordinary.WriteString(rule(id, "Enabled", fmt.Sprintf("%s/%d", strings.Repeat("p", 100), id), days+abort))
+		long.WriteString(rule(id, "Disabled", strings.Repeat("p", model.MaxObjectKey), days))
+	}
+	for what, c := range map[string]struct{ rules, want string }{
+		"a long prefix of a rule that is disabled": {rule(1, "Disabled", strings.Repeat(`"`, model.MaxObjectKey+1), days), "InvalidArgument"},
+		"a long prefix of unfinished uploads":      {rule(1, "Enabled", strings.Repeat(`"`, model.MaxObjectKey+1), abort), "InvalidArgument"},
+		"many long prefixes":                       {long.String(), "InvalidRequest"},
+		"many rules":                               {ordinary.String(), ""},
+	} {
+		document := "<LifecycleConfiguration>" + c.rules + "</LifecycleConfiguration>"
+		if _, code, text := w.ask(t, w.org.full, "PUT", "/photos?lifecycle", document, nil); code != c.want {
+			t.Errorf("%s: %q, want %q: %.300s", what, code, c.want, text)
+		}
+	}
+}
+
 // TestLifecycle covers the rules there are, and those that are refused.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
