@@ -64,7 +64,8 @@ func (tx *Tx) isAlone(t *versionTable, marker model.Object) bool {
 }
 
 // ExpireVersion removes a version from NoncurrentVersions for good. Moments at which it was current can then not be restored
-// any more. It returns ErrNotFound if the version is not what it was, and what refuse returns for it.
+// any more. A delete marker alone moves to the trash instead while that has versions of its key: the marker says when they were
+// deleted. ExpireVersion returns ErrNotFound if the version is not what it was, and what refuse returns for it.
 func (tx *Tx) ExpireVersion(v NoncurrentVersion, at time.Time, refuse func(model.Object) error) error {
 	found, err := tx.ObjectVersion(v.Bucket, v.Key, v.VersionID())
 	if err != nil {
@@ -76,8 +77,14 @@ func (tx *Tx) ExpireVersion(v NoncurrentVersion, at time.Time, refuse func(model
 	if err := refuse(found); err != nil {
 		return err
 	}
-	if _, err := tx.DeleteVersion(v.Bucket, v.Key, v.VersionID(), at); err != nil || v.Alone {
+	old, err := tx.DeleteVersion(v.Bucket, v.Key, v.VersionID(), at)
+	switch {
+	case err != nil:
 		return err
+	case !v.Alone:
+		return tx.LoseHistory(v.Bucket, v.NoncurrentAt)
+	case tx.TrashedObjects().HasAtLeast(ByKey, Key(v.Bucket, v.Key), 1):
+		return tx.KeepDeleted(old, at)
 	}
-	return tx.LoseHistory(v.Bucket, v.NoncurrentAt)
+	return nil
 }

@@ -183,7 +183,7 @@ func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersi
 	return ignoreKept(s.core.Change(call, func(tx *meta.Tx) error {
 		removed := 0
 		for _, v := range versions {
-			err := tx.ExpireVersion(v, now, func(o model.Object) error {
+			err := tx.ExpireVersion(v, s.core.RetentionClock(), func(o model.Object) error {
 				if err := keepUnexpired(tx, b.ID, noncurrentSince(v), now.Add(-b.Expiry.NoncurrentLife(v.Key))); err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -139,6 +140,51 @@ func TestRestoreKeepsVersions(t *testing.T) {
 	}
 	s.pass(t, 2)
 	s.wantVersions(t, bucket, "k", "two", "one")
+}
+
+// TestExpiredMarkerIsRemembered: what the trash has of a key was deleted when the delete marker says so, also once that has
+// expired.
+func TestExpiredMarkerIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 240 * time.Hour })
+	bucket := s.versioned(t, "files")
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 3})
+	s.mustPut(t, bucket, "k", "one")
+	s.mustPut(t, bucket, "other", "one")
+	s.now.Add(int64(time.Minute))
+	existed := s.core.Clock()
+	s.now.Add(int64(time.Minute))
+	if err := s.delete(bucket, "k"); err != nil {
+		t.Fatal(err)
+	}
+	s.now.Add(int64(time.Minute))
+	deleted := s.core.Clock()
+	s.now.Add(int64(time.Minute))
+	if err := s.deleteVersion(bucket, "k", s.wantVersions(t, bucket, "k", "-", "one")[1]); err != nil {
+		t.Fatal(err)
+	}
+	s.wantVersions(t, bucket, "k", "-")
+	s.pass(t, 4)
+	s.wantVersions(t, bucket, "k")
+	s.restore(t, bucket, deleted)
+	s.mustContain(t, "when it was deleted", bucket, map[string]string{"other": "one"})
+	s.restore(t, bucket, existed)
+	s.mustContain(t, "when it existed", bucket, map[string]string{"k": "one", "other": "one"})
+	if err := s.deleteVersion(bucket, "k", s.wantVersions(t, bucket, "k", "one")[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(t, 11)
+	if err := errors.Join(s.PurgeObjects(t.Context()), s.delete(bucket, "other")); err != nil {
+		t.Fatal(err)
+	}
+	s.wantVersions(t, bucket, "other", "-", "one")
+	s.pass(t, 4)
+	s.wantVersions(t, bucket, "other", "-")
+	s.pass(t, 4)
+	s.wantVersions(t, bucket, "other")
+	if n := s.trashCount(t); n != 0 {
+		t.Errorf("%d versions are in the trash, of which nothing was deleted", n)
+	}
 }
 
 // TestBucketOfTheTrashKeepsItsVersions: a bucket that comes back has its rules removed if versions may have expired.
