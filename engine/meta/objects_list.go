@@ -27,7 +27,7 @@ func (tx *Tx) NewestObjects(bucket, prefix, before string, limit int) ([]model.O
 }
 
 // OldestObjects returns up to limit objects whose keys begin with prefix, with versions
-// below before, oldest first.
+// below before, oldest first. It leaves out what cannot be read, and returns that as an error beside the others.
 func (tx *Tx) OldestObjects(bucket, prefix, before string, limit int) ([]model.Object, error) {
 	_, ages := tx.objectBuckets(bucket)
 	if ages == nil {
@@ -36,20 +36,22 @@ func (tx *Tx) OldestObjects(bucket, prefix, before string, limit int) ([]model.O
 	return tx.objectsOf(bucket, ages.oldest([]byte(prefix), []byte(before), limit))
 }
 
-// objectsOf returns the objects of index members.
-func (tx *Tx) objectsOf(bucket string, members []member) ([]model.Object, error) {
-	objects := make([]model.Object, 0, len(members))
+// objectsOf returns the objects of index members. It leaves out what cannot be read, and returns that as an error beside the
+// others.
+func (tx *Tx) objectsOf(bucket string, members []member) (objects []model.Object, err error) {
+	objects = make([]model.Object, 0, len(members))
 	for _, m := range members {
-		object, err := tx.Object(bucket, string(m.key))
-		if err == nil && object.Version != string(m.version) || errors.Is(err, ErrNotFound) {
-			err = &CorruptError{Where: fmt.Sprintf("objects/%s version %q", bucket, m.version)}
+		object, damage := tx.Object(bucket, string(m.key))
+		if damage == nil && object.Version != string(m.version) || errors.Is(damage, ErrNotFound) {
+			damage = &CorruptError{Where: fmt.Sprintf("objects/%s version %q", bucket, m.version)}
 		}
-		if err != nil {
-			return nil, err
+		if damage != nil {
+			err = errors.Join(err, damage)
+			continue
 		}
 		objects = append(objects, object)
 	}
-	return objects, nil
+	return objects, err
 }
 
 // Folder is one level of a bucket: objects, and the folders that contain other

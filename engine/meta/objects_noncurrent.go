@@ -63,20 +63,23 @@ func (tx *Tx) isAlone(t *versionTable, marker model.Object) bool {
 	return bytes.Equal(first, versionRow(marker.Key, marker.Version)) && !bytes.HasPrefix(next, of)
 }
 
-// ExpireVersion removes a version from NoncurrentVersions for good. Moments at which it was current can then not be restored
-// any more. A delete marker alone moves to the trash instead while that has versions of its key: the marker says when they were
-// deleted. ExpireVersion returns ErrNotFound if the version is not what it was, and what refuse returns for it.
-func (tx *Tx) ExpireVersion(v NoncurrentVersion, at time.Time, refuse func(model.Object) error) error {
+// Unchanged returns a version from NoncurrentVersions as it is now, or ErrNotFound if it is not what it was. It reads all that
+// ExpireVersion needs: damage to that is an error here, before anything is changed.
+func (tx *Tx) Unchanged(v NoncurrentVersion) (model.Object, error) {
 	found, err := tx.ObjectVersion(v.Bucket, v.Key, v.VersionID())
 	if err != nil {
-		return err
+		return found, err
 	}
 	if found.Version != v.Version || !found.NoncurrentAt.Equal(v.NoncurrentAt) || v.Alone && !tx.isAlone(tx.locate(v.Bucket).versions, found) {
-		return ErrNotFound
+		return found, ErrNotFound
 	}
-	if err := refuse(found); err != nil {
-		return err
-	}
+	_, err = tx.LatestVersion(v.Bucket, v.Key)
+	return found, err
+}
+
+// ExpireVersion removes a version that is Unchanged for good. Moments at which it was current can then not be restored any more.
+// A delete marker alone moves to the trash instead while that has versions of its key: the marker says when they were deleted.
+func (tx *Tx) ExpireVersion(v NoncurrentVersion, at time.Time) error {
 	old, err := tx.DeleteVersion(v.Bucket, v.Key, v.VersionID(), at)
 	switch {
 	case err != nil:

@@ -60,7 +60,7 @@ func (s *Service) TrashBucketRestore(ctx context.Context, call *model.Call, id s
 }
 
 // keepRestored turns the expiry of a bucket from the trash off if it has objects that have expired, or versions that may
-// have: they would be removed immediately, for good.
+// have, or an old object that cannot be read: they would be removed immediately, for good.
 func (s *Service) keepRestored(tx *meta.Tx, call *model.Call, b model.Bucket) (RestoredBucket, error) {
 	expired := b.NoncurrentCount > 0 && len(b.Expiry.NoncurrentPrefixes()) > 0
 	for _, r := range b.Expiry {
@@ -72,10 +72,10 @@ func (s *Service) keepRestored(tx *meta.Tx, call *model.Call, b model.Bucket) (R
 			return RestoredBucket{}, err
 		}
 		oldest, err := tx.OldestObjects(b.ID, r.Prefix, before, 1)
-		if err != nil {
+		if err != nil && !isDamagedRecord(err) {
 			return RestoredBucket{Bucket: b}, err
 		}
-		expired = expired || len(oldest) > 0
+		expired = expired || err != nil || len(oldest) > 0
 	}
 	if !expired {
 		return RestoredBucket{Bucket: b}, nil

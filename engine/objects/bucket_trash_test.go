@@ -281,6 +281,27 @@ func TestRestoreOfABucketThatExpires(t *testing.T) {
 	}
 }
 
+// TestRestoreOfADamagedBucketThatExpires: a bucket comes back also if its oldest object cannot be read.
+func TestRestoreOfADamagedBucketThatExpires(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, func(c *core.Config) { c.ObjectTrashRetention = 240 * time.Hour })
+	bucket := s.bucket(t, "expiring")
+	s.setExpiry(t, bucket, model.ExpiryRule{Days: 1})
+	s.mustPut(t, bucket, "damaged", "x")
+	s.mustPut(t, bucket, "k", "x")
+	s.damageRecord(t, bucket, "keys", "damaged")
+	s.deleteBucket(t, bucket)
+	s.pass(t, 3)
+	b, err := s.TrashBucketRestore(t.Context(), s.call(model.ActionTrashBucketRestore), bucket)
+	if err != nil || !b.ExpiryOff {
+		t.Errorf("the bucket came back with %+v, %v", b, err)
+	}
+	s.pass(t, 1)
+	if content, err := s.get(bucket, "k"); err != nil || content != "x" {
+		t.Errorf("the object is %q, %v", content, err)
+	}
+}
+
 // TestRestoredBucketTakesNoName: a bucket from the trash does not take the name from a public bucket or a website that
 // another organization has made meanwhile.
 func TestRestoredBucketTakesNoName(t *testing.T) {

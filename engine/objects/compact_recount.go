@@ -21,7 +21,7 @@ func (s *Service) recountSegment(segment uint32) (wrong bool, err error) {
 		if errors.Is(err, meta.ErrNotFound) {
 			return nil
 		}
-		if corrupt := new(meta.CorruptError); err == nil || errors.As(err, &corrupt) {
+		if err == nil || isDamagedRecord(err) {
 			err = found
 		}
 		return err

@@ -47,11 +47,12 @@ func (s *Service) ExpireObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// expireBucket removes the objects of a bucket whose keys begin with prefix.
+// expireBucket removes the objects of a bucket whose keys begin with prefix. What cannot be read stays, and keeps no others; it
+// is the error once they are removed.
 func (s *Service) expireBucket(ctx context.Context, bucket, prefix string) error {
 	for ctx.Err() == nil {
 		removed, err := s.expireSome(bucket, prefix)
-		if err != nil || removed == 0 {
+		if removed == 0 {
 			return err
 		}
 		s.UnlinkSoon()
@@ -65,7 +66,8 @@ func (s *Service) hasExpired(b model.Bucket, o model.Object) bool {
 	return life > 0 && o.LastModified.Before(s.core.RetentionClock().Add(-life))
 }
 
-// expireSome removes up to ExpireBatch objects that have expired by the rule for that prefix, as the bucket says now.
+// expireSome removes up to ExpireBatch objects that have expired by the rule for that prefix, as the bucket says now. An error
+// beside some that were removed is about others, which cannot be read.
 func (s *Service) expireSome(bucket, prefix string) (removed int, err error) {
 	release := s.locks.bucket(bucket) // so that no upload replaces an object being removed, and no change keeps it longer
 	defer release()
@@ -80,14 +82,16 @@ func (s *Service) expireSome(bucket, prefix string) (removed int, err error) {
 	if !ok {
 		return 0, nil
 	}
-	oldest, err := s.oldestObjects(bucket, prefix, before)
-	if err != nil || len(oldest) == 0 {
-		return 0, err
+	oldest, damage := s.oldestObjects(bucket, prefix, before)
+	if len(oldest) == 0 {
+		return 0, damage
 	}
-	return s.removeExpired(b, oldest)
+	removed, err = s.removeExpired(b, oldest)
+	return removed, errors.Join(damage, err)
 }
 
-// removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed.
+// removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed, and as
+// an error the damage to versions in whose place a delete marker would come.
 func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	now := s.core.RetentionClock()
@@ -95,12 +99,19 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 	for i, o := range objects {
 		markers[i] = s.newMarker(b, o.Key, now)
 	}
+	var damage error
 	err = s.core.Change(call, func(tx *meta.Tx) error {
-		removed = 0
+		removed, damage = 0, nil
 		for i, o := range objects {
 			current, err := tx.Object(o.Bucket, o.Key)
 			if errors.Is(err, meta.ErrNotFound) || err == nil && current.Version != o.Version {
 				continue
+			}
+			if !markers[i].Versioned {
+				if _, err := tx.ObjectVersion(o.Bucket, o.Key, model.NullVersion); isDamagedRecord(err) {
+					damage = errors.Join(damage, err)
+					continue
+				}
 			}
 			if b.Versioning == model.VersioningOff {
 				_, err = tx.DeleteObject(o.Bucket, o.Key, now)
@@ -112,10 +123,16 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 			}
 			removed++
 		}
+		if removed == 0 {
+			return errKept
+		}
 		call.Note("objects", fmt.Sprint(removed))
 		return nil
 	})
-	return removed, err
+	if err != nil {
+		removed = 0
+	}
+	return removed, errors.Join(damage, ignoreKept(err))
 }
 
 // oldestObjects returns the objects whose keys begin with prefix that were last written before that time. A version starts
@@ -137,4 +154,10 @@ func firstVersion(at time.Time) (string, error) {
 		return "", fmt.Errorf("expire objects: %w", err)
 	}
 	return strings.ToLower(version.String()), nil
+}
+
+// isDamagedRecord reports whether an error means that a record of the metadata cannot be read.
+func isDamagedRecord(err error) bool {
+	_, damaged := errors.AsType[*meta.CorruptError](err)
+	return damaged
 }

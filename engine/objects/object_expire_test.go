@@ -101,6 +101,51 @@ func TestPrefixesExpire(t *testing.T) {
 	}
 }
 
+// TestObjectsExpireBesideDamage: an object that cannot be read stays, is reported, and keeps no others.
+func TestObjectsExpireBesideDamage(t *testing.T) {
+	t.Parallel()
+	for _, versioning := range []model.Versioning{model.VersioningOff, model.VersioningEnabled, model.VersioningSuspended} {
+		t.Run(string(versioning), func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t)
+			bucket := s.bucket(t, "expiring")
+			s.mustPut(t, bucket, "covered", "null")
+			if versioning != model.VersioningOff {
+				if err := s.setVersioning(bucket, model.VersioningEnabled); err != nil {
+					t.Fatal(err)
+				}
+				s.mustPut(t, bucket, "covered", "one")
+			}
+			if versioning == model.VersioningSuspended { // the delete marker would replace the null version
+				if err := s.setVersioning(bucket, versioning); err != nil {
+					t.Fatal(err)
+				}
+				s.damageRecord(t, bucket, "versions", "covered")
+			}
+			s.setExpiry(t, bucket, model.ExpiryRule{Days: 3})
+			for _, key := range []string{"a", "damaged", "z"} {
+				s.mustPut(t, bucket, key, "one")
+			}
+			s.damageRecord(t, bucket, "keys", "damaged")
+			s.now.Add(int64(4 * 24 * time.Hour))
+			s.believe()
+			for range 2 {
+				if err := s.ExpireObjects(t.Context()); !isDamagedRecord(err) {
+					t.Errorf("of the damage is said: %v", err)
+				}
+				for _, key := range []string{"a", "z"} {
+					if _, err := s.get(bucket, key); model.CodeOf(err) != model.CodeNotFound {
+						t.Errorf("%s: %v", key, err)
+					}
+				}
+			}
+			if _, err := s.get(bucket, "covered"); (err == nil) != (versioning == model.VersioningSuspended) {
+				t.Errorf("what covers a null version: %v", err)
+			}
+		})
+	}
+}
+
 // leapingClock has the service's clock leap a year when it is read for the nth time from now on, until steady is called.
 func leapingClock(s *store, nth int64) (steady func()) {
 	clock, reads := s.core.Clock, new(atomic.Int64)

@@ -94,10 +94,11 @@ func (s *Service) expireVersions(ctx context.Context, b model.Bucket) error {
 				return nil
 			}
 			var err error
-			if walk.last, more, err = s.expirePart(b.ID, prefix, walk.last); err != nil {
+			walk.last, more, err = s.expirePart(b.ID, prefix, walk.last)
+			s.versionWalks.set(b.ID, walk) // also after an error, which would end every sweep at this part
+			if err != nil {
 				return err
 			}
-			s.versionWalks.set(b.ID, walk)
 		}
 	}
 	s.versionWalks.set(b.ID, versionWalk{ended: s.core.Clock()})
@@ -176,23 +177,26 @@ func noncurrentSince(v meta.NoncurrentVersion) time.Time {
 	return v.NoncurrentAt
 }
 
-// removeVersions removes versions for good that have expired now, except those that are locked, that a restore needs, or that have
-// changed since they were looked up.
+// removeVersions removes versions for good that have expired now, except those that are locked, that a restore needs, that have
+// changed since they were looked up, or of whose key a record cannot be read.
 func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersion, now time.Time) error {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
-	return ignoreKept(s.core.Change(call, func(tx *meta.Tx) error {
+	var damage error
+	err := s.core.Change(call, func(tx *meta.Tx) error {
 		removed := 0
+		damage = nil
 		for _, v := range versions {
-			err := tx.ExpireVersion(v, s.core.RetentionClock(), func(o model.Object) error {
-				if err := keepUnexpired(tx, b.ID, noncurrentSince(v), now.Add(-b.Expiry.NoncurrentLife(v.Key))); err != nil {
-					return err
-				}
-				return s.refuseLocked(call, o, false)
-			})
-			if errors.Is(err, meta.ErrNotFound) || errors.Is(err, errKept) || errors.Is(err, ErrLocked) {
+			err := s.refuseExpiry(tx, call, b, v, now)
+			switch {
+			case errors.Is(err, meta.ErrNotFound) || errors.Is(err, errKept) || errors.Is(err, ErrLocked):
 				continue
+			case isDamagedRecord(err):
+				damage = errors.Join(damage, err)
+				continue
+			case err != nil:
+				return err
 			}
-			if err != nil {
+			if err := tx.ExpireVersion(v, s.core.RetentionClock()); err != nil {
 				return err
 			}
 			removed++
@@ -202,5 +206,21 @@ func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersi
 		}
 		call.Note("versions", fmt.Sprint(removed))
 		return nil
-	}))
+	})
+	if damage != nil {
+		s.core.Log.Error("remove versions of a bucket that have expired: what cannot be read stays", "bucket", b.ID, "error", damage)
+	}
+	return ignoreKept(err)
+}
+
+// refuseExpiry refuses to remove a version that is not what it was, that a restore needs, or that is locked.
+func (s *Service) refuseExpiry(tx *meta.Tx, call *model.Call, b model.Bucket, v meta.NoncurrentVersion, now time.Time) error {
+	found, err := tx.Unchanged(v)
+	if err != nil {
+		return err
+	}
+	if err := keepUnexpired(tx, b.ID, noncurrentSince(v), now.Add(-b.Expiry.NoncurrentLife(v.Key))); err != nil {
+		return err
+	}
+	return s.refuseLocked(call, found, false)
 }

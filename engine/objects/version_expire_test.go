@@ -1,10 +1,14 @@
 package objects
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
@@ -184,6 +188,57 @@ func TestExpiredMarkerIsRemembered(t *testing.T) {
 	s.wantVersions(t, bucket, "other")
 	if n := s.trashCount(t); n != 0 {
 		t.Errorf("%d versions are in the trash, of which nothing was deleted", n)
+	}
+}
+
+// damageRecord damages the metadata record of a key in "keys", where the current objects are, or the first one in "versions", and
+// starts the service again.
+func (s *store) damageRecord(t testing.TB, bucket, table, key string) {
+	t.Helper()
+	if err := s.core.Meta.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	s.close(t)
+	file, err := bbolt.Open(filepath.Join(s.cfg.DataDir, core.MetadataFile), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Update(func(tx *bbolt.Tx) error {
+		rows := tx.Bucket([]byte("objects")).Bucket([]byte(bucket)).Bucket([]byte(table))
+		row, record := rows.Cursor().Seek([]byte(key))
+		row, record = bytes.Clone(row), bytes.Clone(record)
+		record[len(record)-2] ^= 1
+		return rows.Put(row, record)
+	}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+}
+
+// TestVersionsExpireBesideDamage: what cannot be read stays, with the versions of its key, and keeps no others.
+func TestVersionsExpireBesideDamage(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	s.setExpiry(t, bucket, model.ExpiryRule{NoncurrentDays: 3})
+	for _, key := range []string{"a", "damaged", "marked", "z"} {
+		s.mustPut(t, bucket, key, "one")
+		s.mustPut(t, bucket, key, "two")
+	}
+	if err := s.delete(bucket, "marked"); err != nil {
+		t.Fatal(err)
+	}
+	_, ids := s.versions(t, bucket, "marked")
+	s.damageRecord(t, bucket, "keys", "damaged")
+	s.damageRecord(t, bucket, "versions", "marked")
+	s.pass(t, 4)
+	for _, key := range []string{"a", "z"} {
+		s.wantVersions(t, bucket, key, "two")
+	}
+	for _, id := range ids[1:] {
+		if _, err := s.getVersion(bucket, "marked", id); err != nil {
+			t.Errorf("a version behind a damaged delete marker: %v", err)
+		}
 	}
 }
 
