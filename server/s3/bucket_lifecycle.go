@@ -146,6 +146,15 @@ func (l *lifecycle) expiry() (model.Expiry, error) {
 	return expiry, nil
 }
 
+// says reports whether the document means these rules. An earlier build kept an age in their place, which holds no longer.
+func (l *lifecycle) says(rules model.Expiry) bool {
+	expiry, err := l.expiry()
+	if err == nil {
+		expiry, err = model.ValidateExpiry("", expiry)
+	}
+	return err == nil && slices.Equal(expiry, rules)
+}
+
 // shorter returns the smaller of two numbers of days, of which 0 means for ever.
 func shorter(a, b int) int {
 	if a == 0 || b == 0 {
@@ -225,8 +234,10 @@ func (q *request) getLifecycle() error {
 		if err := xml.Unmarshal([]byte(b.Lifecycle), &kept); err != nil {
 			return fmt.Errorf("read lifecycle of %s: %w", b.ID, err)
 		}
-		kept.XMLName, kept.Xmlns = xml.Name{}, namespace
-		return writeXML(q.Exchange, kept)
+		if kept.says(b.Expiry) {
+			kept.XMLName, kept.Xmlns = xml.Name{}, namespace
+			return writeXML(q.Exchange, kept)
+		}
 	}
 	if len(b.Expiry) == 0 {
 		return fail("NoSuchLifecycleConfiguration", "The lifecycle configuration does not exist")

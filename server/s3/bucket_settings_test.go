@@ -321,6 +321,14 @@ func TestLifecycleIsKept(t *testing.T) {
 	if got := says(); got != "rule-1 Enabled 14 0; " {
 		t.Errorf("after a change by the API: %s", got)
 	}
+	document := "<LifecycleConfiguration><Rule><ID>old</ID><Status>Enabled</Status><Filter></Filter><Expiration><Days>30</Days></Expiration></Rule></LifecycleConfiguration>"
+	earlier := objects.BucketChange{Expiry: &model.Expiry{}, Lifecycle: document} // as an earlier build has left it
+	if _, err := w.engine.Objects.BucketUpdate(call, b.ID, earlier); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.GetBucketLifecycle(ctx, "photos"); minio.ToErrorResponse(err).Code != "NoSuchLifecycleConfiguration" {
+		t.Errorf("of rules that do not hold any more: %+v, %v", got, err)
+	}
 }
 
 // TestLifecycleIsBounded: the rules are in the record of the bucket, which every upload writes, also those that remove nothing.
