@@ -41,8 +41,8 @@ type Bucket struct {
 	PublicAccessBlock *PublicAccessBlock `json:"public_access_block,omitempty"`
 	// Website is nil if the bucket is served as none.
 	Website *Website `json:"website,omitempty"`
-	// HistorySince is the moment since when no version was removed for good, except by its age (Expiry): the
-	// objects of any later moment are all there, in the bucket or in the trash.
+	// HistorySince is the moment since when no version was removed for good, except current objects by their age (Expiry): the
+	// others of any later moment are all there, in the bucket or in the trash.
 	HistorySince time.Time `json:"history_since,omitzero"`
 	CreatedAt    time.Time `json:"created_at"`
 	UpdatedAt    time.Time `json:"updated_at"`

@@ -77,6 +77,9 @@ func (s *Service) BucketUpdate(call *model.Call, id string, change BucketChange)
 		if err := call.Match(old.Tag()); err != nil {
 			return err
 		}
+		if err := change.checkRules(old); err != nil {
+			return err
+		}
 		if change.expiresSooner(old) {
 			if err := core.Permit(call, model.OperationFor(model.ActionBucketUpdate).Sometimes()); err != nil {
 				return err
@@ -145,6 +148,17 @@ func (c BucketChange) expiry(b model.Bucket) model.Expiry {
 		return b.Expiry.WithDays(*c.ExpireAfterDays)
 	}
 	return b.Expiry
+}
+
+// checkRules refuses an age that would be a rule too many beside those of b.
+func (c BucketChange) checkRules(b model.Bucket) error {
+	if c.ExpireAfterDays == nil || *c.ExpireAfterDays == 0 {
+		return nil
+	}
+	if _, err := model.ValidateExpiry("expiry_rules", c.expiry(b)); err != nil {
+		return model.Invalid("expire_after_days", "is a rule too many beside expiry_rules, which has at most %d of %d bytes in all: remove one first", model.MaxExpiryRules, model.MaxExpiryBytes)
+	}
+	return nil
 }
 
 // setExpiry changes the rules by which objects of b expire.

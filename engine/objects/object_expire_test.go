@@ -146,6 +146,32 @@ func TestObjectsExpireBesideDamage(t *testing.T) {
 	}
 }
 
+// TestAgeBesideManyRules: an age for the whole bucket is one of its rules.
+func TestAgeBesideManyRules(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	bucket := s.bucket(t, "files")
+	var rules []model.ExpiryRule
+	for i := range model.MaxExpiryRules {
+		rules = append(rules, model.ExpiryRule{Prefix: fmt.Sprintf("%03d/", i), Days: 1})
+	}
+	s.setExpiry(t, bucket, rules...)
+	age := func(days int) (model.Expiry, error) {
+		b, err := s.BucketUpdate(s.call(model.ActionBucketUpdate), bucket, BucketChange{ExpireAfterDays: &days})
+		return b.Expiry, err
+	}
+	if _, err := age(3); model.CodeOf(err) != model.CodeValidation {
+		t.Errorf("beside %d rules: %v", len(rules), err)
+	}
+	if got, err := age(0); err != nil || len(got) != len(rules) {
+		t.Errorf("without an age: %d rules, %v", len(got), err)
+	}
+	s.setExpiry(t, bucket, rules[1:]...)
+	if got, err := age(3); err != nil || len(got) != len(rules) || got.Days() != 3 {
+		t.Errorf("beside %d rules: %d rules, %v", len(rules)-1, len(got), err)
+	}
+}
+
 // leapingClock has the service's clock leap a year when it is read for the nth time from now on, until steady is called.
 func leapingClock(s *store, nth int64) (steady func()) {
 	clock, reads := s.core.Clock, new(atomic.Int64)
