@@ -22,6 +22,17 @@ func newBatch() *batch {
 	}
 }
 
+// Batched runs changes of many objects, which drop no bucket, and then writes once what each of them would write.
+func (tx *Tx) Batched(changes func() error) error {
+	tx.batch = newBatch()
+	err := changes()
+	if err == nil {
+		err = tx.flushBatch()
+	}
+	tx.batch = nil
+	return err
+}
+
 // bucketTally is the pending change to a bucket's counters.
 type bucketTally struct {
 	objects, size, noncurrent, noncurrentSize int64

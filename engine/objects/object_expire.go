@@ -101,27 +101,11 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 	}
 	var damage error
 	err = s.core.Change(call, func(tx *meta.Tx) error {
-		removed, damage = 0, nil
-		for i, o := range objects {
-			current, err := tx.Object(o.Bucket, o.Key)
-			if errors.Is(err, meta.ErrNotFound) || err == nil && current.Version != o.Version {
-				continue
-			}
-			if !markers[i].Versioned {
-				if _, err := tx.ObjectVersion(o.Bucket, o.Key, model.NullVersion); isDamagedRecord(err) {
-					damage = errors.Join(damage, err)
-					continue
-				}
-			}
-			if b.Versioning == model.VersioningOff {
-				_, err = tx.DeleteObject(o.Bucket, o.Key, now)
-			} else {
-				_, err = tx.PutObject(markers[i])
-			}
-			if err != nil {
-				return err
-			}
-			removed++
+		if err := tx.Batched(func() (err error) {
+			removed, damage, err = removeUnchanged(tx, b, objects, markers, now)
+			return err
+		}); err != nil {
+			return err
 		}
 		if removed == 0 {
 			return errKept
@@ -133,6 +117,33 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 		removed = 0
 	}
 	return removed, errors.Join(damage, ignoreKept(err))
+}
+
+// removeUnchanged removes those of the objects that are current, or puts the markers in their place. It returns their number and
+// the damage to versions in whose place a marker would come.
+func removeUnchanged(tx *meta.Tx, b model.Bucket, objects, markers []model.Object, now time.Time) (removed int, damage, err error) {
+	for i, o := range objects {
+		current, err := tx.Object(o.Bucket, o.Key)
+		if errors.Is(err, meta.ErrNotFound) || err == nil && current.Version != o.Version {
+			continue
+		}
+		if !markers[i].Versioned {
+			if _, err := tx.ObjectVersion(o.Bucket, o.Key, model.NullVersion); isDamagedRecord(err) {
+				damage = errors.Join(damage, err)
+				continue
+			}
+		}
+		if b.Versioning == model.VersioningOff {
+			_, err = tx.DeleteObject(o.Bucket, o.Key, now)
+		} else {
+			_, err = tx.PutObject(markers[i])
+		}
+		if err != nil {
+			return removed, damage, err
+		}
+		removed++
+	}
+	return removed, damage, nil
 }
 
 // oldestObjects returns the objects whose keys begin with prefix that were last written before that time. A version starts

@@ -183,23 +183,12 @@ func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersi
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	var damage error
 	err := s.core.Change(call, func(tx *meta.Tx) error {
-		removed := 0
-		damage = nil
-		for _, v := range versions {
-			err := s.refuseExpiry(tx, call, b, v, now)
-			switch {
-			case errors.Is(err, meta.ErrNotFound) || errors.Is(err, errKept) || errors.Is(err, ErrLocked):
-				continue
-			case isDamagedRecord(err):
-				damage = errors.Join(damage, err)
-				continue
-			case err != nil:
-				return err
-			}
-			if err := tx.ExpireVersion(v, s.core.RetentionClock()); err != nil {
-				return err
-			}
-			removed++
+		var removed int
+		if err := tx.Batched(func() (err error) {
+			removed, damage, err = s.removeUnrefused(tx, call, b, versions, now)
+			return err
+		}); err != nil {
+			return err
 		}
 		if removed == 0 {
 			return errKept
@@ -211,6 +200,28 @@ func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersi
 		s.core.Log.Error("remove versions of a bucket that have expired: what cannot be read stays", "bucket", b.ID, "error", damage)
 	}
 	return ignoreKept(err)
+}
+
+// removeUnrefused removes those of the versions that refuseExpiry does not refuse, and returns their number and the damage that
+// it met.
+func (s *Service) removeUnrefused(tx *meta.Tx, call *model.Call, b model.Bucket, versions []meta.NoncurrentVersion, now time.Time) (removed int, damage, err error) {
+	for _, v := range versions {
+		err := s.refuseExpiry(tx, call, b, v, now)
+		switch {
+		case errors.Is(err, meta.ErrNotFound) || errors.Is(err, errKept) || errors.Is(err, ErrLocked):
+			continue
+		case isDamagedRecord(err):
+			damage = errors.Join(damage, err)
+			continue
+		case err != nil:
+			return removed, damage, err
+		}
+		if err := tx.ExpireVersion(v, s.core.RetentionClock()); err != nil {
+			return removed, damage, err
+		}
+		removed++
+	}
+	return removed, damage, nil
 }
 
 // refuseExpiry refuses to remove a version that is not what it was, that a restore needs, or that is locked.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +114,35 @@ func TestManyVersionsExpire(t *testing.T) {
 		if want := int64(keys * (1 - days)); err != nil || b.ObjectCount != want {
 			t.Errorf("%d are left, want %d, %v", b.ObjectCount, want, err)
 		}
+	}
+}
+
+// TestExpiryWritesTheBucketOnce: not for each version, as its record may be large.
+func TestExpiryWritesTheBucketOnce(t *testing.T) { // not parallel: it counts allocated bytes
+	s := openStore(t)
+	bucket := s.versioned(t, "files")
+	rules := []model.ExpiryRule{{Days: 6, NoncurrentDays: 3}}
+	for i := range 60 {
+		rules = append(rules, model.ExpiryRule{Prefix: fmt.Sprintf("%02d%s", i, strings.Repeat("x", 1000)), Days: 9})
+	}
+	s.setExpiry(t, bucket, rules...)
+	const keys = 100
+	for i := range keys {
+		s.mustPut(t, bucket, fmt.Sprint(i), "one")
+		s.mustPut(t, bucket, fmt.Sprint(i), "two")
+	}
+	for _, days := range []int{4, 3} { // first the versions, then the objects
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.pass(t, days)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > keys*100_000 {
+			t.Errorf("%d bytes are allocated", n)
+		}
+	}
+	b, err := s.BucketGet(s.call(model.ActionBucketGet), bucket)
+	if err != nil || b.ObjectCount != 2*keys || b.NoncurrentCount != 2*keys || !b.HistorySince.After(b.CreatedAt) {
+		t.Errorf("the bucket counts %d, of them %d noncurrent, with a history since %s, %v", b.ObjectCount, b.NoncurrentCount, b.HistorySince, err)
 	}
 }
 
