@@ -114,16 +114,60 @@ func TestProvisionRefusesToRenamePrepared(t *testing.T) {
 func TestRolesBesidePreparedTables(t *testing.T) {
 	t.Parallel()
 	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
-	allowed(t, d.Owner(t), "create table shown (n int)", "begin", "create table hidden (n int)", "prepare transaction 'hides'")
+	allowed(t, d.Owner(t), "create table shown (n int)", "create schema old", "begin", "create table hidden (n serial)", "create schema s", "create table s.hidden (n int)",
+		"create table old.hidden (n int)", "prepare transaction 'hides'", "begin", "create table never (n int)", "prepare transaction 'goes'")
 	role := d.AddRole(t, model.AccessRead)
 	allowed(t, role.Connect(t), "select * from shown")
+	allowed(t, d.Owner(t), "rollback prepared 'goes'")
 	provisioned(t, d)
 	allowed(t, d.Owner(t), "commit prepared 'hides'", "create table later (n int)")
 	provisioned(t, d)
-	allowed(t, role.Connect(t), "select * from shown, hidden, later")
+	allowed(t, role.Connect(t), "select * from shown, hidden, s.hidden, old.hidden, later", "select last_value from hidden_n_seq")
 	allowed(t, d.Owner(t), "revoke select on shown from holdfast_read")
 	provisioned(t, d)
-	if _, err := role.Connect(t).Exec(t.Context(), "select * from shown"); err == nil {
-		t.Error("what the owner has revoked is granted again")
+	refused(t, role.Connect(t), noPrivilege, []string{"select * from shown"})
+	var mark string
+	if err := d.Superuser(t, "postgres").QueryRow(t.Context(), "select shobj_description('holdfast_read'::regrole, 'pg_authid')").Scan(&mark); err != nil || mark != "holdfast: group of roles" {
+		t.Errorf("the group's comment in the end: %q, %v", mark, err)
 	}
+}
+
+// What the owner revokes while a prepared transaction hides a table stays revoked, then and once it shows.
+func TestRevokedBesidePreparedTables(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	allowed(t, d.Owner(t), "create schema closed", "create table closed.open (n int)", "create table payroll (n int)", "begin", "create table hidden (n int)",
+		"create table closed.hidden (n int)", "prepare transaction 'hides'")
+	role := d.AddRole(t, model.AccessRead)
+	allowed(t, d.Owner(t), "revoke select on payroll from holdfast_read", "revoke usage on schema closed from holdfast_read",
+		"alter default privileges revoke select on tables from holdfast_read", "create table later (n int)")
+	closed := func() {
+		t.Helper()
+		for _, table := range []string{"payroll", "closed.open", "closed.hidden", "later"} {
+			refused(t, role.Connect(t), noPrivilege, []string{"select * from " + table})
+		}
+	}
+	provisioned(t, d)
+	allowed(t, d.AddNamedRole(t, "another", model.AccessRead).Connect(t), "select 1")
+	closed()
+	allowed(t, d.Owner(t), "commit prepared 'hides'")
+	provisioned(t, d)
+	closed()
+	allowed(t, role.Connect(t), "select * from hidden")
+	allowed(t, d.Owner(t), "revoke select on hidden from holdfast_read")
+	provisioned(t, d)
+	refused(t, role.Connect(t), noPrivilege, []string{"select * from hidden"})
+}
+
+// A table that shows late and is locked again, by another prepared transaction, keeps no server from being provisioned.
+func TestLateTableLocked(t *testing.T) {
+	t.Parallel()
+	d := postgrestest.InstanceWith(t, func(s *postgres.Spec) { s.Config.Settings = map[string]string{"max_prepared_transactions": "5"} })
+	allowed(t, d.Owner(t), "begin", "create table hidden (n int)", "prepare transaction 'hides'")
+	role := d.AddRole(t, model.AccessWrite)
+	allowed(t, d.Owner(t), "commit prepared 'hides'", "begin", "alter table hidden add m int", "prepare transaction 'locks'")
+	provisioned(t, d)
+	allowed(t, d.Owner(t), "commit prepared 'locks'")
+	provisioned(t, d)
+	allowed(t, role.Connect(t), "insert into hidden values (1, 2)")
 }

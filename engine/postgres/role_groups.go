@@ -17,11 +17,13 @@ import (
 // The groups have the privileges of the roles that read and write. Nobody can log in as a group. Each is made with the
 // first role that needs it, so that a database without such roles has no trace of them in its dumps, and is never
 // dropped. Its comment is set once it has the privileges on what the owner had made before: nothing is granted again
-// then, so what an owner revokes stays revoked.
+// then, so what an owner revokes stays revoked. While prepared transactions hide tables that were made before, the
+// comment ends with lateMark and the OIDs of these and of their schemas, which are granted once they show.
 const (
 	readGroup  = "holdfast_read"
 	writeGroup = "holdfast_write"
 	groupMark  = "holdfast: group of roles"
+	lateMark   = groupMark + ", later "
 )
 
 // groupOf returns the role whose privileges a role with the access has.
@@ -76,22 +78,31 @@ func groupDefaults(access model.RoleAccess) string {
 }
 
 // groupGrants returns the statement, run in the tenant's database, that gives a group its privileges on what the owner
-// has made. The owner is the grantor.
+// has made, or, if its comment says what was hidden then, on what shows of that now. It sets the comment. The owner is the
+// grantor.
 func groupGrants(access model.RoleAccess) string {
 	tables, sequences := groupPrivileges(access)
 	return fmt.Sprintf(`DO $$ DECLARE
 		owner regrole := (SELECT datdba FROM pg_database WHERE datname = current_database());
+		known oid[] := substring(shobj_description('%[1]s'::regrole, 'pg_authid') from '^%[2]s(.*)$');
+		late oid[] := ARRAY(SELECT object FROM (%[3]s) h WHERE prepared AND (known IS NULL OR object = ANY (known)));
+		made oid;
 		granted text;
 	BEGIN
-		FOR granted IN
-			SELECT format('USAGE ON SCHEMA %%I', nspname) FROM pg_namespace WHERE nspowner = owner OR nspname = 'public'
+		FOR made, granted IN
+			SELECT oid, format('USAGE ON SCHEMA %%I', nspname) FROM pg_namespace WHERE nspowner = owner OR nspname = 'public'
 			UNION ALL
-			SELECT format(CASE relkind WHEN 'S' THEN '%s ON SEQUENCE %%I.%%I' ELSE '%s ON TABLE %%I.%%I' END, nspname, relname)
+			SELECT c.oid, format(CASE relkind WHEN 'S' THEN '%[4]s ON SEQUENCE %%I.%%I' ELSE '%[5]s ON TABLE %%I.%%I' END, nspname, relname)
 			FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 			WHERE relowner = owner AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relpersistence <> 't'
 		LOOP
-			EXECUTE format('GRANT %%s TO %s', granted);
-		END LOOP; END $$`, sequences, tables, Tenant{}.groupOf(access))
+			IF known IS NULL OR made = ANY (known) THEN
+				EXECUTE format('GRANT %%s TO %[1]s', granted);
+				late := array_remove(late, made);
+			END IF;
+		END LOOP;
+		EXECUTE format('COMMENT ON ROLE %[1]s IS %%L', CASE late WHEN '{}' THEN '%[6]s' ELSE '%[2]s' || late::text END);
+	END $$`, Tenant{}.groupOf(access), lateMark, hiddenObjects, sequences, tables, groupMark)
 }
 
 // lockPatience is how long a change of a role waits for the locks of tenants' sessions.
@@ -102,14 +113,19 @@ var ErrLocked = errors.New("open transactions hold locks on the database's objec
 
 // PrepareAccess gives the groups of t's roles the privileges that they lack, which the first role of an access needs. It
 // changes nothing that a client can see until it has succeeded. The error is ErrLocked if transactions of tenants that
-// have changed tables do not end in time. conn is the superuser's, in the database postgres.
+// have changed tables do not end in time. For what prepared transactions have shown since, it is left to the next time. conn
+// is the superuser's, in the database postgres.
 func PrepareAccess(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 	for _, access := range t.accesses() {
-		var done bool
-		err := conn.QueryRow(ctx, "select exists (select from pg_roles where rolname = $1 and shobj_description(oid, 'pg_authid') = $2)",
-			t.groupOf(access), groupMark).Scan(&done)
-		if err == nil && !done {
-			err = inOtherDatabase(ctx, conn, t.Database, func(there *pgx.Conn) error { return t.prepareGroup(ctx, there, access) })
+		var mark string
+		err := conn.QueryRow(ctx, "select coalesce((select shobj_description(oid, 'pg_authid') from pg_roles where rolname = $1), '')", t.groupOf(access)).Scan(&mark)
+		if err == nil && mark != groupMark {
+			err = inOtherDatabase(ctx, conn, t.Database, func(there *pgx.Conn) error {
+				if strings.HasPrefix(mark, lateMark) {
+					return unlessLocked(true, runBriefly(ctx, there, []string{groupGrants(access)}, time.Now().Add(lockPatience/5)))
+				}
+				return t.prepareGroup(ctx, there, access)
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("prepare roles that %s: %w", access, err)
@@ -120,17 +136,15 @@ func PrepareAccess(ctx context.Context, conn *pgx.Conn, t Tenant) error {
 
 // prepareGroup gives a group its privileges, in the tenant's database: first on what will be made, then on what there
 // is. In between it waits for transactions that have created something before the first step, without having shown it. It does
-// not wait for prepared ones, which may stay, and come back with a restore: while there are any, the group is not marked, so the
-// next time grants it what they have shown.
+// not wait for prepared ones, which may stay, and come back with a restore: the comment says what they hide.
 func (t Tenant) prepareGroup(ctx context.Context, conn *pgx.Conn, access model.RoleAccess) error {
-	var prepared bool
 	deadline := time.Now().Add(lockPatience)
 	if err := runBriefly(ctx, conn, []string{makeGroup(access), groupDefaults(access), keptDefaults}, deadline); err != nil {
 		return err
 	}
 	for {
 		var hidden bool
-		if err := conn.QueryRow(ctx, hiddenTables).Scan(&hidden, &prepared); err != nil {
+		if err := conn.QueryRow(ctx, "select exists ("+hiddenObjects+" and pid is not null)").Scan(&hidden); err != nil {
 			return err
 		}
 		if !hidden {
@@ -143,19 +157,16 @@ func (t Tenant) prepareGroup(ctx context.Context, conn *pgx.Conn, access model.R
 			return err
 		}
 	}
-	statements := []string{groupGrants(access), t.functionPrivileges(), keptDefaults}
-	if !prepared {
-		statements = append(statements, "COMMENT ON ROLE "+quoteName(t.groupOf(access))+" IS "+quoteLiteral(groupMark))
-	}
-	return runBriefly(ctx, conn, statements, deadline)
+	return runBriefly(ctx, conn, []string{groupGrants(access), t.functionPrivileges(), keptDefaults}, deadline)
 }
 
-// hiddenTables reports whether there are tables in this database that a session's transaction has created but not committed,
-// and whether there are such of prepared transactions: their locks show, and their rows in pg_class do not.
-const hiddenTables = `select coalesce(bool_or(pid is not null), false), coalesce(bool_or(pid is null), false)
-	from pg_locks l where locktype = 'relation' and mode = 'AccessExclusiveLock' and granted
-	and database = (select oid from pg_database where datname = current_database())
-	and not exists (select from pg_class where oid = l.relation)`
+// hiddenObjects is the query of the tables of this database that a transaction has created but not committed, and of the
+// schemas that are made with them: their locks show, and their rows in the catalogs do not. Those of a prepared transaction
+// are not held by a session.
+const hiddenObjects = `select coalesce(relation, objid) as object, pid is null as prepared from pg_locks l
+	where l.granted and database = (select oid from pg_database where datname = current_database())
+	and (locktype = 'relation' and mode = 'AccessExclusiveLock' and not exists (select from pg_class where oid = l.relation)
+		or locktype = 'object' and classid = 'pg_namespace'::regclass and not exists (select from pg_namespace where oid = l.objid))`
 
 // runBriefly is run, waiting for locks until the deadline. A row of a catalog that another transaction has changed
 // meanwhile fails the whole: it is tried again.
