@@ -8,6 +8,7 @@ import (
 
 	"holdfast/engine/databases"
 	"holdfast/engine/model"
+	"holdfast/internal/testenv"
 )
 
 // A pending change keeps others out of its record, also those that need no server, until the sweep has ended it.
@@ -163,7 +164,13 @@ func TestRenameOutOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
-	if err := a.update(t, db.ID, databases.Change{Name: new("store")}); err == nil {
+	ended := make(chan error, 1)
+	go func() { ended <- a.update(t, db.ID, databases.Change{Name: new("store")}) }()
+	testenv.Eventually(t, "the record of the rename, with the properties before it", func() bool {
+		now, err := a.Databases.Record(db.ID)
+		return err == nil && now.Name == "store" && now.PendingChange != nil && now.PendingChange.Before != nil && now.PendingChange.Before.Name == "shop"
+	})
+	if err := <-ended; err == nil {
 		t.Fatal("it was renamed beside a session that does not end")
 	}
 	if now, err := a.Databases.Record(db.ID); err != nil || now.Name != "shop" || now.PendingChange != nil {

@@ -165,4 +165,45 @@ func TestRenameBesidePreparedTransactions(t *testing.T) {
 	}
 }
 
+// TestInterruptedRenameBesidePreparedTransactions: a rename that a crash interrupted is taken back, by the start or the sweep,
+// if clients have prepared a transaction since: they could end it nowhere.
+func TestInterruptedRenameBesidePreparedTransactions(t *testing.T) {
+	t.Parallel()
+	for name, carryOn := range map[string]func(*testing.T, *appliance) *appliance{
+		"start": func(t *testing.T, a *appliance) *appliance { a.abandon(t); return a.reopen(t) },
+		"sweep": func(t *testing.T, a *appliance) *appliance {
+			if err := a.sweepOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return a
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := startEngineOn(t, testConfig(t, newDataDir(t)))
+			db, c := a.createDatabase(t, "shop")
+			if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+				t.Fatal(err)
+			}
+			a.beginChange(t, model.ActionDatabaseUpdate, db.ID, func(d *model.Database) {
+				d.PendingChange.Before = &model.Database{Name: d.Name, Project: d.Project}
+				d.Name, d.ConnectionLimit = "store", 3
+			})
+			if _, err := connect(t, c).PgConn().Exec(t.Context(), "begin; create table held (n int); prepare transaction 'held'").ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			a = carryOn(t, a)
+			a.checkEnded(t, db.ID, model.ActionDatabaseUpdate, model.OutcomeError)
+			if now := a.record(t, db.ID); now.Name != "shop" || now.ConnectionLimit != 0 {
+				t.Errorf("it is %q with the limit %d", now.Name, now.ConnectionLimit)
+			}
+			a.awaitStatus(t, db.ID, model.DatabaseAvailable, time.Minute)
+			run(t, c, "commit prepared 'held'")
+			if err := a.update(t, db.ID, databases.Change{Name: new("store")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -164,14 +164,22 @@ func (s *Service) end(d *model.Database, change model.Action) {
 
 // recoverChange ends a change that was pending when the appliance died, after the
 // instance was started with the record. Settings and libraries with which it did not
-// start are reverted; any other change stays pending until the roles are set, see
-// pending_roles.go.
+// start are reverted, and so is a rename that prepared transactions prevent: they can be ended
+// in the database alone, under the name that clients know. Any other change stays pending until
+// the roles are set, see pending_roles.go.
 func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr error) error {
 	change := db.PendingChange
 	call := core.CallOf(change.Entry)
 	call.Idempotent = change.Idempotent
 	if startErr == nil {
 		return s.completeChange(ctx, db, call)
+	}
+	if change.Before != nil && errors.Is(startErr, postgres.ErrPrepared) {
+		err := s.takeBack(ctx, db.ID, func(d *model.Database) { copyProperties(d, *change.Before) })
+		if err == nil {
+			s.core.Finish(call, startErr)
+		}
+		return err
 	}
 	if state, _, _ := s.Instances.Status(db.ID); !isSettings(call.Operation.Action) || state == postgres.StateRunning {
 		return startErr

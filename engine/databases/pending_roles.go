@@ -99,14 +99,15 @@ func (s *Service) ApplyPending(ctx context.Context, db model.Database) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeouts.Start)
 	defer cancel()
-	if err := errors.Join(s.applyAccess(ctx, db), s.receiveAndSetRoles(ctx, db)); err != nil {
-		return fmt.Errorf("apply what is pending of %s: %w", db.ID, err)
+	if err = errors.Join(s.applyAccess(ctx, db), s.receiveAndSetRoles(ctx, db)); err != nil {
+		err = fmt.Errorf("apply what is pending of %s: %w", db.ID, err)
+	} else {
+		s.States.clearRolesPending(db.ID)
 	}
-	s.States.clearRolesPending(db.ID)
 	if db.PendingChange != nil {
-		return s.recoverChange(ctx, db, nil) // a failure makes the roles pending again
+		return s.recoverChange(ctx, db, err) // a failure makes the roles pending again
 	}
-	return nil
+	return err
 }
 
 // changesSettings reports whether settings or a library are pending, which only a start applies.

@@ -303,7 +303,9 @@ func (s *Service) updateServer(ctx context.Context, call *model.Call, db, next m
 			return next, ServerFailed(err)
 		}
 	}
-	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings, OwnSettings: db.OwnSettings}
+	var before model.Database
+	copyProperties(&before, db)
+	pending := &model.PendingChange{Entry: *s.core.Entry(call, nil), Settings: db.Settings, OwnSettings: db.OwnSettings, Before: &before}
 	if err := s.core.Meta.Update(func(tx *meta.Tx) error { return s.storeUpdate(tx, &next, pending) }); err != nil {
 		return next, core.ExplainDiskFull(err)
 	}

@@ -145,6 +145,9 @@ type PendingChange struct {
 	OwnSettings map[string]string `json:"own_settings,omitempty"`
 	// Preload are the previous extensions with libraries. Only a creation of an extension changes them.
 	Preload []string `json:"preload,omitempty"`
+	// Before has the previous properties that an update of the server's changes, restored if prepared transactions keep the
+	// database from being renamed.
+	Before *Database `json:"before,omitempty"`
 	// Terminate means that a password rotation ends the open sessions.
 	Terminate bool `json:"terminate,omitempty"`
 	// EndRole is the role whose sessions the change ends, "" for none.

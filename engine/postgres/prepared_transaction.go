@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ func (t Tenant) RefuseRename(ctx context.Context, conn *pgx.Conn) error {
 	return refusePrepared(ctx, conn, now.database, t.Database)
 }
 
+// ErrPrepared is the cause of a conflict: prepared transactions keep a database from being renamed.
+var ErrPrepared = errors.New("the database has prepared transactions")
+
 // refusePrepared returns a conflict if one of the databases has prepared transactions, so that PostgreSQL does not rename it.
 func refusePrepared(ctx context.Context, conn *pgx.Conn, now, next string) error {
 	identifiers, err := collect(ctx, conn, "select format('%L in the database %s', gid, database) from pg_prepared_xacts where database in ($1, $2) order by prepared", now, next)
@@ -84,6 +88,6 @@ func refusePrepared(ctx context.Context, conn *pgx.Conn, now, next string) error
 	if len(identifiers) == 0 {
 		return nil
 	}
-	return model.Errorf(model.CodeConflict, "name: PostgreSQL renames no database that has prepared transactions (%s): commit or roll them back first",
-		firstOf(identifiers))
+	return &model.Error{Code: model.CodeConflict, Err: ErrPrepared, Message: fmt.Sprintf(
+		"name: PostgreSQL renames no database that has prepared transactions (%s): commit or roll them back first", firstOf(identifiers))}
 }
