@@ -47,7 +47,8 @@ func TestLostAuthorityBeginsNothing(t *testing.T) {
 		},
 		"delete a backup": func() error { return a.Recovery.BackupDelete(lost(model.ActionBackupDelete), db.ID, done.ID) },
 		"delete": func() error {
-			_, err := a.Databases.Delete(t.Context(), lost(model.ActionDatabaseDelete), db.ID)
+			var err error
+			a.keepsBackup(t, db.ID, func() { _, err = a.Databases.Delete(t.Context(), lost(model.ActionDatabaseDelete), db.ID) })
 			return err
 		},
 	} {

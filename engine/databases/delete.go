@@ -63,7 +63,7 @@ func (s *Service) delete(ctx context.Context, call *model.Call, id string, allow
 
 // refuseDelete refuses a deletion of a claimed database that may not go on.
 func (s *Service) refuseDelete(call *model.Call, id string, allowed func(model.Database) error) error {
-	db, err := s.Database(call, id)
+	db, err := s.claimed(call, id)
 	if err == nil {
 		err = cmp.Or(call.Match(db.Tag()), allowed(db))
 	}
