@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -54,6 +56,39 @@ func TestDeviceLoginSurvivesRestarts(t *testing.T) {
 	c.wait(time.Hour)
 	if err := c.Authenticate(&model.Call{}, token.APIKey.Reveal()); model.CodeOf(err) != model.CodeUnauthorized {
 		t.Errorf("the key after its hour: %v", err)
+	}
+}
+
+// TestDeviceKeyBesideDamage: a device gets its key, which it can ask for only once, although the projects cannot be read.
+func TestDeviceKeyBesideDamage(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	p := c.person("ada@example.com", model.RoleOwner)
+	codes := c.ask(model.PresetReadOnly)
+	if err := c.approve(p, codes.User, DeviceDecision{Preset: model.PresetReadOnly}); err != nil {
+		t.Fatal(err)
+	}
+	projects, err := c.Projects(c.operator(model.ActionProjectList))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	file, err := bbolt.Open(filepath.Join(c.cfg.DataDir, core.MetadataFile), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("projects")).Put([]byte(projects[0].ID), []byte("rubbish"))
+	}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c.open()
+	token, err := c.poll(codes.Device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Authenticate(&model.Call{}, token.APIKey.Reveal()); err != nil {
+		t.Errorf("the key: %v", err)
 	}
 }
 

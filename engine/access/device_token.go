@@ -42,8 +42,10 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 	if err != nil {
 		return DeviceToken{}, core.ExplainDiskFull(err)
 	}
-	token.Projects, err = s.Projects(call) // not in the transaction, which others wait for
-	return token, err
+	if token.Projects, err = s.Projects(call); err != nil { // not in the transaction, which others wait for
+		s.core.Log.Error("a device gets its key without the list of projects", "error", err)
+	}
+	return token, nil // in any case: nobody gets the key again
 }
 
 // internalOnly lets a transaction commit although its outcome is an error for the
