@@ -160,6 +160,22 @@ func TestSleepPortTaken(t *testing.T) {
 	}
 }
 
+// Where the port cannot be opened for another reason, its users learn that, and the operator the reason.
+func TestSleepAddressMissing(t *testing.T) {
+	t.Parallel()
+	a := startEngineOn(t, testConfig(t, newDataDir(t)))
+	db, _ := a.createDatabase(t, "shop")
+	a.letSleep(t, db.ID, time.Hour)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.cfg.Listen = []string{"192.0.2.1"}
+	a = a.reopen(t)
+	if reason := a.awaitStatus(t, db.ID, model.DatabaseFailed, time.Minute); !strings.HasPrefix(reason, "port "+strconv.Itoa(db.Port)) || strings.Contains(reason, "192.0.2.1") {
+		t.Errorf("the reason is %q", reason)
+	}
+}
+
 // A database that sleeps is backed up and restored like any other, to moments at which it
 // slept, too.
 func TestSleepRecovery(t *testing.T) {

@@ -119,7 +119,11 @@ func (s *Service) holdPort(db model.Database, changed time.Time) (model.Database
 		}
 	}
 	if err != nil {
-		return db, fmt.Errorf("hold the port of a database: %w", err)
+		err = fmt.Errorf("hold the port of a database: %w", err)
+		if model.CodeOf(err) == model.CodeInternal {
+			err = &model.Error{Code: model.CodeInternal, Err: err, Message: fmt.Sprintf("port %d cannot be opened for the database's clients: the operator's log says why", db.Port)}
+		}
+		return db, err
 	}
 	s.proxies.put(db.ID, p)
 	return db, nil

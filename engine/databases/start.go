@@ -194,7 +194,7 @@ func (s *Service) retryInBackground(ctx context.Context, db model.Database, caus
 	if db.SleepAfter > 0 {
 		held, err := s.holdPort(db, time.Time{})
 		if err != nil {
-			s.HandleInstanceState(db.ID, postgres.StateFailed, err.Error())
+			s.HandleInstanceState(db.ID, postgres.StateFailed, model.PublicMessage(err))
 			return cause
 		}
 		db = held
