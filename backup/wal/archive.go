@@ -129,14 +129,19 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 		return nil, err
 	}
 	b := newBranch(number, dir, known)
-	entries, err := os.ReadDir(dir)
+	return b, a.loadFiles(b, readOnly)
+}
+
+// loadFiles reads what the directory of a generation has beside the generation file.
+func (a *Archive) loadFiles(b *branch, readOnly bool) error {
+	entries, err := os.ReadDir(b.dir)
 	if err != nil {
-		return nil, fmt.Errorf("read WAL archive: %w", err)
+		return fmt.Errorf("read WAL archive: %w", err)
 	}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), durable.NewSuffix) {
 			if !readOnly {
-				err = errors.Join(err, a.fsys.Remove(filepath.Join(dir, e.Name())))
+				err = errors.Join(err, a.fsys.Remove(filepath.Join(b.dir, e.Name())))
 			}
 			continue
 		}
@@ -146,9 +151,9 @@ func (a *Archive) loadBranch(number int, readOnly bool) (*branch, error) {
 		err = a.removeOrphanSummaries(b, entries)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read WAL archive: %w", err)
+		return fmt.Errorf("read WAL archive: %w", err)
 	}
-	return b, nil
+	return nil
 }
 
 // removeOrphanSummaries removes summaries without a segment, which an

@@ -13,33 +13,34 @@ import (
 
 // Regain brings back what the archive has lost of the generations whose files a copy of it has: those that are missing, and what one of
 // the same cluster was that had to be made anew, without its parent. Their WAL may be lost too, but it is known then what it led to. A
-// file of the copy that is damaged is passed over.
+// file that is damaged, of the copy or beside the one that is missing, is passed over.
 func (a *Archive) Regain(stored []StoredFile) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	byNumber := func(x, y StoredFile) int { return cmp.Compare(x.Generation, y.Generation) } // a parent has a lower one
 	for _, f := range slices.SortedFunc(slices.Values(stored), byNumber) {
 		if f.Name != generationFile {
 			continue
 		}
 		had, err := parseGeneration(f.Path(a.dir), f.Content)
-		if errors.Is(err, ErrGap) {
-			continue
-		}
 		if err == nil {
 			err = a.regain(f.Generation, had)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrGap) {
 			return fmt.Errorf("bring back generation %d of the WAL archive: %w", f.Generation, err)
 		}
 	}
 	return nil
 }
 
-// regain brings back one generation. The caller holds mu.
+// regain brings back one generation.
 func (a *Archive) regain(number int, had Generation) error {
+	files, err := a.findOrphaned(number, had)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	b := a.branches[number]
-	if a.damaged[number] != nil || b != nil && !b.isAnewOf(had) {
+	if a.damaged[number] != nil || b != nil && !b.isAnewOf(had) || b == nil && files == nil {
 		return nil
 	}
 	if p := had.Parent; p != nil && a.branches[p.Generation] == nil {
@@ -52,16 +53,46 @@ func (a *Archive) regain(number int, had Generation) error {
 			i.Gaps = slices.Concat(had.Gaps, gaps)
 		})
 	}
-	b = newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), had)
-	if err := durable.EnsureDir(a.fsys, b.dir); err != nil {
+	if err := durable.EnsureDir(a.fsys, files.dir); err != nil {
 		return err
 	}
-	if err := had.publish(a.fsys, b.dir); err != nil {
+	if err := had.publish(a.fsys, files.dir); err != nil {
 		return err
 	}
-	a.branches[number] = b
-	a.published(b, generationFile)
+	a.branches[number] = files
+	a.published(files, generationFile)
 	return nil
+}
+
+// findOrphaned returns a generation that the archive lacks with the files that are left in its directory, nil if it does not lack it.
+func (a *Archive) findOrphaned(number int, had Generation) (*branch, error) {
+	a.mu.Lock()
+	lacks := a.branches[number] == nil && a.damaged[number] == nil
+	a.mu.Unlock()
+	if !lacks {
+		return nil, nil
+	}
+	return a.orphaned(number, had)
+}
+
+// orphaned returns a generation whose file was lost, with the files that are left in its directory.
+func (a *Archive) orphaned(number int, known Generation) (*branch, error) {
+	b := newBranch(number, filepath.Join(a.dir, strconv.Itoa(number)), known)
+	err := a.loadFiles(b, true) // the next Open removes what a crash has left
+	if notExist(err) {
+		return b, nil
+	}
+	if err == nil {
+		err = a.resolveDuplicates(b)
+	}
+	for _, timeline := range b.timelines() {
+		for _, s := range b.of(timeline) {
+			if err == nil && !s.compressed {
+				_, err = a.findEnd(b, s)
+			}
+		}
+	}
+	return b, err
 }
 
 // isAnewOf reports whether a generation was created again, without its parent, after what it was before was lost.

@@ -2,10 +2,12 @@ package wal
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
 	"holdfast/backup/wal/xlog"
+	"holdfast/backup/wal/xlog/xlogtest"
 )
 
 // TestRegain: what a copy has of the generations that were lost comes back, also of one that was made anew meanwhile, and with it what
@@ -78,6 +80,78 @@ func TestRegain(t *testing.T) {
 			needs := a.Needs([]Keep{{1, b.Start}, {3, End}})(StoredFile{Generation: 3, Name: xlog.SegmentName(1, uint64(b.Start)/smallSegment, smallSegment) + compressedSuffix})
 			if whole := of.parents[1] == 1 && of.parents[2] == 2; needs != whole {
 				t.Errorf("the first segment of the last generation is needed: %t", needs)
+			}
+		})
+	}
+}
+
+// TestOrphanedFiles: when only its own file of a generation is lost, its WAL is not, whether the file comes back from a copy or is made
+// anew.
+func TestOrphanedFiles(t *testing.T) {
+	t.Parallel()
+	b := longWAL(3, nil)
+	a, w, err := openWriter(filepath.Join(t.TempDir(), "wal"), nil)
+	fork := b.Pos()
+	if err == nil {
+		err = errors.Join(appendAll(w, b, func(xlog.LSN) {}), w.Close(), a.Create(2, &Parent{1, 1, fork}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b.Pos() < 5*smallSegment {
+		b.Record(21, 0, xlogtest.MainData(make([]byte, 50_000)))
+	}
+	if w, err = a.Writer(2); err == nil {
+		err = w.Identify(77, smallSegment, 1)
+	}
+	var at xlog.LSN
+	if err == nil {
+		at, err = w.Start(1, fork)
+	}
+	if err == nil {
+		err = w.Append(at, b.Bytes()[at-b.Start:])
+	}
+	if err == nil {
+		_, _, err = w.Sync()
+	}
+	if err = errors.Join(err, w.Close(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := StoredIn(a.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bringBack := range map[string]func(*Archive) error{
+		"from a copy": func(a *Archive) error { return a.Regain(stored) },
+		"anew": func(a *Archive) error {
+			if err := a.Create(1, nil); err != nil {
+				return err
+			}
+			w, err := a.Writer(1)
+			if err == nil {
+				err = errors.Join(w.Identify(77, smallSegment, 1), w.Close())
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := copyArchive(t, a.dir)
+			if err := os.Remove(filepath.Join(dir, "1", generationFile)); err != nil {
+				t.Fatal(err)
+			}
+			a := mustOpenArchive(t, dir)
+			if err := bringBack(a); err != nil {
+				t.Fatal(err)
+			}
+			if gap, _, err := a.FindLost(t.Context(), Position{1, 1, b.Start}, 2, true); gap != nil || err != nil {
+				t.Errorf("lost are %+v, %v", gap, err)
+			}
+			if err := a.Check(t.Context(), 1, 1, b.Start, fork, nil); err != nil {
+				t.Errorf("the WAL of the generation: %v", err)
+			}
+			if err := a.Check(t.Context(), 2, 1, b.Start, b.Pos(), nil); err != nil {
+				t.Errorf("the WAL of both: %v", err)
 			}
 		})
 	}

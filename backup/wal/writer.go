@@ -85,7 +85,8 @@ func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	case !xlog.ValidSegmentSize(segmentSize):
 		return fmt.Errorf("%w: the server reports WAL segments of %d bytes", ErrDiverged, segmentSize)
 	case known.System == 0:
-		return w.record(func(i *Generation) { i.System, i.SegmentSize, i.Timeline = system, segmentSize, timeline })
+		known.System, known.SegmentSize, known.Timeline = system, segmentSize, timeline
+		return w.begin(known)
 	case known.System != system:
 		return fmt.Errorf("%w: the server has system identifier %d, the archive %d: it is another cluster", ErrDiverged, system, known.System)
 	case known.SegmentSize != segmentSize:
@@ -94,11 +95,21 @@ func (w *Writer) Identify(system, segmentSize uint64, timeline uint32) error {
 	return nil
 }
 
-// record changes the generation's metadata.
-func (w *Writer) record(change func(*Generation)) error {
+// begin records the cluster of the WAL. The directory has WAL already if the generation file was lost and is made anew.
+func (w *Writer) begin(known Generation) error {
+	had, err := w.archive.orphaned(w.branch.number, known)
+	if err != nil {
+		return err
+	}
 	w.archive.mu.Lock()
 	defer w.archive.mu.Unlock()
-	return w.archive.record(w.branch, change)
+	err = w.archive.record(w.branch, func(i *Generation) {
+		i.System, i.SegmentSize, i.Timeline = known.System, known.SegmentSize, known.Timeline
+	})
+	if err == nil {
+		w.branch.segments, w.branch.histories = had.segments, had.histories
+	}
+	return err
 }
 
 // record changes the metadata of a generation durably. The caller holds mu.
