@@ -48,22 +48,25 @@ func TestTaken(t *testing.T) {
 }
 
 // TestForeignUntilCheckpoint: of a machine that has taken over, what the store has is another one's until its first checkpoint,
-// however many runs end before that.
+// however many runs end before that, and even if the newest checkpoint is its own.
 func TestForeignUntilCheckpoint(t *testing.T) {
 	t.Parallel()
 	at, _ := preparedDirectory(t)
 	c := at.open(t)
-	claimEpoch(t, c.repository)
+	c.copyOnce(t, "of this machine")
+	if _, err := c.repository.Claim(t.Context(), time.Now(), stream.ClaimOptions{Machine: "test", Token: "other", TakeOver: true}); err != nil {
+		t.Fatal(err)
+	}
 	local := openBucketStore(t, t.TempDir(), nil)
 	defer local.close(t)
-	s := &Service{core: local.core, objects: local.Service, state: State{Format: stateFormat, TakeOver: true}}
+	s := &Service{core: local.core, objects: local.Service, state: State{Format: stateFormat, Tokens: []string{"token"}, Claimed: "token", TakeOver: true}}
 	for run, want := range []bool{true, true, false} {
 		w, known, err := s.open(t.Context(), c, objectstore.Capabilities{Conditional: true}, stream.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if known.foreign != want || s.state.TakeOver {
-			t.Errorf("run %d: what the store has is another machine's: %t, want %t; the next claim takes over: %t", run, known.foreign, want, s.state.TakeOver)
+		if known.foreign != want || known.own == want || s.state.TakeOver {
+			t.Errorf("run %d: what the store has is another machine's: %t, want %t, and this one's: %t; the next claim takes over: %t", run, known.foreign, want, known.own, s.state.TakeOver)
 		}
 		if run == 1 {
 			err = s.checkpoint(t.Context(), w)

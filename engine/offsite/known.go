@@ -22,7 +22,7 @@ type known struct {
 	repository string // its id
 	// foreign means that another machine wrote it, from which this one took over: WAL of the same position may differ.
 	foreign bool
-	// own means that the newest checkpoint is of this machine: what it has and the disk lacks was here.
+	// own means that the newest checkpoint and the log after it are of this machine: what they have and the disk lacks was here.
 	own bool
 
 	log *storedLog // what follows the newest checkpoint, nil if this was not read from a store

@@ -130,9 +130,11 @@ func (s *Service) open(ctx context.Context, c *connection, caps objectstore.Capa
 	}
 	state := s.currentState()
 	known.repository, known.foreign = c.marker.Repository, state.TakeOver || state.Foreign
-	if known.own, err = isOwn(ctx, h, o.Previous, state.Tokens); err != nil {
+	own, err := isOwn(ctx, h, o.Previous, state.Tokens)
+	if err != nil {
 		return nil, nil, fmt.Errorf("find the machine of the newest checkpoint: %w", err)
 	}
+	known.own = own && !known.foreign
 	o.Interval, o.Log, o.IsPlausible = s.config.Interval, s.core.Log, s.core.IsPlausible
 	w, err := stream.NewWriter(ctx, h, o)
 	if err != nil {
