@@ -54,10 +54,10 @@ type walStream struct {
 	timeline   uint32
 }
 
-// walRange is the WAL of a stream that the log has.
+// walRange is the WAL of a stream that only the log after the newest checkpoint has. It may be empty.
 type walRange struct{ from, to uint64 }
 
-// storedLog is the log after a checkpoint, as it was when a writer began.
+// storedLog is the log after a checkpoint, which was the newest when a writer began.
 type storedLog struct {
 	repository *stream.Repository
 	history    *stream.History
@@ -114,12 +114,7 @@ func (k *known) apply(f stream.Frame) {
 	case stream.OwnerDrop:
 		k.DropOwner(b.Owner)
 	case stream.WAL:
-		s := walStream{b.Owner, b.Generation, b.Timeline}
-		had, some := k.wal[s]
-		if !some {
-			had.from = b.From
-		}
-		k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes))}
+		k.addWAL(b)
 	case stream.WALFile:
 		f := wal.StoredFile{Generation: int(b.Generation), Name: b.Name}
 		k.PutEntry(stream.Entry{Owner: b.Owner, Kind: KindWAL, Name: walName(f), Data: b.Content})
@@ -131,6 +126,29 @@ func (k *known) apply(f stream.Frame) {
 		k.blobs[b.Segment] = end
 	case stream.JournalDrop:
 		delete(k.blobs, b.Segment)
+	}
+}
+
+// addWAL notes that the log has a piece of WAL, or that the writer is about to store it.
+func (k *known) addWAL(b stream.WAL) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := walStream{b.Owner, b.Generation, b.Timeline}
+	had, some := k.wal[s]
+	if !some {
+		had.from = b.From
+	}
+	k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes))}
+}
+
+// trimWAL notes that the log after the newest checkpoint has no WAL before the ends of some ranges, or none that was not looked for.
+func (k *known) trimWAL(ranges map[walStream]walRange) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for s, had := range ranges {
+		if now, some := k.wal[s]; some {
+			k.wal[s] = walRange{max(now.from, had.to), now.to}
+		}
 	}
 }
 
@@ -242,20 +260,24 @@ func (k *known) Owners() []string {
 	return slices.Collect(maps.Keys(k.owners))
 }
 
-// WALEnd returns the LSN up to which the frames after the newest checkpoint have the
-// WAL of a database, when the writer began; 0 without any.
+// WALEnd returns the LSN up to which the log has the WAL of a database; 0 if it had none after the newest checkpoint when the writer
+// began, and got none since.
 func (k *known) WALEnd(owner string, generation uint64, timeline uint32) uint64 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.wal[walStream{owner, generation, timeline}].to
 }
 
-// ofLog returns the WAL of a database that the frames after the newest checkpoint have, when the writer began.
+// ofLog returns the WAL of a database that only the log after the newest checkpoint has.
 func (k *known) ofLog(owner string) map[walStream]walRange {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	ranges := maps.Clone(k.wal)
-	maps.DeleteFunc(ranges, func(s walStream, _ walRange) bool { return s.owner != owner })
+	ranges := map[walStream]walRange{}
+	for s, has := range k.wal {
+		if s.owner == owner {
+			ranges[s] = has
+		}
+	}
 	return ranges
 }
 

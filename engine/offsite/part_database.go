@@ -46,6 +46,7 @@ type databaseRun struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	wake   chan struct{}
+	newest stream.Point // of this run, when the checkpoint under way began
 
 	packing sync.Mutex // held while a segment is compressed, which takes memory
 
@@ -69,7 +70,9 @@ type databaseCopy struct {
 
 	// ownFiles and ownWAL mean that what the store has of the repository and of the WAL is of this machine.
 	ownFiles, ownWAL bool
-	knowsLog         bool // what only the log has of the WAL was looked for
+
+	point     stream.Point           // of this run, the newest when the newest look for a checkpoint began
+	collected map[walStream]walRange // the WAL of the log when the newest look for a checkpoint began
 }
 
 // storedFile is a file of the repository that the store has.
@@ -194,7 +197,7 @@ func (c *databaseCopy) open(beginning bool) (*repository.Repository, error) {
 		c.writer.Remove(c.source)
 		c.source.tap.Close()
 	}
-	c.archive, c.source = archive, &walSource{owner: c.id, tap: archive.Tap(sent, c.writer.Wake)}
+	c.archive, c.source = archive, &walSource{owner: c.id, known: c.known, tap: archive.Tap(sent, c.writer.Wake)}
 	c.writer.Add(c.source)
 	return r, nil
 }
@@ -221,6 +224,9 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = nil
+	if checkpoint {
+		c.collect()
+	}
 	entries, err := c.state(ctx, checkpoint)
 	if ctx.Err() != nil || c.writer.Err() != nil {
 		return nil, errors.Join(ctx.Err(), c.writer.Err())
@@ -257,6 +263,15 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		c.unreadable.note(c.log, c.id, c.failed)
 	}
 	return entries, nil
+}
+
+// collect begins a look for a checkpoint. If the checkpoint of the look before is stored, it has the WAL that the log had then.
+func (c *databaseCopy) collect() {
+	if c.newest != c.point {
+		c.known.trimWAL(c.collected)
+		c.point = c.newest
+	}
+	c.collected = c.known.ofLog(c.id)
 }
 
 // staleEntry returns the mark of a database that could not be read whole.
@@ -298,6 +313,7 @@ const databasesAtOnce = 4
 // entries implements part.
 func (p *databasePart) entries(ctx context.Context) ([]stream.Entry, error) {
 	r := p.run
+	r.newest = r.writer.Status().Point
 	ids, err := p.recovery.ArchivedDatabases()
 	if err != nil {
 		return nil, err

@@ -97,8 +97,9 @@ func numberedOf(files map[string]stream.Reference) []string {
 }
 
 // lostWAL returns what the store has of files that the archive has lost although the backups need them, and notes them. Of a segment
-// it returns the whole one, else its longest beginning, unless anything of it is here.
-func (c *databaseCopy) lostWAL(ctx context.Context, here []wal.StoredFile) (lost []stream.Entry, err error) {
+// it returns the whole one, else its longest beginning, unless anything of it is here. Some of what is here was skipped, because it cannot
+// be read: what only the log has of that becomes known.
+func (c *databaseCopy) lostWAL(ctx context.Context, here, skipped []wal.StoredFile) (lost []stream.Entry, err error) {
 	if !c.ownWAL {
 		return nil, nil
 	}
@@ -108,7 +109,9 @@ func (c *databaseCopy) lostWAL(ctx context.Context, here []wal.StoredFile) (lost
 	}
 	needs, err := c.recovery.NeedsWAL(c.id, c.archive) // after the files were listed: what is pruned is not needed before
 	if err == nil {
-		err = c.knowLog(ctx, func(f wal.StoredFile) bool { return !segments[stemOf(f)] && needs(f) })
+		err = c.knowLog(ctx, func(f wal.StoredFile) bool {
+			return !segments[stemOf(f)] && needs(f) || slices.ContainsFunc(skipped, f.IsOf)
+		})
 	}
 	if err != nil {
 		return nil, err
@@ -138,29 +141,30 @@ func (c *databaseCopy) lostWAL(ctx context.Context, here []wal.StoredFile) (lost
 	return lost, nil
 }
 
-// knowLog makes what the log alone has of segments that are lacking things that the store has: the first checkpoint of a run, which
-// does not have them, ends the log before it. The log is read again only if some may be lacking.
+// knowLog makes what the log alone has of segments that are lacking things that the store has: the next checkpoint, which does not
+// have them, ends the log before it. The log is read again only if some may be lacking, and has something that was not looked for.
 func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile) bool) error {
-	if c.knowsLog || !c.known.own || c.known.log == nil {
+	isOwn := c.known.own || c.point != (stream.Point{})
+	if !isOwn || c.known.log == nil || !c.logHas(lacking) {
 		return nil
 	}
-	if c.logHas(lacking) {
-		dir := filepath.Join(c.databasePart.dir, recovery.VerificationDirectory, "log-"+c.id)
-		err := os.RemoveAll(dir)
-		if err == nil {
-			err = c.readLog(ctx, dir, lacking)
-		}
-		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-			return fmt.Errorf("read WAL that only the log of the copy has: %w", err)
-		}
+	dir := filepath.Join(c.databasePart.dir, recovery.VerificationDirectory, "log-"+c.id)
+	err := os.RemoveAll(dir)
+	if err == nil {
+		err = c.readLog(ctx, dir, lacking)
 	}
-	c.knowsLog = true
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return fmt.Errorf("read WAL that only the log of the copy has: %w", err)
+	}
 	return nil
 }
 
 // logHas reports whether the log may have something of segments that are lacking.
 func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
 	for s, has := range c.known.ofLog(c.id) {
+		if has.from >= has.to {
+			continue
+		}
 		if c.archive == nil {
 			return true
 		}
@@ -180,14 +184,27 @@ func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
 // readLog brings back the WAL of the newest checkpoint and of the log after it below a directory, as a recovery does, and stores the
 // segments that are lacking.
 func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal.StoredFile) bool) error {
-	log := c.known.log
+	log, has := c.known.log, c.known.ofLog(c.id)
+	end, err := c.writer.Flush(ctx) // of what the log has, some may be on its way
+	if err != nil {
+		return err
+	}
+	since := log.since
+	if c.point != (stream.Point{}) {
+		if since, err = log.repository.Checkpoint(ctx, c.point); err != nil {
+			return err
+		}
+	}
 	d := newDatabaseRestorer(log.repository, dir)
 	for _, e := range c.known.Entries(c.id, KindWAL) {
 		if err := d.entry(ctx, e); err != nil {
 			return err
 		}
 	}
-	for f, err := range log.history.Frames(ctx, log.since, time.Time{}) {
+	for f, err := range log.history.Frames(ctx, since, time.Time{}) {
+		if err == nil && f.Log > end.Log {
+			break
+		}
 		if err == nil && isWALOf(f, c.id) {
 			err = d.frame(ctx, f)
 		}
@@ -201,6 +218,15 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	if err := d.finish(ctx); err != nil {
 		return err
 	}
+	if err := c.storeRead(ctx, d, dir, lacking); err != nil {
+		return err
+	}
+	c.known.trimWAL(has)
+	return nil
+}
+
+// storeRead stores the segments that are lacking and were brought back below a directory.
+func (c *databaseCopy) storeRead(ctx context.Context, d *databaseRestorer, dir string, lacking func(wal.StoredFile) bool) error {
 	if d.owners[c.id] == nil {
 		return nil
 	}

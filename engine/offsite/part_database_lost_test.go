@@ -317,24 +317,43 @@ func TestLostGenerations(t *testing.T) {
 	}
 }
 
-// TestWALOfTheLog: segments that the log has and no checkpoint yet stay in the copy when they are missing at a start.
+// TestWALOfTheLog: segments that the log has and no checkpoint yet stay in the copy when they are missing or unreadable, whether they
+// get lost before a start or while the copy goes on.
 func TestWALOfTheLog(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
+	for name, when := range map[string]func(m *machine, lose func()){
+		"before a start": (*machine).restart,
+		"in a run":       func(_ *machine, lose func()) { lose() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testWALOfTheLog(t, when)
+		})
+	}
+}
+
+func testWALOfTheLog(t *testing.T, when func(m *machine, lose func())) {
 	m := startMachine(t)
-	segments, c := m.createDatabase("segments")
-	directory, other := m.createDatabase("directory")
-	for _, id := range []string{segments.ID, directory.ID} {
-		m.backUp(id)
+	connections := map[string]databases.Connection{}
+	loses := map[string]func(path string) error{} // how a database loses a segment
+	for name, lose := range map[string]func(path string) error{
+		"segments":   os.Remove,
+		"unreadable": func(path string) error { return os.Chmod(path, 0) },
+		"directory":  func(path string) error { return os.RemoveAll(filepath.Dir(filepath.Dir(filepath.Dir(path)))) },
+	} {
+		db, c := m.createDatabase(name)
+		m.backUp(db.ID)
+		connections[db.ID], loses[db.ID] = c, lose
 	}
 	m.awaitCheckpoint()
-	lost := map[string][]string{}
-	for id, c := range map[string]databases.Connection{segments.ID: c, directory.ID: other} {
+	for id, c := range connections {
 		m.fillWAL(id, c)
 		m.fillWAL(id, c)
 	}
 	m.awaitCopied()
-	for _, id := range []string{segments.ID, directory.ID} {
+	lost := map[string][]string{}
+	for id := range connections {
 		has := m.names(id, offsite.KindWAL)
 		for _, path := range m.wal(id, ".zst") {
 			if name := "1/" + filepath.Base(path); !slices.Contains(has, name) {
@@ -345,14 +364,13 @@ func TestWALOfTheLog(t *testing.T) {
 			t.Fatal(has)
 		}
 	}
-	m.restart(func() {
-		for _, name := range lost[segments.ID] {
-			if err := os.Remove(filepath.Join(m.Recovery.BackupDirectory(segments.ID), recovery.WALDirectory, name)); err != nil {
-				t.Fatal(err)
+	when(m, func() {
+		for id, names := range lost {
+			for _, name := range names {
+				if err := loses[id](filepath.Join(m.Recovery.BackupDirectory(id), recovery.WALDirectory, name)); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if err := os.RemoveAll(m.Recovery.BackupDirectory(directory.ID)); err != nil {
-			t.Fatal(err)
 		}
 	})
 	m.awaitCheckpoint()

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 // walSource is the WAL of one database as a source of the log.
 type walSource struct {
 	owner string
+	known *known // is told of the WAL that the log gets
 	tap   *wal.Tap
 }
 
@@ -39,7 +41,9 @@ func (s *walSource) Next(_ context.Context, limit int, until time.Time) ([]strea
 		if p.Name != "" {
 			frames[i].Body = stream.WALFile{Owner: s.owner, Generation: uint64(p.Generation), Name: p.Name, Content: p.Content}
 		} else {
-			frames[i].Body = stream.WAL{Owner: s.owner, Generation: uint64(p.Generation), Timeline: p.Timeline, From: uint64(p.From), Bytes: p.Bytes}
+			piece := stream.WAL{Owner: s.owner, Generation: uint64(p.Generation), Timeline: p.Timeline, From: uint64(p.From), Bytes: p.Bytes}
+			s.known.addWAL(piece)
+			frames[i].Body = piece
 		}
 	}
 	return frames, nil
@@ -146,27 +150,27 @@ func (c *databaseCopy) walEntries(ctx context.Context) ([]stream.Entry, error) {
 			return nil, err
 		}
 		c.failed = before
-		entries, err := c.filesOfWAL(ctx, files, attempt == maxAttempts)
+		entries, skipped, err := c.filesOfWAL(ctx, files, attempt == maxAttempts)
 		if errors.Is(err, fs.ErrNotExist) && attempt < maxAttempts {
 			continue // a segment was compressed or pruned meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		lost, err := c.lostWAL(ctx, files)
+		lost, err := c.lostWAL(ctx, files, skipped)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, lost...)
+		entries = slices.Concat(entries, lost, c.beginningsOf(skipped))
 		c.forgetWAL(entries)
 		c.ownWAL = true
 		return entries, nil
 	}
 }
 
-// filesOfWAL returns the entries of some files of the WAL archive. One that is not there is an error or,
-// if all others are wanted in spite of it, left out. Of one that cannot be read, the copy keeps the beginning that it has.
-func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, inSpite bool) (entries []stream.Entry, err error) {
+// filesOfWAL returns the entries of some files of the WAL archive, and those that it skipped because they cannot be read. One that is
+// not there is an error or, if all others are wanted in spite of it, skipped.
+func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, inSpite bool) (entries []stream.Entry, skipped []wal.StoredFile, err error) {
 	for _, f := range files {
 		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f), Data: f.Content}
 		switch {
@@ -178,19 +182,16 @@ func (c *databaseCopy) filesOfWAL(ctx context.Context, files []wal.StoredFile, i
 		}
 		if errors.Is(err, fs.ErrNotExist) && inSpite || errors.Is(err, errUnreadable) {
 			c.skip(f.String(), err)
-			err = nil
-			if begun, some := c.beginningOf(f); some {
-				entries = append(entries, begun)
-			}
+			skipped, err = append(skipped, f), nil
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		c.known.PutEntry(e) // whatever becomes of this checkpoint
 		entries = append(entries, e)
 	}
-	return entries, nil
+	return entries, skipped, nil
 }
 
 // segmentReference returns the reference of a full segment, which it stores unless the store has the same one. One of that
@@ -215,6 +216,16 @@ func (c *databaseCopy) isReplaced(f wal.StoredFile, ref stream.Reference) bool {
 	}
 	defer file.Close()
 	return !sameContent(file, ref) && c.archive.CheckSegment(f) == nil
+}
+
+// beginningsOf returns what the copy keeps of segments that cannot be read.
+func (c *databaseCopy) beginningsOf(skipped []wal.StoredFile) (entries []stream.Entry) {
+	for _, f := range skipped {
+		if begun, some := c.beginningOf(f); some {
+			entries = append(entries, begun)
+		}
+	}
+	return entries
 }
 
 // beginningOf returns the longest beginning of a segment that the store has, false for none.
@@ -326,6 +337,6 @@ func (c *databaseCopy) awayEntries(ctx context.Context) (entries []stream.Entry,
 			here = append(here, f) // other segments are being fetched, and on the list
 		}
 	}
-	more, err := c.filesOfWAL(ctx, here, false)
-	return append(entries, more...), err
+	more, skipped, err := c.filesOfWAL(ctx, here, false)
+	return slices.Concat(entries, more, c.beginningsOf(skipped)), err
 }

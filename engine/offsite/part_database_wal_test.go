@@ -74,7 +74,7 @@ func (c *databaseCopy) references(t *testing.T) (refs map[string]stream.Referenc
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := c.filesOfWAL(t.Context(), stored, false)
+	entries, _, err := c.filesOfWAL(t.Context(), stored, false)
 	if err = errors.Join(err, c.failed); err != nil {
 		t.Fatal(err)
 	}
