@@ -244,10 +244,15 @@ func (c *databaseCopy) look(ctx context.Context, checkpoint bool) ([]stream.Entr
 		}
 		err = fmt.Errorf("the directory of its backups: %w", errLost)
 	}
-	if err != nil {
-		if checkpoint {
-			err = errors.Join(err, c.knowLog(ctx, func(wal.StoredFile) bool { return true }))
+	if checkpoint && err != nil && !errors.Is(err, errLogUnread) {
+		if unread := c.knowLog(ctx, func(wal.StoredFile) bool { return true }); unread != nil {
+			err = unread
 		}
+	}
+	if errors.Is(err, errLogUnread) {
+		return nil, err // no checkpoint ends the log before it is read
+	}
+	if err != nil {
 		c.failed = errors.Join(c.failed, err)
 		entries = slices.Concat(c.known.Entries(c.id, KindRepository), c.known.Entries(c.id, KindWAL)) // what the copy has
 	}

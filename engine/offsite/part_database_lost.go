@@ -25,6 +25,9 @@ import (
 // errLost means that a file is not here although the records say that it must be.
 var errLost = errors.New("missing, although it is needed")
 
+// errLogUnread means that the log may have WAL that nothing else has, and could not be read.
+var errLogUnread = errors.New("read WAL that only the log of the copy has")
+
 // isLost reports whether the copy has backups of a database whose directory is gone although the database is not removed.
 func (c *databaseCopy) isLost() (bool, error) {
 	if !c.ownFiles || len(c.known.Names(c.id, KindRepository))+len(c.known.Names(c.id, KindWAL)) == 0 {
@@ -154,7 +157,7 @@ func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile)
 		err = c.readLog(ctx, dir, lacking)
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return fmt.Errorf("read WAL that only the log of the copy has: %w", err)
+		return fmt.Errorf("%w: %w", errLogUnread, err)
 	}
 	return nil
 }
@@ -182,7 +185,7 @@ func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
 }
 
 // readLog brings back the WAL of the newest checkpoint and of the log after it below a directory, as a recovery does, and stores the
-// segments that are lacking.
+// segments that are lacking, as far as the store has them undamaged.
 func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal.StoredFile) bool) error {
 	log, has := c.known.log, c.known.ofLog(c.id)
 	end, err := c.writer.Flush(ctx) // of what the log has, some may be on its way
@@ -191,29 +194,17 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	}
 	since := log.since
 	if c.point != (stream.Point{}) {
-		if since, err = log.repository.Checkpoint(ctx, c.point); err != nil {
-			return err
-		}
+		since, err = log.repository.Checkpoint(ctx, c.point)
 	}
 	d := newDatabaseRestorer(log.repository, dir)
-	for _, e := range c.known.Entries(c.id, KindWAL) {
-		if err := d.entry(ctx, e); err != nil {
-			return err
-		}
+	if err == nil {
+		err = c.replay(ctx, d, since, end.Log)
 	}
-	for f, err := range log.history.Frames(ctx, since, time.Time{}) {
-		if err == nil && f.Log > end.Log {
-			break
-		}
-		if err == nil && isWALOf(f, c.id) {
-			err = d.frame(ctx, f)
-		}
-		if stream.Damaged(err) || errors.Is(err, errGap) {
-			break // a recovery ends there too
-		}
-		if err != nil {
-			return err
-		}
+	if stream.Damaged(err) { // a recovery ends there too
+		err = log.repository.CheckMarker(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if err := d.finish(ctx); err != nil {
 		return err
@@ -225,17 +216,36 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	return nil
 }
 
+// replay applies the WAL of the newest checkpoint and of the log after it, up to a log object. A gap ends only its segment.
+func (c *databaseCopy) replay(ctx context.Context, d *databaseRestorer, since *stream.Checkpoint, end uint64) error {
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		if err := d.entry(ctx, e); err != nil {
+			return err
+		}
+	}
+	for f, err := range c.known.log.history.Frames(ctx, since, time.Time{}) {
+		if err == nil && f.Log > end {
+			break
+		}
+		if err == nil && isWALOf(f, c.id) {
+			err = d.frame(ctx, f)
+		}
+		if err != nil && !errors.Is(err, errGap) {
+			return err
+		}
+	}
+	return nil
+}
+
 // storeRead stores the segments that are lacking and were brought back below a directory.
 func (c *databaseCopy) storeRead(ctx context.Context, d *databaseRestorer, dir string, lacking func(wal.StoredFile) bool) error {
-	if d.owners[c.id] == nil {
+	o := d.owners[c.id]
+	if o == nil {
 		return nil
 	}
-	if list, err := readFetchList(dir, c.id); err != nil || len(list.Damaged) > 0 {
-		return errors.Join(err, fmt.Errorf("%w: %v", stream.ErrCorrupt, list.Damaged))
-	}
-	for _, f := range d.owners[c.id].copy.Partials() {
+	for _, f := range o.copy.Partials() {
 		e := stream.Entry{Owner: c.id, Kind: KindWAL, Name: walName(f)}
-		if _, known := c.known.Get(c.id, KindWAL, e.Name); known || !lacking(f) {
+		if _, known := c.known.Get(c.id, KindWAL, e.Name); known || !lacking(f) || slices.ContainsFunc(o.damaged, f.IsOf) {
 			continue
 		}
 		e, err := c.pack(ctx, e, f.Path(walOf(dir, c.id)), f.Length)

@@ -325,6 +325,21 @@ func TestWALOfTheLog(t *testing.T) {
 	for name, when := range map[string]func(m *machine, lose func()){
 		"before a start": (*machine).restart,
 		"in a run":       func(_ *machine, lose func()) { lose() },
+		"while the log cannot be read": func(m *machine, lose func()) {
+			dir, before := filepath.Join(m.cfg.DataDir, recovery.VerificationDirectory), *m.Offsite.Status().Checkpoint
+			if err := os.Chmod(dir, 0); err != nil {
+				m.t.Fatal(err)
+			}
+			lose()
+			m.Offsite.CheckpointSoon()
+			testenv.Within(m.t, time.Minute, "a checkpoint that fails", func() bool { return m.Offsite.Status().State == model.OffsiteFailing })
+			if at := *m.Offsite.Status().Checkpoint; !at.Equal(before) {
+				m.t.Error("a checkpoint has ended the log")
+			}
+			if err := os.Chmod(dir, 0o700); err != nil {
+				m.t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

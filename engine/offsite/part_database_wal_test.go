@@ -2,10 +2,14 @@ package offsite
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -161,5 +165,59 @@ func TestSentByAnotherMachine(t *testing.T) {
 	k.foreign = true
 	if end, some := c.sent(c.archive, nil, true).End(1, 1); some {
 		t.Errorf("of another machine's, the copy has %v", end)
+	}
+}
+
+// TestLogInSpiteOfDamage: of segments that only the log has, one that begins in a damaged file and one with a gap cost no other.
+func TestLogInSpiteOfDamage(t *testing.T) {
+	t.Parallel()
+	at, dir := preparedDirectory(t)
+	r := at.open(t).repository
+	w, err := stream.NewWriter(t.Context(), claimEpoch(t, r), stream.Options{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 20
+	begun := stream.Entry{Owner: "db_1", Kind: KindWAL, Name: walName(wal.PartialOf(1, 1, 2, size, 100))}
+	if _, err := w.Checkpoint(t.Context(), func(ctx context.Context) (_ []stream.Entry, err error) {
+		begun.Ref, err = w.Store(ctx, bytes.NewReader(make([]byte, 20<<10)))
+		return []stream.Entry{begun}, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f := &frames{left: []stream.Frame{{Time: time.Now(), Body: generationOf(t, "db_1")}}}
+	for _, from := range []uint64{2*size + 100, 3 * size, 4*size + 100, 5 * size} {
+		f.left = append(f.left, stream.Frame{Time: time.Now(), Body: stream.WAL{Owner: "db_1", Generation: 1, Timeline: 1, From: from, Bytes: []byte("some WAL")}})
+	}
+	w.Add(f)
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	h := claimEpoch(t, r)
+	point, err := h.Find(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := readKnown(t.Context(), r, h, point)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.own = true
+	if w, err = stream.NewWriter(t.Context(), h, stream.Options{Interval: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(t.Context())
+	if err := os.Remove(filepath.Join(dir, "e", begun.Ref.Epoch.String(), "file", fmt.Sprintf("%016x/%06x", begun.Ref.ID, 0))); err != nil {
+		t.Fatal(err)
+	}
+	run := &databaseRun{databasePart: &databasePart{dir: t.TempDir()}, writer: w, known: known, owners: map[string]*databaseCopy{}}
+	if err := run.of("db_1").knowLog(t.Context(), func(wal.StoredFile) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1/incarnation", begun.Name, walName(wal.PartialOf(1, 1, 3, size, 8)), walName(wal.PartialOf(1, 1, 5, size, 8))}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(known.Names("db_1", KindWAL))); !slices.Equal(got, want) {
+		t.Errorf("the copy has %v, want %v", got, want)
 	}
 }

@@ -40,6 +40,8 @@ type restoredDatabase struct {
 	files map[fetchKey]stream.Reference // to be fetched
 	// partial are the beginnings of partial segments that are files in the store, written by finish.
 	partial map[string]stream.Entry
+	// damaged are those of them that finish could not read.
+	damaged []wal.StoredFile
 	// stale means that the machine could not read some of the database for the checkpoint: its WAL may have holes.
 	stale bool
 	// lacks means that the log lacks WAL of the database: nothing of it is applied that comes later, because it could not be
@@ -256,6 +258,9 @@ func (d *databaseRestorer) finishDatabase(ctx context.Context, owner string, o *
 				return fmt.Errorf("%w: %v", absent, err)
 			}
 			list.Damaged = append(list.Damaged, fmt.Sprintf("%s: %v", name, err)) // the WAL ends before it
+			if f, err := parseWALName(name); err == nil {
+				o.damaged = append(o.damaged, f)
+			}
 			continue
 		}
 		if err != nil {
