@@ -60,8 +60,10 @@ type walRange struct{ from, to uint64 }
 // storedLog is the log after a checkpoint, which was the newest when a writer began.
 type storedLog struct {
 	repository *stream.Repository
-	history    *stream.History
 	since      *stream.Checkpoint
+
+	reading sync.Mutex // held while history is read
+	history *stream.History
 }
 
 // journalEnd is up to where the log has a segment of the journal, and its mark if the log has
@@ -79,7 +81,7 @@ func newKnown() *known {
 // A log that is damaged ends there.
 func readKnown(ctx context.Context, r *stream.Repository, h *stream.History, c *stream.Checkpoint) (*known, error) {
 	k := newKnown()
-	k.log = &storedLog{repository: r, history: h, since: c}
+	k.log = &storedLog{repository: r, since: c, history: h}
 	if c != nil {
 		k.until = c.Time
 		for e, err := range r.Catalog(ctx, c) {

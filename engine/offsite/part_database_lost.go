@@ -223,7 +223,10 @@ func (c *databaseCopy) replay(ctx context.Context, d *databaseRestorer, since *s
 			return err
 		}
 	}
-	for f, err := range c.known.log.history.Frames(ctx, since, time.Time{}) {
+	log := c.known.log
+	log.reading.Lock()
+	defer log.reading.Unlock()
+	for f, err := range log.history.Frames(ctx, since, time.Time{}) {
 		if err == nil && f.Log > end {
 			break
 		}
