@@ -402,6 +402,9 @@ func (r *firstPhase) replay(ctx context.Context) error {
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the machine was stopped before it had copied what came before %s; later changes are lost: %v", f.Time.Format(time.RFC3339), err))
 			return nil
 		case stream.Damaged(err):
+			if absent := r.connection.repository.CheckMarker(ctx); absent != nil {
+				return fmt.Errorf("replay the log: %w: %v", absent, err)
+			}
 			r.partly = true
 			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("the log is damaged after %s, and later changes are lost: %v", r.report.Until.Format(time.RFC3339), err))
 			return nil

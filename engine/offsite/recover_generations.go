@@ -20,6 +20,9 @@ func (r *firstPhase) reserveGenerations(ctx context.Context, db *meta.DB) error 
 		if err == nil || errors.Is(err, stream.ErrNoPoint) {
 			has, err = readKnown(ctx, r.connection.repository, r.history, newest)
 		}
+		if err == nil { // nothing was missing only because the store is not there
+			err = r.connection.repository.CheckMarker(ctx)
+		}
 		if err != nil {
 			return fmt.Errorf("read what the copy has: %w", err)
 		}

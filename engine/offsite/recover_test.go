@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/backup/wal"
@@ -353,7 +355,9 @@ func TestReplayPassesOverWhatWasRemoved(t *testing.T) {
 // TestReserveGenerations: no rebuild uses the number of a generation that the copy has, whatever of it was restored.
 func TestReserveGenerations(t *testing.T) {
 	t.Parallel()
-	r := directoryRepository(t)
+	at, _ := preparedDirectory(t)
+	c := at.open(t)
+	r := c.repository
 	w, err := stream.NewWriter(t.Context(), claimEpoch(t, r), stream.Options{Interval: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -398,7 +402,7 @@ func TestReserveGenerations(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	p := firstPhase{connection: &connection{repository: r}, history: h, restorers: &restorers{known: newKnown()}, partly: true}
+	p := firstPhase{connection: c, history: h, restorers: &restorers{known: newKnown()}, partly: true}
 	if err := p.reserveGenerations(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -412,6 +416,61 @@ func TestReserveGenerations(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestReplayFromAStoreThatIsAway: a log object that is missing in an empty store, as of a disk that is not mounted, is not the end of the
+// log, and no generation is free for it.
+func TestReplayFromAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &absent{}
+		r, _ := storeWithFile(t, store)
+		w, err := stream.NewWriter(t.Context(), claimEpoch(t, r), stream.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Checkpoint(t.Context(), func(context.Context) ([]stream.Entry, error) { return nil, nil }); err != nil {
+			t.Fatal(err)
+		}
+		body := stream.WALFile{Owner: "db_1", Generation: 1, Name: "00000002.history", Content: []byte("1\t0/3000000\treason\n")}
+		w.Add(&frames{left: []stream.Frame{{Time: time.Now(), Body: body}}})
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p := firstPhase{
+			o: RecoverOptions{DataDir: t.TempDir(), Progress: func(Progress) {}}, connection: &connection{store: store, repository: r},
+			history: claimEpoch(t, r),
+		}
+		if p.checkpoint, err = p.history.Find(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if p.restorers, err = newRestorers(r, "", p.o.DataDir); err != nil {
+			t.Fatal(err)
+		}
+		db, err := meta.Open(filepath.Join(t.TempDir(), "holdfast.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		away := func(count int32) {
+			store.empty.Store(true)
+			for _, left := range []*atomic.Int32{&store.gets, &store.stats, &store.lists} {
+				left.Store(count)
+			}
+		}
+		away(1000)
+		if err := p.replay(t.Context()); err == nil || !isAboutStore(err) || p.partly {
+			t.Errorf("the log of a store that is away: %v, and the end is said to be lost: %t", err, p.partly)
+		}
+		p.partly = true
+		away(1000)
+		if err := p.reserveGenerations(t.Context(), db); err == nil || !isAboutStore(err) {
+			t.Errorf("the generations of a store that is away: %v", err)
+		}
+		away(0)
+		if err := errors.Join(p.replay(t.Context()), p.reserveGenerations(t.Context(), db)); err != nil || len(p.report.Warnings) > 0 {
+			t.Errorf("of a store that is back: %v, %q", err, p.report.Warnings)
+		}
+	})
 }
 
 // generationOf returns the file that begins generation 1 of a database, with segments of 1 MiB.

@@ -151,10 +151,8 @@ func fetchDatabase(ctx context.Context, r *stream.Repository, dataDir, owner str
 	if err := f.again(ctx); err != nil {
 		return err
 	}
-	if len(f.damage) > 0 {
-		if absent := r.CheckMarker(ctx); absent != nil {
-			return fmt.Errorf("%w: %v", absent, f.damage[0])
-		}
+	if err := f.checkMarker(ctx); err != nil {
+		return err
 	}
 	if err := removeFetchList(dataDir, owner); err != nil {
 		return err
@@ -181,13 +179,28 @@ type fetch struct {
 	damage []error
 }
 
-// again fetches the files that were damaged or not found once more: what a store says at one moment is final here.
+// checkMarker returns an error if something is damaged and the store does not have its marker.
+func (f *fetch) checkMarker(ctx context.Context) error {
+	if len(f.damage) == 0 {
+		return nil
+	}
+	if absent := f.repository.CheckMarker(ctx); absent != nil {
+		return fmt.Errorf("%w: %v", absent, f.damage[0])
+	}
+	return nil
+}
+
+// again fetches the files that were damaged or not found once more: what a store says then, with its marker before and after it, is
+// final.
 func (f *fetch) again(ctx context.Context) error {
 	if len(f.failed) == 0 {
 		return nil
 	}
 	if !wait(ctx, fetchAgain) {
 		return ctx.Err()
+	}
+	if err := f.checkMarker(ctx); err != nil {
+		return err
 	}
 	failed := f.failed
 	f.failed, f.damage, f.last = nil, nil, true

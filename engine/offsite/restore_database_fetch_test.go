@@ -75,6 +75,38 @@ func TestFetchNotFound(t *testing.T) {
 	}
 }
 
+// TestFetchWhileTheStoreReturns: what was not found is not missing for good if the store was empty until the end of the second look.
+func TestFetchWhileTheStoreReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &absent{}
+		r, ref := storeWithFile(t, store)
+		dir, file := dataDir(t), fetchFileOf(fetchKey{KindRepository, "packs/00000001.pack"}, ref)
+		if err := os.MkdirAll(backupsOf(dir, "db_1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		fetchAway := func(gets, others int32) error {
+			if err := (fetchList{Format: fetchFormat, Files: []fetchFile{file}}).write(dir, "db_1"); err != nil {
+				t.Fatal(err)
+			}
+			store.gets.Store(gets)
+			store.stats.Store(others)
+			store.lists.Store(others)
+			return fetchDatabase(t.Context(), r, dir, "db_1", func(int64, int64) {})
+		}
+		if err := fetchAway(1000, 1000); !stream.Damaged(err) {
+			t.Fatalf("a file that is missing: %v", err)
+		}
+		twoLooks := 1000 - store.gets.Load()
+		store.empty.Store(true)
+		if err := fetchAway(twoLooks, 1000); err == nil || stream.Damaged(err) || !isAway(dir, "db_1") {
+			t.Errorf("a file of a store that comes back: %v; still to be fetched: %t", err, isAway(dir, "db_1"))
+		}
+		if err := fetchAway(0, 0); err != nil || isAway(dir, "db_1") {
+			t.Errorf("a file of a store that is back: %v; still to be fetched: %t", err, isAway(dir, "db_1"))
+		}
+	})
+}
+
 // storeWithFile makes a repository in a store, with a file.
 func storeWithFile(t *testing.T, store *absent) (*stream.Repository, stream.Reference) {
 	t.Helper()
