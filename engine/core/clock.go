@@ -191,9 +191,6 @@ func (c *Core) LockClock() time.Time {
 	return now
 }
 
-// LatestPlausible returns the latest moment that is not implausibly ahead of the time that the appliance believes.
-func (c *Core) LatestPlausible() time.Time { return c.believed().Add(clockSlack) }
-
 // IsPlausible reports whether a moment is not implausibly ahead of the time that the appliance believes.
 func (c *Core) IsPlausible(at time.Time) bool {
 	return BelievedClock{Time: c.believed()}.Ahead(at) == 0

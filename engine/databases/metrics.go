@@ -122,7 +122,7 @@ func (s *Service) writeMetrics(samples []databaseSample) error {
 			if !believed {
 				continue // by a wrong clock, all others would look old
 			}
-			if err := s.pruneSamples(tx, it); err != nil {
+			if err := pruneSamples(tx, it); err != nil {
 				return err
 			}
 		}
@@ -130,12 +130,11 @@ func (s *Service) writeMetrics(samples []databaseSample) error {
 	})
 }
 
-// pruneSamples removes the samples of a database that are older than those the new one's series keep, or are ahead.
-func (s *Service) pruneSamples(tx *meta.Tx, latest databaseSample) error {
-	possible := s.core.LatestPlausible()
+// pruneSamples removes the samples of a database that are older than those the new one's series keep.
+func pruneSamples(tx *meta.Tx, latest databaseSample) error {
 	return errors.Join(
-		tx.PruneSamples(latest.database, model.SeriesDay(), latest.At, possible),
-		tx.PruneSamples(latest.database, model.SeriesMonth(), latest.At.Truncate(model.SeriesMonth().Step), possible))
+		tx.PruneSamples(latest.database, model.SeriesDay(), latest.At),
+		tx.PruneSamples(latest.database, model.SeriesMonth(), latest.At.Truncate(model.SeriesMonth().Step)))
 }
 
 // rollUp computes the sample of the longer series that s is part of.
@@ -165,22 +164,22 @@ func aggregate(parts []model.Sample, begin time.Time) model.Sample {
 
 // Metrics returns the samples of a database, oldest first. The last one is
 // incomplete. There are no samples for times when the database or the appliance was
-// down.
+// down, and none that a clock that was ahead has dated after now.
 func (s *Service) Metrics(call *model.Call, id string, series model.Series) ([]model.Sample, error) {
 	if _, err := s.Database(call, id); err != nil {
 		return nil, err
 	}
 	current, open := s.samples.current(id)
-	begin := current.At.Truncate(series.Step)
+	begin, now := current.At.Truncate(series.Step), s.core.Clock()
 	var samples, parts []model.Sample
 	err := s.core.Meta.View(func(tx *meta.Tx) (err error) {
-		if samples, err = tx.Samples(id, series, s.core.Clock().Add(-time.Duration(series.Keep)*series.Step)); err == nil && open {
+		if samples, err = tx.Samples(id, series, now.Add(-time.Duration(series.Keep)*series.Step)); err == nil && open {
 			parts, err = tx.Samples(id, model.SeriesDay(), begin)
 		}
 		return err
 	})
 	if err != nil || !open {
-		return samples, err
+		return earlier(samples, now), err
 	}
 	parts = append(earlier(parts, current.At), current)
 	return append(earlier(samples, begin), aggregate(parts, begin)), nil

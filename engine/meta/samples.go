@@ -36,24 +36,16 @@ func (tx *Tx) PutSample(database string, series model.Series, sample model.Sampl
 }
 
 // PruneSamples removes those of a database's samples that have left the series' ring, whose newest sample began at newest, so
-// the rings limit the size of the samples. It also removes those that began after possible, by a clock that was ahead.
-func (tx *Tx) PruneSamples(database string, series model.Series, newest, possible time.Time) error {
+// the rings limit the size of the samples. Later ones stay: whether a clock that was ahead has dated them, or newest is of one that
+// is behind, cannot be told.
+func (tx *Tx) PruneSamples(database string, series model.Series, newest time.Time) error {
 	b := tx.samplesOf(database, series)
 	if b == nil {
 		return nil
 	}
-	oldest, latest := sampleKey(newest.Add(-time.Duration(series.Keep-1)*series.Step)), sampleKey(possible)
-	var gone [][]byte // deleted when the cursor is done: one over pages that were emptied may not end
+	oldest := sampleKey(newest.Add(-time.Duration(series.Keep-1) * series.Step))
 	cursor := b.Cursor()
-	for key, _ := cursor.First(); key != nil && bytes.Compare(key, oldest) < 0; key, _ = cursor.Next() {
-		gone = append(gone, bytes.Clone(key))
-	}
-	for key, _ := cursor.Seek(latest); key != nil; key, _ = cursor.Next() {
-		if !bytes.Equal(key, latest) {
-			gone = append(gone, bytes.Clone(key))
-		}
-	}
-	for _, key := range gone {
+	for key, _ := cursor.First(); key != nil && bytes.Compare(key, oldest) < 0; key, _ = cursor.First() {
 		if err := b.Delete(key); err != nil {
 			return fmt.Errorf("prune samples: %w", err)
 		}

@@ -108,29 +108,3 @@ func TestRetentionBeginsWhileClockIsBehind(t *testing.T) {
 		})
 	}
 }
-
-// What is removed for good while the clock is ahead keeps a bucket from being restored only to earlier moments.
-func TestHistoryAfterClockAhead(t *testing.T) {
-	t.Parallel()
-	s := openStore(t)
-	bucket := s.versioned(t, "files")
-	s.mustPut(t, bucket, "k", "one")
-	s.mustPut(t, bucket, "k", "two")
-	_, ids := s.versions(t, bucket, "k")
-	s.now.Store(int64(365 * 24 * time.Hour))
-	if err := s.deleteVersion(bucket, "k", ids[1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.core.Meta.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	corrected := time.Now()
-	s.now.Store(0)
-	s.expire(t)
-	if _, err := s.BucketRestorePlan(t.Context(), s.call(model.ActionBucketRestore), bucket, s.core.Clock()); err != nil {
-		t.Errorf("to a moment after the clock was set right: %v", err)
-	}
-	if _, err := s.BucketRestorePlan(t.Context(), s.call(model.ActionBucketRestore), bucket, corrected); model.CodeOf(err) != model.CodeValidation {
-		t.Errorf("to a moment before: %v", err)
-	}
-}

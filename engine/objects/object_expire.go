@@ -9,25 +9,19 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"holdfast/engine/core"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
 )
 
 // ExpireObjects removes the objects and the versions that have reached the age set by the rules of their
 // buckets. They bypass the trash, which holds only deliberately deleted objects.
-// Where versions are kept, current objects get a delete marker. A history that begins in the future, because the clock was ahead
-// when something was removed for good, begins now.
+// Where versions are kept, current objects get a delete marker.
 func (s *Service) ExpireObjects(ctx context.Context) error {
 	var buckets []model.Bucket
-	var ahead []string // since when a clock that was ahead says that they have a history
 	if err := s.core.Meta.View(func(tx *meta.Tx) error {
 		return tx.Buckets().All(func(b model.Bucket) error {
 			if len(b.Expiry) > 0 {
 				buckets = append(buckets, b)
-			}
-			if s.core.WasAhead(b.HistorySince, 0) {
-				ahead = append(ahead, b.ID)
 			}
 			return nil
 		})
@@ -35,7 +29,7 @@ func (s *Service) ExpireObjects(ctx context.Context) error {
 		return err
 	}
 	s.versionWalks.keepOnly(buckets)
-	errs := []error{core.Redate(s.core, (*meta.Tx).Buckets, ahead, func(b *model.Bucket) *time.Time { return &b.HistorySince }, 0)}
+	var errs []error
 	for _, b := range buckets {
 		for _, r := range b.Expiry {
 			if r.Days > 0 {
