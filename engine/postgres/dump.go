@@ -113,9 +113,14 @@ func runDump(ctx context.Context, spec Spec, tool, database string, lockWait tim
 // dumpPause is how long a dump waits for a free slot before it tries again.
 const dumpPause = 200 * time.Millisecond
 
-// saysFull reports whether a program was refused because the server had no free connection slot.
+// saysFull reports whether pg_dump was refused because the server had no free connection slot. What it says later has names of tenants.
 func saysFull(err error) bool {
-	return strings.Contains(err.Error(), "connection slots are reserved") || strings.Contains(err.Error(), "too many clients already")
+	for line := range strings.Lines(err.Error()) {
+		if _, refusal, ok := strings.Cut(line, "pg_dump: error: connection to server on socket "); ok {
+			return strings.Contains(refusal, "connection slots are reserved") || strings.Contains(refusal, "too many clients already")
+		}
+	}
+	return false
 }
 
 // errLocked means that a dump waited too long for a lock.
