@@ -230,6 +230,7 @@ func TestManifestMissing(t *testing.T) {
 	if err != nil || b.Verification.Status != model.VerificationFailed || !strings.Contains(b.Verification.Detail, "manifest") {
 		t.Errorf("the backup: %+v, %v", b.Verification, err)
 	}
+	a.awaitArchived(t, db.ID, last) // by the receiver of this start
 	plan, err := a.Recovery.RestorePlan(t.Context(), a.call(model.ActionRecoveryCreate), db.ID, recovery.RestorePoint{Time: last}, nil)
 	if err != nil || plan.Backup.ID != first.ID {
 		t.Errorf("a restore would use %s, %v", plan.Backup.ID, err)
