@@ -47,11 +47,16 @@ func (a *Archive) regain(number int, had Generation) error {
 		return nil // nothing leads here
 	}
 	if b != nil {
-		return a.record(b, func(i *Generation) {
+		unread := b.info().System == 0 && files != nil // Writer.Identify reads the files only while the cluster is unknown
+		err := a.record(b, func(i *Generation) {
 			gaps := i.Gaps
 			*i = had
 			i.Gaps = slices.Concat(had.Gaps, gaps)
 		})
+		if err == nil && unread {
+			b.segments, b.histories = files.segments, files.histories
+		}
+		return err
 	}
 	if err := durable.EnsureDir(a.fsys, files.dir); err != nil {
 		return err
@@ -64,10 +69,12 @@ func (a *Archive) regain(number int, had Generation) error {
 	return nil
 }
 
-// findOrphaned returns a generation that the archive lacks with the files that are left in its directory, nil if it does not lack it.
+// findOrphaned returns a generation that the archive lacks, or whose cluster it does not know, with the files that are left in its
+// directory. It returns nil for another one.
 func (a *Archive) findOrphaned(number int, had Generation) (*branch, error) {
 	a.mu.Lock()
-	lacks := a.branches[number] == nil && a.damaged[number] == nil
+	b := a.branches[number]
+	lacks := (b == nil || b.info().System == 0) && a.damaged[number] == nil
 	a.mu.Unlock()
 	if !lacks {
 		return nil, nil

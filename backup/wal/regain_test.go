@@ -85,8 +85,8 @@ func TestRegain(t *testing.T) {
 	}
 }
 
-// TestOrphanedFiles: when only its own file of a generation is lost, its WAL is not, whether the file comes back from a copy or is made
-// anew.
+// TestOrphanedFiles: when only its own file of a generation is lost, its WAL is not, whether the file comes back from a copy, is made
+// anew, or both.
 func TestOrphanedFiles(t *testing.T) {
 	t.Parallel()
 	b := longWAL(3, nil)
@@ -121,27 +121,34 @@ func TestOrphanedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, bringBack := range map[string]func(*Archive) error{
-		"from a copy": func(a *Archive) error { return a.Regain(stored) },
-		"anew": func(a *Archive) error {
-			if err := a.Create(1, nil); err != nil {
-				return err
-			}
-			w, err := a.Writer(1)
-			if err == nil {
-				err = errors.Join(w.Identify(77, smallSegment, 1), w.Close())
-			}
+	identify := func(a *Archive, generation int) error {
+		w, err := a.Writer(generation)
+		if err != nil {
 			return err
-		},
+		}
+		return errors.Join(w.Identify(77, smallSegment, 1), w.Close())
+	}
+	for name, of := range map[string]struct {
+		lost      string // the generation
+		bringBack func(*Archive) error
+	}{
+		"from a copy": {"1", func(a *Archive) error { return a.Regain(stored) }},
+		"anew":        {"1", func(a *Archive) error { return errors.Join(a.Create(1, nil), identify(a, 1)) }},
+		"anew, and then from a copy": {"2", func(a *Archive) error {
+			return errors.Join(a.Create(2, nil), a.Regain(stored), identify(a, 2))
+		}},
+		"anew, and from a copy after the first WAL": {"2", func(a *Archive) error {
+			return errors.Join(a.Create(2, nil), identify(a, 2), a.Regain(stored))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := copyArchive(t, a.dir)
-			if err := os.Remove(filepath.Join(dir, "1", generationFile)); err != nil {
+			if err := os.Remove(filepath.Join(dir, of.lost, generationFile)); err != nil {
 				t.Fatal(err)
 			}
 			a := mustOpenArchive(t, dir)
-			if err := bringBack(a); err != nil {
+			if err := of.bringBack(a); err != nil {
 				t.Fatal(err)
 			}
 			if gap, _, err := a.FindLost(t.Context(), Position{1, 1, b.Start}, 2, true); gap != nil || err != nil {
