@@ -54,8 +54,9 @@ type walStream struct {
 	timeline   uint32
 }
 
-// walRange is the WAL of a stream that only the log after the newest checkpoint has. It may be empty.
-type walRange struct{ from, to uint64 }
+// walRange is the WAL of a stream that only the log after the newest checkpoint has. It may be empty. What is lacking here was looked
+// for in it up to read.
+type walRange struct{ from, to, read uint64 }
 
 // storedLog is the log after a checkpoint, which was the newest when a writer began.
 type storedLog struct {
@@ -140,16 +141,29 @@ func (k *known) addWAL(b stream.WAL) {
 	if !some {
 		had.from = b.From
 	}
-	k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes))}
+	k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes)), min(had.read, b.From)}
 }
 
-// trimWAL notes that the log after the newest checkpoint has no WAL before the ends of some ranges, or none that was not looked for.
+// trimWAL notes that the log after the newest checkpoint has no WAL before the ends of some ranges.
 func (k *known) trimWAL(ranges map[walStream]walRange) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for s, had := range ranges {
 		if now, some := k.wal[s]; some {
-			k.wal[s] = walRange{max(now.from, had.to), now.to}
+			now.from = max(now.from, had.to)
+			k.wal[s] = now
+		}
+	}
+}
+
+// readWAL notes that what is lacking here was looked for in the log up to the ends of some ranges.
+func (k *known) readWAL(ranges map[walStream]walRange) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for s, had := range ranges {
+		if now, some := k.wal[s]; some {
+			now.read = max(now.read, had.to)
+			k.wal[s] = now
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/engine/core"
 	"holdfast/engine/offsite/stream"
 	"holdfast/engine/recovery"
 	"holdfast/internal/parallel"
@@ -25,6 +26,7 @@ import (
 type databasePart struct {
 	recovery *recovery.Service
 	dir      string // the data directory
+	space    *core.Space
 	log      *slog.Logger
 	run      *databaseRun // nil between stop and start
 
@@ -32,8 +34,8 @@ type databasePart struct {
 }
 
 // newDatabasePart returns the part.
-func newDatabasePart(r *recovery.Service, dataDir string, log *slog.Logger, u *unreadable) *databasePart {
-	return &databasePart{recovery: r, dir: dataDir, log: log, unreadable: u}
+func newDatabasePart(r *recovery.Service, c *core.Core, u *unreadable) *databasePart {
+	return &databasePart{recovery: r, dir: c.Config.DataDir, space: &c.Space, log: c.Log, unreadable: u}
 }
 
 // databaseRun is what the part does for one writer.

@@ -15,6 +15,8 @@ import (
 
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
+	"holdfast/backup/wal/xlog"
+	"holdfast/engine/core"
 	"holdfast/engine/offsite/stream"
 	"holdfast/engine/recovery"
 )
@@ -145,15 +147,24 @@ func (c *databaseCopy) lostWAL(ctx context.Context, here, skipped []wal.StoredFi
 }
 
 // knowLog makes what the log alone has of segments that are lacking things that the store has: the next checkpoint, which does not
-// have them, ends the log before it. The log is read again only if some may be lacking, and has something that was not looked for.
+// have them, ends the log before it. The log is read again only if some may be lacking, and has something that was not looked for, and
+// if the disk has space for all of it. Nothing is lacking of a database that is being removed for good.
 func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile) bool) error {
 	isOwn := c.known.own || c.point != (stream.Point{})
 	if !isOwn || c.known.log == nil || !c.logHas(lacking) {
 		return nil
 	}
-	dir := filepath.Join(c.databasePart.dir, recovery.VerificationDirectory, "log-"+c.id)
+	if purged, err := c.recovery.IsPurged(c.id); purged && err == nil {
+		return nil
+	}
+	name := "log-" + c.id
+	dir := filepath.Join(c.databasePart.dir, recovery.VerificationDirectory, name)
 	err := os.RemoveAll(dir)
 	if err == nil {
+		err = c.reserveForLog(name)
+	}
+	if err == nil {
+		defer c.space.Release(name)
 		err = c.readLog(ctx, dir, lacking)
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
@@ -162,20 +173,41 @@ func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile)
 	return nil
 }
 
+// reserveForLog reserves the disk space that readLog takes at most.
+func (c *databaseCopy) reserveForLog(name string) error {
+	var need int64
+	for _, has := range c.known.ofLog(c.id) {
+		need += int64(has.to - has.from)
+	}
+	for _, e := range c.known.Entries(c.id, KindWAL) {
+		if f, err := parseWALName(e.Name); err == nil {
+			need += f.Length
+		}
+	}
+	return c.space.Reserve(name, need, core.SpaceMargin, func(free int64) error {
+		return core.NoSpace(nil, "the disk has %d MB free that no other operation needs, and this needs %d MB: the operator must free disk space",
+			free>>20, (need+core.SpaceMargin)>>20)
+	})
+}
+
 // logHas reports whether the log may have something of segments that are lacking.
 func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
 	for s, has := range c.known.ofLog(c.id) {
-		if has.from >= has.to {
+		from := max(has.from, has.read)
+		if from >= has.to {
 			continue
 		}
 		if c.archive == nil {
 			return true
 		}
 		g, err := c.archive.Generation(int(s.generation))
+		if err != nil && !lacking(wal.PartialOf(int(s.generation), s.timeline, 0, xlog.DefaultSegmentSize, 0)) {
+			continue // it was pruned: without it, none of its positions are known, so that all are needed or none
+		}
 		if err != nil || g.SegmentSize == 0 {
 			return true
 		}
-		for n := has.from / g.SegmentSize; n*g.SegmentSize < has.to; n++ {
+		for n := from / g.SegmentSize; n*g.SegmentSize < has.to; n++ {
 			if lacking(wal.PartialOf(int(s.generation), s.timeline, n, g.SegmentSize, int64(min(g.SegmentSize, has.to-n*g.SegmentSize)))) {
 				return true
 			}
@@ -212,7 +244,7 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	if err := c.storeRead(ctx, d, dir, lacking); err != nil {
 		return err
 	}
-	c.known.trimWAL(has)
+	c.known.readWAL(has)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"holdfast/backup/repository"
 	"holdfast/backup/wal"
 	"holdfast/backup/wal/xlog"
+	"holdfast/engine/core"
 	"holdfast/engine/databases"
 	"holdfast/engine/meta"
 	"holdfast/engine/model"
@@ -251,6 +252,7 @@ func TestPurgedWhileLookedAt(t *testing.T) {
 	if err := m.Recovery.CloseArchives(); err != nil {
 		t.Fatal(err)
 	}
+	m.Core.Space.MeasureWith(func() (int64, error) { return 0, nil }) // the log cannot be read back
 	m.awaitCheckpoint()
 	if st := m.Offsite.Status(); len(st.Unreadable) > 0 {
 		t.Errorf("unreadable are %v", st.Unreadable)
@@ -326,25 +328,37 @@ func TestWALOfTheLog(t *testing.T) {
 		"before a start": (*machine).restart,
 		"in a run":       func(_ *machine, lose func()) { lose() },
 		"while the log cannot be read": func(m *machine, lose func()) {
-			dir, before := filepath.Join(m.cfg.DataDir, recovery.VerificationDirectory), *m.Offsite.Status().Checkpoint
+			dir := filepath.Join(m.cfg.DataDir, recovery.VerificationDirectory)
 			if err := os.Chmod(dir, 0); err != nil {
 				m.t.Fatal(err)
 			}
-			lose()
-			m.Offsite.CheckpointSoon()
-			testenv.Within(m.t, time.Minute, "a checkpoint that fails", func() bool { return m.Offsite.Status().State == model.OffsiteFailing })
-			if at := *m.Offsite.Status().Checkpoint; !at.Equal(before) {
-				m.t.Error("a checkpoint has ended the log")
-			}
+			m.loseUnread(lose)
 			if err := os.Chmod(dir, 0o700); err != nil {
 				m.t.Fatal(err)
 			}
+		},
+		"while the disk has too little space for the log": func(m *machine, lose func()) {
+			m.Core.Space.MeasureWith(func() (int64, error) { return core.SpaceMargin, nil })
+			m.loseUnread(lose)
+			m.Core.Space.MeasureWith(nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testWALOfTheLog(t, when)
 		})
+	}
+}
+
+// loseUnread loses WAL while the log cannot be read, and expects that no checkpoint ends the log.
+func (m *machine) loseUnread(lose func()) {
+	m.t.Helper()
+	before := *m.Offsite.Status().Checkpoint
+	lose()
+	m.Offsite.CheckpointSoon()
+	testenv.Within(m.t, time.Minute, "a checkpoint that fails", func() bool { return m.Offsite.Status().State == model.OffsiteFailing })
+	if at := *m.Offsite.Status().Checkpoint; !at.Equal(before) {
+		m.t.Error("a checkpoint has ended the log")
 	}
 }
 

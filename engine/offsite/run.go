@@ -276,17 +276,22 @@ func (s *Service) attend(ctx context.Context, r *run) error {
 }
 
 // keepPoints makes a checkpoint at once and then when one is due. One that fails for
-// another reason than the store is tried again.
+// another reason than the store is tried again: after checkpointEvery if it could not read the log back, of which it may have read
+// much, unless the log lacks something more since.
 func (s *Service) keepPoints(ctx context.Context, r *run) error {
 	w := r.writer
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	var tried time.Time
-	wanted := true
+	wanted, gap, lacks := true, checkpointGap, s.gaps.Load()
 	for {
-		if since := time.Since(tried); since > checkpointGap && (wanted || isDue(w.Status(), since)) {
+		if since := time.Since(tried); since > gap && (wanted || isDue(w.Status(), since)) {
 			tried = time.Now()
-			wanted = s.checkpoint(ctx, w) != nil
+			err := s.checkpoint(ctx, w)
+			wanted, gap = err != nil, checkpointGap
+			if errors.Is(err, errLogUnread) {
+				gap = checkpointEvery
+			}
 			if !wanted {
 				r.checkpointed.Store(tried.UnixNano())
 			}
@@ -298,6 +303,9 @@ func (s *Service) keepPoints(ctx context.Context, r *run) error {
 			return w.Err()
 		case <-s.soon:
 			wanted = true
+			if more := s.gaps.Load(); more != lacks {
+				gap, lacks = checkpointGap, more
+			}
 		case <-ticker.C:
 		}
 	}

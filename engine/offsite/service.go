@@ -99,7 +99,7 @@ func (s *Service) newParts(o *objects.Service, r *recovery.Service) []part {
 	return []part{
 		newMetadataPart(s.core.Meta),
 		newSecretPart(s.core.Config.DataDir, s.core.Log, &s.unreadable, s.CheckpointSoon),
-		newDatabasePart(r, s.core.Config.DataDir, s.core.Log, &s.unreadable),
+		newDatabasePart(r, s.core, &s.unreadable),
 		bodies,
 	}
 }
