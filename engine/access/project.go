@@ -109,11 +109,14 @@ func (s *Service) changeProject(call *model.Call, id string, change func(*meta.T
 }
 
 // projectEmpty refuses a project that holds a database or a bucket, also one in the
-// trash: it could no longer be restored.
+// trash: it could no longer be restored. It also holds a database that is being moved out,
+// as long as that can be taken back.
 func projectEmpty(tx *meta.Tx, organization, id string) error {
 	owner, held := meta.Key(organization), []string{}
 	ofDatabases := func(index string) (int, error) {
-		return countIn(tx.Databases(), index, owner, func(d model.Database) bool { return d.Project == id })
+		return countIn(tx.Databases(), index, owner, func(d model.Database) bool {
+			return d.Project == id || d.PendingChange != nil && d.PendingChange.Before != nil && d.PendingChange.Before.Project == id
+		})
 	}
 	for _, kind := range []struct {
 		count func() (int, error)

@@ -68,3 +68,29 @@ func TestOnlyProjectStays(t *testing.T) {
 		t.Errorf("the only one: %v", err)
 	}
 }
+
+// TestProjectOfInterruptedMove: a project stays while a database may come back to it.
+func TestProjectOfInterruptedMove(t *testing.T) {
+	t.Parallel()
+	c := openConsole(t)
+	left, err := c.ProjectCreate(c.operator(model.ActionProjectCreate), "left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := model.Database{ID: "db_1", Organization: c.org, Name: "shop", Project: "proj_other", PendingChange: &model.PendingChange{Before: &model.Database{Project: left.ID}}}
+	if err := c.core.Meta.Update(func(tx *meta.Tx) error { return tx.Databases().Insert(db) }); err != nil {
+		t.Fatal(err)
+	}
+	remove := func() error { return c.ProjectDelete(c.operator(model.ActionProjectDelete), left.ID) }
+	if err := remove(); model.CodeOf(err) != model.CodeConflict || !strings.Contains(err.Error(), "databases: 1") {
+		t.Errorf("while the move is pending: %v", err)
+	}
+	if err := c.core.Meta.Update(func(tx *meta.Tx) error {
+		return tx.Databases().Change(db.ID, func(d *model.Database) { d.PendingChange = nil })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
