@@ -206,4 +206,73 @@ func TestInterruptedRenameBesidePreparedTransactions(t *testing.T) {
 	}
 }
 
+// TestRenameTakenBackReceivesWAL: the take-back of a resumed rename leaves nothing undone that failed beside it.
+func TestRenameTakenBackReceivesWAL(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "shop")
+	if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+		t.Fatal(err)
+	}
+	a.beginChange(t, model.ActionDatabaseUpdate, db.ID, func(d *model.Database) {
+		d.PendingChange.Before = &model.Database{Name: d.Name, Project: d.Project}
+		d.Name = "store"
+	})
+	if _, err := connect(t, c).PgConn().Exec(t.Context(), "begin; create table held (n int); prepare transaction 'held'").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := a.Recovery.WALArchive(db.ID)
+	if err == nil {
+		err = a.Recovery.StopReceiving(db.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTheWay, err := archive.Writer(a.record(t, db.ID).Generation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = a.sweepOnce(t.Context())
+	if status, _ := a.status(t, db.ID); status == model.DatabaseAvailable {
+		t.Error("it is available although its WAL is not received")
+	}
+	if err := inTheWay.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.sweepOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	a.checkEnded(t, db.ID, model.ActionDatabaseUpdate, model.OutcomeError)
+	if now := a.record(t, db.ID); now.Name != "shop" {
+		t.Errorf("it is %q", now.Name)
+	}
+	a.awaitArchived(t, db.ID, answer[time.Time](t, c, "select clock_timestamp()"))
+}
+
+// TestTakenBackRenameBesidePreparedTransactions: a rename that was taken back is not taken back, and audited, by each sweep
+// that finds the server still unable to follow.
+func TestTakenBackRenameBesidePreparedTransactions(t *testing.T) {
+	t.Parallel()
+	a := startEngine(t)
+	db, c := a.createDatabase(t, "store")
+	if err := a.changeSettings(t, db.ID, true, "max_prepared_transactions=5"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(t, c).PgConn().Exec(t.Context(), "begin; create table held (n int); prepare transaction 'held'").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	a.beginChange(t, model.ActionDatabaseUpdate, db.ID, func(d *model.Database) { // it took the server from shop to store
+		d.Name, d.PendingChange.TakenBack = "shop", true
+		d.PendingChange.Before = &model.Database{Name: d.Name, Project: d.Project}
+	})
+	for range 2 {
+		if err := a.sweepOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "held") {
+			t.Errorf("a sweep: %v", err)
+		}
+	}
+	if n := a.audited(t, model.ActionDatabaseUpdate); n != 0 {
+		t.Errorf("entries of the update: %d", n)
+	}
+}
+
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -174,12 +174,12 @@ func (s *Service) recoverChange(ctx context.Context, db model.Database, startErr
 	if startErr == nil {
 		return s.completeChange(ctx, db, call)
 	}
-	if change.Before != nil && errors.Is(startErr, postgres.ErrPrepared) {
-		err := s.takeBack(ctx, db.ID, func(d *model.Database) { copyProperties(d, *change.Before) })
-		if err == nil {
-			s.core.Finish(call, startErr)
+	if change.Before != nil && !change.TakenBack && errors.Is(startErr, postgres.ErrPrepared) {
+		if err := s.takeBack(ctx, db.ID, func(d *model.Database) { copyProperties(d, *change.Before) }); err != nil {
+			return errors.Join(startErr, core.NameTaken(err, model.ResourceDatabase, change.Before.Name))
 		}
-		return err
+		s.core.Finish(call, startErr)
+		return nil
 	}
 	if state, _, _ := s.Instances.Status(db.ID); !isSettings(call.Operation.Action) || state == postgres.StateRunning {
 		return startErr

@@ -139,6 +139,9 @@ func (s *Service) restoreAccess(ctx context.Context, id string) bool {
 	if err == nil {
 		err = s.Provision(ctx, id, db)
 	}
+	if err == nil {
+		err = s.backups.ReceiveWAL(db) // what failed may have been the start, which receives it
+	}
 	if err != nil {
 		s.core.Log.Warn("access rules and roles are set later", "database", id, "error", err)
 		return false
