@@ -84,7 +84,7 @@ func (s *Service) Archives(database string) (*wal.Archive, *repository.Repositor
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := os.Stat(s.BackupDirectory(database)); err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // after another failure, its receiver works on
+		if errors.Is(err, fs.ErrNotExist) && a.receiver == nil { // else CloseArchives has to find it
 			s.archives.open.CompareAndDelete(database, a)
 		}
 		return nil, nil, fmt.Errorf("open the backups of a database: %w", err)
