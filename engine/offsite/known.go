@@ -54,9 +54,9 @@ type walStream struct {
 	timeline   uint32
 }
 
-// walRange is the WAL of a stream that only the log after the newest checkpoint has. It may be empty. What is lacking here was looked
-// for in it up to read.
-type walRange struct{ from, to, read uint64 }
+// walRange is the WAL of a stream that only the log after the newest checkpoint has. It may be empty, and have gaps: it has at most
+// so many bytes. What is lacking here was looked for in it up to read.
+type walRange struct{ from, to, read, bytes uint64 }
 
 // storedLog is the log after a checkpoint, which was the newest when a writer began.
 type storedLog struct {
@@ -141,7 +141,8 @@ func (k *known) addWAL(b stream.WAL) {
 	if !some {
 		had.from = b.From
 	}
-	k.wal[s] = walRange{min(had.from, b.From), b.From + uint64(len(b.Bytes)), min(had.read, b.From)}
+	length := uint64(len(b.Bytes))
+	k.wal[s] = walRange{min(had.from, b.From), b.From + length, min(had.read, b.From), had.bytes + length}
 }
 
 // trimWAL notes that the log after the newest checkpoint has no WAL before the ends of some ranges.
@@ -149,8 +150,8 @@ func (k *known) trimWAL(ranges map[walStream]walRange) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for s, had := range ranges {
-		if now, some := k.wal[s]; some {
-			now.from = max(now.from, had.to)
+		if now, some := k.wal[s]; some && now.from < had.to {
+			now.from, now.bytes = had.to, now.bytes-min(now.bytes, had.bytes)
 			k.wal[s] = now
 		}
 	}

@@ -118,3 +118,33 @@ func TestKnown(t *testing.T) {
 		t.Errorf("the inline entry is %v", got)
 	}
 }
+
+// TestWALOfTheLogAlone: a gap in the WAL of the log takes no space, and what the log gets while a checkpoint is made is nothing that the
+// checkpoint may lack.
+func TestWALOfTheLogAlone(t *testing.T) {
+	t.Parallel()
+	k := newKnown()
+	c := &databaseCopy{databaseRun: &databaseRun{known: k}, id: "db_1"}
+	add := func(from uint64, bytes string) {
+		k.addWAL(stream.WAL{Owner: "db_1", Generation: 1, Timeline: 1, From: from, Bytes: []byte(bytes)})
+	}
+	want := func(what string, got map[walStream]walRange, want walRange) {
+		t.Helper()
+		if has := got[walStream{"db_1", 1, 1}]; has != want {
+			t.Errorf("%s: %+v, not %+v", what, has, want)
+		}
+	}
+	add(100, "abc")
+	add(1<<40, "abc")
+	c.collected = k.ofLog("db_1")
+	want("beside a gap", c.collected, walRange{from: 100, to: 1<<40 + 3, bytes: 6})
+	add(1<<40+3, "later")
+	want("that ends", c.endingLog(), walRange{from: 100, to: 1<<40 + 3, bytes: 11})
+	k.readWAL(c.endingLog())
+	for range 2 { // once the checkpoint is stored
+		k.trimWAL(c.collected)
+	}
+	want("after the checkpoint", k.ofLog("db_1"), walRange{from: 1<<40 + 3, to: 1<<40 + 8, read: 1<<40 + 3, bytes: 5})
+	c.collected = nil
+	want("of a stream that is new since", c.endingLog(), walRange{from: 1<<40 + 3, read: 1<<40 + 3, bytes: 5})
+}

@@ -177,7 +177,7 @@ func (c *databaseCopy) knowLog(ctx context.Context, lacking func(wal.StoredFile)
 func (c *databaseCopy) reserveForLog(name string) error {
 	var need int64
 	for _, has := range c.known.ofLog(c.id) {
-		need += int64(has.to - has.from)
+		need += int64(has.bytes)
 	}
 	for _, e := range c.known.Entries(c.id, KindWAL) {
 		if f, err := parseWALName(e.Name); err == nil {
@@ -190,9 +190,19 @@ func (c *databaseCopy) reserveForLog(name string) error {
 	})
 }
 
-// logHas reports whether the log may have something of segments that are lacking.
+// endingLog returns the WAL that only the log has which the checkpoint under way ends: what the log got later follows that.
+func (c *databaseCopy) endingLog() map[walStream]walRange {
+	ranges := c.known.ofLog(c.id)
+	for s, has := range ranges {
+		has.to = min(has.to, c.collected[s].to)
+		ranges[s] = has
+	}
+	return ranges
+}
+
+// logHas reports whether the log that the checkpoint under way ends may have something of segments that are lacking.
 func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
-	for s, has := range c.known.ofLog(c.id) {
+	for s, has := range c.endingLog() {
 		from := max(has.from, has.read)
 		if from >= has.to {
 			continue
@@ -219,7 +229,7 @@ func (c *databaseCopy) logHas(lacking func(wal.StoredFile) bool) bool {
 // readLog brings back the WAL of the newest checkpoint and of the log after it below a directory, as a recovery does, and stores the
 // segments that are lacking, as far as the store has them undamaged.
 func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal.StoredFile) bool) error {
-	log, has := c.known.log, c.known.ofLog(c.id)
+	log, ending := c.known.log, c.endingLog()
 	end, err := c.writer.Flush(ctx) // of what the log has, some may be on its way
 	if err != nil {
 		return err
@@ -230,7 +240,7 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	}
 	d := newDatabaseRestorer(log.repository, dir)
 	if err == nil {
-		err = c.replay(ctx, d, since, end.Log)
+		err = c.replay(ctx, d, since, end.Log, ending)
 	}
 	if stream.Damaged(err) { // a recovery ends there too
 		err = log.repository.CheckMarker(ctx)
@@ -244,12 +254,13 @@ func (c *databaseCopy) readLog(ctx context.Context, dir string, lacking func(wal
 	if err := c.storeRead(ctx, d, dir, lacking); err != nil {
 		return err
 	}
-	c.known.readWAL(has)
+	c.known.readWAL(ending)
 	return nil
 }
 
-// replay applies the WAL of the newest checkpoint and of the log after it, up to a log object. A gap ends only its segment.
-func (c *databaseCopy) replay(ctx context.Context, d *databaseRestorer, since *stream.Checkpoint, end uint64) error {
+// replay applies the WAL of the newest checkpoint and of the log after it, up to a log object and of some ranges. A gap ends only its
+// segment.
+func (c *databaseCopy) replay(ctx context.Context, d *databaseRestorer, since *stream.Checkpoint, end uint64, ranges map[walStream]walRange) error {
 	for _, e := range c.known.Entries(c.id, KindWAL) {
 		if err := d.entry(ctx, e); err != nil {
 			return err
@@ -261,6 +272,9 @@ func (c *databaseCopy) replay(ctx context.Context, d *databaseRestorer, since *s
 	for f, err := range log.history.Frames(ctx, since, time.Time{}) {
 		if err == nil && f.Log > end {
 			break
+		}
+		if w, ok := f.Body.(stream.WAL); err == nil && ok && w.From >= ranges[walStream{w.Owner, w.Generation, w.Timeline}].to {
+			continue
 		}
 		if err == nil && isWALOf(f, c.id) {
 			err = d.frame(ctx, f)

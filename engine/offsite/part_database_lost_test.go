@@ -340,6 +340,9 @@ func TestWALOfTheLog(t *testing.T) {
 		"while the disk has too little space for the log": func(m *machine, lose func()) {
 			m.Core.Space.MeasureWith(func() (int64, error) { return core.SpaceMargin, nil })
 			m.loseUnread(lose)
+			if st := m.Offsite.Status(); st.Problem != "the disk of this machine has too little free space" {
+				m.t.Errorf("the problem is that %s", st.Problem)
+			}
 			m.Core.Space.MeasureWith(nil)
 		},
 	} {

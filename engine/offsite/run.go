@@ -277,7 +277,7 @@ func (s *Service) attend(ctx context.Context, r *run) error {
 
 // keepPoints makes a checkpoint at once and then when one is due. One that fails for
 // another reason than the store is tried again: after checkpointEvery if it could not read the log back, of which it may have read
-// much, unless the log lacks something more since.
+// much, unless it only lacks space or the log lacks something more since.
 func (s *Service) keepPoints(ctx context.Context, r *run) error {
 	w := r.writer
 	ticker := time.NewTicker(pollInterval)
@@ -289,7 +289,7 @@ func (s *Service) keepPoints(ctx context.Context, r *run) error {
 			tried = time.Now()
 			err := s.checkpoint(ctx, w)
 			wanted, gap = err != nil, checkpointGap
-			if errors.Is(err, errLogUnread) {
+			if errors.Is(err, errLogUnread) && !errors.Is(err, objectstore.ErrUnavailable) && !isNoSpace(err) {
 				gap = checkpointEvery
 			}
 			if !wanted {

@@ -224,6 +224,8 @@ func explain(err error) string {
 	switch {
 	case errors.Is(err, stream.ErrNoMarker):
 		return "the copy's marker, the object `holdfast`, is missing in the store"
+	case isNoSpace(err), core.IsDiskFull(err):
+		return "the disk of this machine has too little free space"
 	case model.CodeOf(err) == model.CodeForbidden, errors.Is(err, sealed.ErrNoKey):
 		return "the passphrase or the identity that was given does not open all of the copy"
 	case model.CodeOf(err) == model.CodeNotFound:
