@@ -212,7 +212,9 @@ func TestLogInSpiteOfDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := &databaseRun{databasePart: &databasePart{dir: t.TempDir()}, writer: w, known: known, owners: map[string]*databaseCopy{}}
-	if err := run.of("db_1").knowLog(t.Context(), func(wal.StoredFile) bool { return true }); err != nil {
+	c := run.of("db_1")
+	c.collect()
+	if err := c.readLog(t.Context(), t.TempDir(), func(wal.StoredFile) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"1/incarnation", begun.Name, walName(wal.PartialOf(1, 1, 3, size, 8)), walName(wal.PartialOf(1, 1, 5, size, 8))}
