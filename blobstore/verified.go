@@ -31,7 +31,7 @@ type verified struct {
 	}
 }
 
-// fileID is a file as it was at its last change. Whoever writes to the file changes that.
+// fileID is a file as of its last change: any write to it changes its fileID.
 type fileID struct {
 	ref     Ref
 	changed int64 // Unix time in nanoseconds

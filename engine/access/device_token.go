@@ -45,7 +45,7 @@ func (s *Service) DeviceToken(call *model.Call, code model.Secret) (DeviceToken,
 	if token.Projects, err = s.Projects(call); err != nil { // not in the transaction, which others wait for
 		s.core.Log.Error("a device gets its key without the list of projects", "error", err)
 	}
-	return token, nil // in any case: nobody gets the key again
+	return token, nil // the key is delivered only once, so it goes out without the list too
 }
 
 // internalOnly lets a transaction commit although its outcome is an error for the

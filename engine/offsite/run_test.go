@@ -64,7 +64,7 @@ func (p *unread) entries(context.Context) ([]stream.Entry, error) {
 	return nil, fmt.Errorf("%w: %w", errLogUnread, syscall.ENOSPC)
 }
 
-// TestLogThatCannotBeReadBack: the next attempt, which reads the log again, is after checkpointEvery, whoever waits for a checkpoint
+// TestLogThatCannotBeReadBack: the next attempt, which reads the log again, comes after checkpointEvery, even if a checkpoint is wanted
 // meanwhile, but soon when the log lacks something.
 func TestLogThatCannotBeReadBack(t *testing.T) {
 	r := directoryRepository(t)
