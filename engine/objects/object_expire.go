@@ -86,17 +86,25 @@ func (s *Service) expireSome(bucket, prefix string) (removed int, err error) {
 
 // removeExpired removes the objects, except those that were replaced after the lookup, and returns the number removed, and as
 // an error the damage to versions in whose place a delete marker would come.
-func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed int, err error) {
+func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (int, error) {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
 	now := s.core.RetentionClock()
 	markers := make([]model.Object, len(objects))
 	for i, o := range objects {
 		markers[i] = s.newMarker(b, o.Key, now)
 	}
-	var damage error
+	removed, damage, err := s.removeTogether(call, "objects", func(tx *meta.Tx) (int, error, error) {
+		return removeUnchanged(tx, b, objects, markers, now)
+	})
+	return removed, errors.Join(damage, err)
+}
+
+// removeTogether removes, in one transaction, what remove does, and notes its number in the audit entry, which there is only if
+// something was removed. It returns that number and the damage that remove met.
+func (s *Service) removeTogether(call *model.Call, what string, remove func(*meta.Tx) (removed int, damage, err error)) (removed int, damage, err error) {
 	err = s.core.Change(call, func(tx *meta.Tx) error {
 		if err := tx.Batched(func() (err error) {
-			removed, damage, err = removeUnchanged(tx, b, objects, markers, now)
+			removed, damage, err = remove(tx)
 			return err
 		}); err != nil {
 			return err
@@ -104,13 +112,13 @@ func (s *Service) removeExpired(b model.Bucket, objects []model.Object) (removed
 		if removed == 0 {
 			return errKept
 		}
-		call.Note("objects", fmt.Sprint(removed))
+		call.Note(what, fmt.Sprint(removed))
 		return nil
 	})
 	if err != nil {
 		removed = 0
 	}
-	return removed, errors.Join(damage, ignoreKept(err))
+	return removed, damage, ignoreKept(err)
 }
 
 // removeUnchanged removes those of the objects that are current, or puts the markers in their place. It returns their number and

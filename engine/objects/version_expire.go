@@ -3,7 +3,6 @@ package objects
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -181,25 +180,13 @@ func noncurrentSince(v meta.NoncurrentVersion) time.Time {
 // changed since they were looked up, or of whose key a record cannot be read.
 func (s *Service) removeVersions(b model.Bucket, versions []meta.NoncurrentVersion, now time.Time) error {
 	call := s.core.System(model.ActionObjectExpire, b.Organization, bucketResource(b))
-	var damage error
-	err := s.core.Change(call, func(tx *meta.Tx) error {
-		var removed int
-		if err := tx.Batched(func() (err error) {
-			removed, damage, err = s.removeUnrefused(tx, call, b, versions, now)
-			return err
-		}); err != nil {
-			return err
-		}
-		if removed == 0 {
-			return errKept
-		}
-		call.Note("versions", fmt.Sprint(removed))
-		return nil
+	_, damage, err := s.removeTogether(call, "versions", func(tx *meta.Tx) (int, error, error) {
+		return s.removeUnrefused(tx, call, b, versions, now)
 	})
 	if damage != nil {
 		s.core.Log.Error("remove versions of a bucket that have expired: what cannot be read stays", "bucket", b.ID, "error", damage)
 	}
-	return ignoreKept(err)
+	return err
 }
 
 // removeUnrefused removes those of the versions that refuseExpiry does not refuse, and returns their number and the damage that
